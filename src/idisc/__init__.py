@@ -1,0 +1,31 @@
+"""Metric depth and surface normals from one photo, by the network of iDisc (CVPR 2023).
+
+Names resolve on first use (PEP 562): `import idisc` loads no heavy package.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from idisc.errors import require
+
+__version__ = "0.1.0"
+__all__ = ["IdiscError", "__version__", "load_network"]
+
+_HOMES = {"IdiscError": "idisc.errors", "load_network": "idisc.model.checkpoint"}
+_EXTRAS = {
+    "load_network": ("torch", "train")
+}  # the heavy package behind a name, and what brings it
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'idisc' has no attribute '{name}'")
+    if name in _EXTRAS:
+        package, extra = _EXTRAS[name]
+        require(package, extra=extra)
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

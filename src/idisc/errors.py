@@ -1,0 +1,61 @@
+"""What can go wrong through no fault of ours, and how the command line answers it.
+
+    IdiscError            exit code 2: bad input, also when some of many failed
+    ├── InputError        a file, option or value of the user's
+    ├── DataError         a dataset
+    ├── CheckpointError   weights and exports
+    ├── MissingExtra      an optional package that is not installed
+    └── CheckFailed       exit code 3: a check (parity, doctor) said no
+
+A message is one line: what is wrong, with which file or field, what to do. Exit code 1 is left to
+bugs, which keep their traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class IdiscError(Exception):
+    """Root of everything this package raises on purpose."""
+
+    exit_code = 2
+
+
+class InputError(IdiscError):
+    """A file, an option or a value given by the user is wrong."""
+
+
+class DataError(IdiscError):
+    """A dataset is not what it should be."""
+
+
+class CheckpointError(IdiscError):
+    """Weights or an exported model cannot be read, or do not fit."""
+
+
+class MissingExtra(IdiscError):
+    """An optional dependency is needed and not installed."""
+
+
+class CheckFailed(IdiscError):
+    """Everything ran, and the answer is no."""
+
+    exit_code = 3
+
+
+class IdiscWarning(UserWarning):
+    """The one warning category of this package."""
+
+
+def require(package: str, *, extra: str) -> ModuleType:
+    """Import an optional package, or say which extra of `idisc` brings it."""
+    try:
+        return importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package.partition(".")[0]:
+            raise  # the package is there; something it needs is not, and that is another story
+        raise MissingExtra(
+            f"{package} is not installed; it comes with: pip install 'idisc[{extra}]'"
+        ) from None

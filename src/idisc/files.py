@@ -1,0 +1,91 @@
+"""Writing that either happens or does not, reading that says what is wrong, and hashes.
+
+Every file the package writes goes through `atomic` or `atomic_folder`: readers see the old content or
+the new one, never half of it, also after a power cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from idisc.errors import InputError
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yield a path to write to; it takes the place of `path` when the block ends without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        draft.chmod(
+            0o666 & ~_umask()
+        )  # mkstemp is private; a result is as open as the user's others
+        _flush(draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """The same for a new folder: it appears under its name with all of its files, or not at all."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{path}: exists already; choose another name or remove it first")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    try:
+        yield draft
+        draft.chmod(0o777 & ~_umask())
+        for file in draft.rglob("*"):
+            if file.is_file():
+                _flush(file)
+        draft.replace(path)  # an empty folder of that name may be there: replaced on POSIX
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON."""
+    with atomic(path) as draft:
+        draft.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a missing or broken one is an InputError that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path}: not readable as JSON ({error})") from None
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _flush(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

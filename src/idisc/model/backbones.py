@@ -1,0 +1,215 @@
+"""Encoders on timm: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
+
+An encoder is a module with `channels` (fine to coarse), `mean` and `std` (of the RGB it wants), whose
+maps have ceil(size / 4), then half of that rounded up, and so on. `BACKBONES` names the published ones
+and three small ones; `timm:NAME` takes any other timm model that has such a pyramid. Weights are
+random until `load_encoder_weights` fills them, from timm's hub when asked or from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from idisc.config import lookup
+from idisc.errors import CheckpointError, InputError
+from idisc.model.states import fill, first_line, read_state
+from idisc.model.swin import Swin
+from idisc.model.vit import VitPyramid
+
+STRIDES = (4, 8, 16, 32)
+Statistics = tuple[float, float, float]
+IMAGENET_MEAN: Statistics = (0.485, 0.456, 0.406)
+IMAGENET_STD: Statistics = (0.229, 0.224, 0.225)
+
+
+class TimmPyramid(nn.Module):
+    """Any timm model whose `features_only` form has maps of the four strides."""
+
+    def __init__(self, name: str, *, align: bool) -> None:
+        """`align` pads the picture to whole strides first, for models that would round sizes down."""
+        super().__init__()
+        self.name, self.align = name, align
+        self.body: Any = _features(name)
+        strides = self.body.feature_info.reduction()
+        if not set(STRIDES) <= set(strides):
+            raise InputError(
+                f"encoder timm:{name}: has maps of strides {', '.join(map(str, strides))};"
+                " 4, 8, 16 and 32 are needed"
+            )
+        # Of several maps with one stride the last is the deepest.
+        self.taps = [len(strides) - 1 - strides[::-1].index(stride) for stride in STRIDES]
+        self.channels = tuple(self.body.feature_info.channels()[tap] for tap in self.taps)
+
+    def forward(self, rgb: Tensor) -> list[Tensor]:
+        height, width = rgb.shape[2:]
+        if self.align:
+            rgb = F.pad(rgb, (0, -width % STRIDES[-1], 0, -height % STRIDES[-1]))
+        maps = self.body(rgb)
+        if getattr(self.body, "output_fmt", "NCHW") == "NHWC":
+            maps = [m.permute(0, 3, 1, 2) for m in maps]
+        return [
+            maps[tap][:, :, : -(-height // stride), : -(-width // stride)]
+            for tap, stride in zip(self.taps, STRIDES, strict=True)
+        ]
+
+    def take(self, complete: nn.Module) -> None:
+        """Fill the pyramid from the complete classifier of the same name."""
+        source = timm.create_model(
+            self.name,
+            pretrained=True,
+            features_only=True,
+            pretrained_cfg_overlay={"state_dict": complete.state_dict()},  # not from the hub
+        )
+        self.body.load_state_dict(source.state_dict())
+
+
+class EfficientNetB5(nn.Module):
+    """EfficientNet-B5 with TensorFlow's padding; the last map is the activated 2048-channel head."""
+
+    channels = (40, 64, 176, 2048)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = timm.create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
+
+    def forward(self, rgb: Tensor) -> list[Tensor]:
+        x = self.body.bn1(self.body.conv_stem(rgb))  # timm's bn1 and bn2 include the activation
+        maps = []
+        for index, stage in enumerate(self.body.blocks):
+            x = stage(x)
+            if index in (1, 2, 4):  # the last stages of strides 4, 8, 16
+                maps.append(x)
+        return [*maps, self.body.bn2(self.body.conv_head(x))]
+
+    def take(self, complete: nn.Module) -> None:
+        """Fill everything but the classifier."""
+        fill(self.body, complete.state_dict(), "body")
+
+
+Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backbone:
+    """How to build an encoder, which ImageNet weights start it, and how it wants its RGB."""
+
+    build: Callable[[], Encoder]
+    weights: (
+        str  # name.tag of timm's hub; for the published ones the file their training started from
+    )
+    mean: Statistics = IMAGENET_MEAN
+    std: Statistics = IMAGENET_STD
+
+
+def _swin(width: int, depth: int, heads: int, drop_path: float) -> Callable[[], Encoder]:
+    """Four stages that double width and heads; only the third differs in depth."""
+    widths, all_heads = ([first * 2**stage for stage in range(4)] for first in (width, heads))
+    return partial(Swin, widths, (2, 2, depth, 2), all_heads, drop_path)
+
+
+BACKBONES: dict[str, Backbone] = {
+    "resnet50": Backbone(
+        build=partial(TimmPyramid, "resnet50", align=False), weights="resnet50.tv_in1k"
+    ),
+    "resnet101": Backbone(
+        build=partial(TimmPyramid, "resnet101", align=False), weights="resnet101.tv_in1k"
+    ),
+    # AdvProp weights were trained with other statistics; the published networks use ImageNet's all the same.
+    "efficientnet_b5": Backbone(build=EfficientNetB5, weights="tf_efficientnet_b5.ap_in1k"),
+    "swin_tiny": Backbone(
+        build=_swin(96, 6, 3, drop_path=0.2), weights="swin_tiny_patch4_window7_224.ms_in1k"
+    ),
+    "swin_small": Backbone(
+        build=_swin(96, 18, 3, drop_path=0.3), weights="swin_small_patch4_window7_224.ms_in1k"
+    ),
+    "swin_base": Backbone(
+        build=_swin(128, 18, 4, drop_path=0.5), weights="swin_base_patch4_window7_224.ms_in1k"
+    ),
+    "swin_large_22k": Backbone(
+        build=_swin(192, 18, 6, drop_path=0.2), weights="swin_large_patch4_window7_224.ms_in22k"
+    ),
+    "dinov2_vits14": Backbone(
+        build=partial(VitPyramid, "vit_small_patch14_dinov2"),
+        weights="vit_small_patch14_dinov2.lvd142m",
+    ),
+    "efficientnet_lite0": Backbone(
+        build=partial(TimmPyramid, "tf_efficientnet_lite0", align=False),
+        weights="tf_efficientnet_lite0.in1k",
+        mean=(0.5, 0.5, 0.5),
+        std=(0.5, 0.5, 0.5),
+    ),
+}
+
+
+def find_backbone(name: str) -> Backbone:
+    """The entry of BACKBONES, or one made for `timm:NAME`."""
+    if not name.startswith("timm:"):
+        return lookup(BACKBONES, name, "encoder")
+    model = name.removeprefix("timm:")
+    if not timm.is_model(model):
+        raise InputError(f"encoder {name}: timm has no model of that name")
+    settings = timm.get_pretrained_cfg(model)
+    return Backbone(
+        build=partial(TimmPyramid, model, align=True),
+        weights=model,
+        mean=settings.mean,
+        std=settings.std,
+    )
+
+
+def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> None:
+    """Start an encoder from ImageNet: `source` is "imagenet" (a download from timm's hub) or a file.
+
+    The file holds the complete classifier, under the names of timm, torchvision or its authors.
+    """
+    backbone = find_backbone(name)
+    if source == "imagenet":
+        try:
+            complete = timm.create_model(backbone.weights, pretrained=True)
+        except (
+            Exception
+        ) as error:  # no network, no such tag, a hub that is down: whatever the client raises
+            raise CheckpointError(
+                f"encoder {name}: the weights {backbone.weights} could not be had from timm's hub"
+                f" ({first_line(error)}); get the file by other means and give its path"
+            ) from None
+    else:
+        complete = _complete(backbone.weights, Path(source))
+    encoder.take(complete)
+
+
+def _complete(name: str, path: Path) -> nn.Module:
+    state = read_state(path)
+    try:
+        return timm.create_model(
+            name, pretrained=True, pretrained_cfg_overlay={"state_dict": state}
+        )
+    except (RuntimeError, KeyError) as error:
+        raise CheckpointError(
+            f"{path}: not the complete weights of {name.partition('.')[0]} ({first_line(error)})"
+        ) from None
+
+
+def _features(name: str) -> nn.Module:
+    """timm's feature pyramid of a model, in a form that takes pictures of any size, proved by one."""
+    reason = ""
+    for options in ({}, {"strict_img_size": False}):
+        try:
+            body = timm.create_model(name, pretrained=False, features_only=True, **options)
+            with torch.no_grad():
+                body.eval()(torch.zeros(1, 3, 64, 96))
+            return body.train()
+        except (
+            Exception
+        ) as error:  # timm raises what the constructor or the forward pass of that model raises
+            reason = reason or first_line(error)
+    raise InputError(f"encoder timm:{name}: no feature pyramid for pictures of any size ({reason})")

@@ -1,0 +1,61 @@
+"""Our checkpoint: a folder with `config.json` (which network) and `model.safetensors` (its weights)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from idisc import config, files
+from idisc.errors import CheckpointError
+from idisc.model.network import IDisc
+from idisc.model.states import check_state, read_state
+from idisc.recipes import ModelConfig
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+def save_checkpoint(
+    folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
+) -> None:
+    """Write a new checkpoint folder, whole or not at all. `origin` says where the weights come from."""
+    record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
+    with files.atomic_folder(folder) as draft:
+        files.write_json(draft / CONFIG, record)
+        # safetensors refuses views and shared memory, so every tensor becomes its own.
+        save_file(
+            {name: value.detach().clone().contiguous() for name, value in state.items()},
+            draft / WEIGHTS,
+        )
+
+
+def load_network(folder: str | Path) -> IDisc:
+    """The network of a checkpoint folder, in eval mode on the CPU. CheckpointError if anything is amiss."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        hint = (
+            "; `idisc convert` makes a checkpoint of a published file" if folder.is_file() else ""
+        )
+        raise CheckpointError(
+            f"{folder}: {'a file' if folder.is_file() else 'no such folder'}{hint}"
+        )
+    network = IDisc(read_config(folder))
+    state = read_state(folder / WEIGHTS)
+    check_state(state, network.state_dict(), str(folder / WEIGHTS))
+    network.load_state_dict(state)
+    return network.eval()
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The network a checkpoint folder describes."""
+    path = folder / CONFIG
+    if not path.is_file():
+        raise CheckpointError(f"{folder}: no {CONFIG} in it, so not a checkpoint folder")
+    record = files.read_json(path)
+    found = record.get("format") if isinstance(record, dict) else None
+    if found != config.FORMAT:
+        raise CheckpointError(f"{path}: format {found!r}, this version reads {config.FORMAT!r}")
+    return config.from_json(ModelConfig, record.get("model"), f"{path}: model")

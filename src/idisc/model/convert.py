@@ -1,0 +1,226 @@
+"""The released checkpoints in our format: their names to ours, their configuration from their shapes.
+
+A released file is a bare dictionary of tensors. Three things about its network are not in it, because
+they leave no trace in any shape: the number of AFP iterations, the heads of AFP and ISD, the
+activation; and MSDA's heads are known only as a product with its points. Every released configuration
+has 2, 1, GELU and 4. For other files the caller passes changes (`afp.iterations=3`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from idisc import config
+from idisc.errors import CheckpointError
+from idisc.model.network import IDisc
+from idisc.model.states import State, check_state, read_state
+from idisc.recipes import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
+
+_ATTENTION = {
+    "norm": "sink_norm",
+    "norm_context": "source_norm",
+    "to_q": "query",
+    "to_kv": "key_value",
+    "to_out": "out",
+}
+_MSDA = {
+    "self_attn.sampling_offsets": "attention.offsets",
+    "self_attn.attention_weights": "attention.weights",
+    "self_attn.value_proj": "attention.value",
+    "self_attn.output_proj": "attention.out",
+    "norm1": "norm",
+    "norm2": "mlp.0",
+    "linear1": "mlp.1",
+    "linear2": "mlp.3",
+}
+_CONVS = {
+    "lateral_fpn_conv": "laterals",
+    "fpn_conv": "smooth",
+    "out_conv": "refined",
+    "layer": "smooth",
+}
+
+_ENCODERS = {  # first convolution, its width, blocks of the third stage
+    ("conv1", 64, 6): "resnet50",
+    ("conv1", 64, 23): "resnet101",
+    ("conv_stem", 48, 7): "efficientnet_b5",
+    ("patch_embed.proj", 96, 6): "swin_tiny",
+    ("patch_embed.proj", 96, 18): "swin_small",
+    ("patch_embed.proj", 128, 18): "swin_base",
+    ("patch_embed.proj", 192, 18): "swin_large_22k",
+}
+
+# Released name -> ours, the first pattern that matches a whole name; None: the tensor takes no part.
+# A group that is a number counts from 1 in the file and from 0 here.
+_RENAMES: tuple[tuple[str, str | None], ...] = (
+    (r"pixel_encoder\..*\.relative_position_index", None),  # follows from the window size
+    (r"pixel_encoder\.fc\..+", None),  # ResNet's classifier
+    *(
+        (
+            rf"pixel_encoder\.layers\.{s}\.downsample\.(.+)",
+            f"encoder.layers.{s + 1}.downsample.{{}}",
+        )
+        for s in range(3)  # released: merging at the end of a stage; timm: at the start of the next
+    ),
+    *((rf"pixel_encoder\.norm{s}\.(.+)", f"encoder.norms.{s}.{{}}") for s in range(4)),
+    (r"pixel_encoder\.((?:patch_embed|layers)\..+)", "encoder.{}"),
+    (r"pixel_encoder\.(.+)", "encoder.body.{}"),
+    (r"afp\.mu_(\d+)", "afp.{}.priors"),
+    *(
+        (rf"afp\.cross_attn_(\d+)_d1\.{old}\.(.+)", f"afp.{{}}.attention.{new}.{{}}")
+        for old, new in _ATTENTION.items()
+    ),
+    (r"afp\.mlp_cross_(\d+)_d1\.(.+)", "afp.{}.mlp.{}"),
+    *(
+        (
+            rf"isd\.head_(\d+)\.cross_attn_(\d+)\.{old}\.(.+)",
+            f"isd.{{}}.layers.{{}}.attention.{new}.{{}}",
+        )
+        for old, new in _ATTENTION.items()
+    ),
+    (r"isd\.head_(\d+)\.mlp_(\d+)\.(.+)", "isd.{}.layers.{}.mlp.{}"),
+    (r"isd\.head_(\d+)\.proj_output\.(.+)", "heads.{}.layers.{}"),
+    (r"pixel_decoder\.input_adapter_(\d+)\.(.+)", "decoder.adapters.{}.{}"),
+    (r"pixel_decoder\.transformer\.level_embed", "decoder.msda.level_embedding"),
+    *(
+        (
+            rf"pixel_decoder\.transformer\.encoder\.layer_(\d+)\.{old}\.(.+)",
+            f"decoder.msda.layers.{{}}.{new}.{{}}",
+        )
+        for old, new in _MSDA.items()
+    ),
+    *(
+        (rf"pixel_decoder\.{old}_(\d+)\.weight", f"decoder.{new}.{{}}.conv.weight")
+        for old, new in _CONVS.items()
+    ),
+    *(
+        (rf"pixel_decoder\.{old}_(\d+)\.(norm\..+)", f"decoder.{new}.{{}}.{{}}")
+        for old, new in _CONVS.items()
+    ),
+    # The plain decoder has no lateral for the coarsest map, so its first is number 2.
+    *(
+        (rf"pixel_decoder\.adapter_{i}\.weight", f"decoder.laterals.{i - 2}.conv.weight")
+        for i in (2, 3, 4)
+    ),
+    *(
+        (rf"pixel_decoder\.adapter_{i}\.(norm\..+)", f"decoder.laterals.{i - 2}.{{}}")
+        for i in (2, 3, 4)
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A released checkpoint in our terms."""
+
+    model: ModelConfig
+    state: State
+    tensors: int  # in the file
+    dropped: tuple[str, ...]  # released names that take no part in the network
+
+
+def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
+    """Read a released checkpoint; `changes` (`afp.iterations=3`) say what its shapes cannot."""
+    source = read_state(path)
+    model = config.override(infer_config(source, str(path)), changes)
+    renamed: State = {}
+    dropped = []
+    for name, value in source.items():
+        ours = rename(name, str(path))
+        if ours is None or _unused(ours, model):
+            dropped.append(name)
+        else:
+            renamed[ours] = value.float() if value.is_floating_point() else value
+    with torch.device("meta"):
+        expected = IDisc(model).state_dict()
+    for name, value in expected.items():
+        if name.endswith("num_batches_tracked"):  # bookkeeping that a file may lack
+            renamed.setdefault(name, torch.zeros(value.shape, dtype=value.dtype))
+    check_state(renamed, expected, str(path))
+    return Converted(model, renamed, len(source), tuple(dropped))
+
+
+def rename(name: str, where: str) -> str | None:
+    """Our name of a released tensor, or None if it takes no part."""
+    for pattern, template in _RENAMES:
+        if match := re.fullmatch(pattern, name):
+            if template is None:
+                return None
+            return template.format(*(str(int(g) - 1) if g.isdigit() else g for g in match.groups()))
+    raise CheckpointError(f"{where}: unexpected tensor {name}; not a released iDisc checkpoint")
+
+
+def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
+    """The configuration that the shapes of a released checkpoint imply."""
+    for name in ("isd.head_1.proj_output.3.weight", "afp.mu_1"):
+        if name not in state:
+            raise CheckpointError(
+                f"{where}: missing {name}; not a released iDisc checkpoint, or a damaged one"
+            )
+    outputs, width = state["isd.head_1.proj_output.3.weight"].shape
+    if outputs not in (1, 4):
+        raise CheckpointError(
+            f"{where}: {outputs} output channels; 1 (depth) or 4 (normals) expected"
+        )
+    _, idrs, idr_width = state["afp.mu_1"].shape
+    layers = _count(state, r"isd\.head_1\.cross_attn_(\d+)\.to_q\.weight")
+    return ModelConfig(
+        encoder=_encoder(state, where),
+        task="depth" if outputs == 1 else "normals",
+        discretization="isd" if layers else "none",
+        resolutions=_count(state, r"isd\.head_(\d+)\.proj_output\.3\.weight"),
+        expansion=_expansion(state, idr_width),
+        decoder=_decoder(state, width, where),
+        afp=AfpConfig(idrs=idrs, width=idr_width),
+        isd=IsdConfig(layers=max(layers, 1)),
+    )
+
+
+def _encoder(state: Mapping[str, Tensor], where: str) -> str:
+    blocks = _count(state, r"pixel_encoder\.(?:layer3|layers\.2\.blocks|blocks\.3)\.(\d+)\..+")
+    for (stem, width, count), encoder in _ENCODERS.items():
+        name = f"pixel_encoder.{stem}.weight"
+        if name in state and (state[name].shape[0], blocks) == (width, count):
+            return encoder
+    raise CheckpointError(f"{where}: none of the encoders {', '.join(_ENCODERS.values())}")
+
+
+def _decoder(state: Mapping[str, Tensor], width: int, where: str) -> DecoderConfig:
+    if "pixel_decoder.transformer.level_embed" not in state:
+        return DecoderConfig(msda=False, width=width)
+    prefix = "pixel_decoder.transformer.encoder.layer_"
+    bias = state.get(f"{prefix}1.self_attn.attention_weights.bias")
+    if bias is None:
+        raise CheckpointError(f"{where}: missing {prefix}1.self_attn.attention_weights.bias")
+    heads = DecoderConfig().heads
+    levels = state["pixel_decoder.transformer.level_embed"].shape[0]
+    return DecoderConfig(
+        width=width,
+        layers=_count(state, rf"{re.escape(prefix)}(\d+)\..+"),
+        heads=heads,
+        points=max(1, len(bias) // levels // heads),
+    )
+
+
+def _expansion(state: Mapping[str, Tensor], width: int) -> int:
+    inner = state.get("afp.mlp_cross_1_d1.1.weight")
+    return 4 if inner is None else max(1, inner.shape[0] // width)
+
+
+def _count(state: Mapping[str, Tensor], pattern: str) -> int:
+    return len({match[1] for name in state if (match := re.fullmatch(pattern, name))})
+
+
+def _unused(name: str, model: ModelConfig) -> bool:
+    """Whether an ablation, asked for by a change, leaves a tensor without a part."""
+    if not name.startswith("afp."):
+        return False
+    return model.discretization == "none" or (
+        model.afp.iterations == 0 and not name.endswith(".priors")
+    )

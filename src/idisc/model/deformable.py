@@ -1,0 +1,141 @@
+"""Multi-scale deformable attention (MSDA): every pixel of every scale looks at a few places on all scales.
+
+A query does not compare itself with keys. It says directly where to look (offsets from its own
+position, in pixels of the level looked at) and how much each place counts. `sampling` does the
+looking; this module holds the layers around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from idisc.model.layers import Mlp
+from idisc.model.sampling import sample
+from idisc.model.tokens import Size, in_chunks, sine_encoding
+from idisc.recipes import Activation, DecoderConfig
+
+
+class DeformableAttention(nn.Module):
+    """V levels, K heads, S points to a head and level; width C."""
+
+    def __init__(self, width: int, levels: int, heads: int, points: int) -> None:
+        super().__init__()
+        self.levels, self.heads, self.points = levels, heads, points
+        self.offsets = nn.Linear(width, heads * levels * points * 2)
+        self.weights = nn.Linear(width, heads * levels * points)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start by looking outwards: one direction to a head, one pixel further for each point."""
+        for layer in (self.offsets, self.weights):
+            nn.init.zeros_(layer.weight)
+        nn.init.zeros_(self.weights.bias)
+        for layer in (self.value, self.out):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        angle = torch.arange(self.heads) * (2 * math.pi / self.heads)
+        direction = torch.stack((angle.cos(), angle.sin()), dim=-1)  # (K, 2)
+        direction = direction / direction.abs().amax(-1, keepdim=True)
+        steps = torch.arange(1, self.points + 1).view(1, 1, -1, 1) * direction.view(-1, 1, 1, 2)
+        with torch.no_grad():
+            self.offsets.bias.copy_(steps.expand(-1, self.levels, -1, -1).flatten())
+
+    def project(self, tokens: Tensor) -> Tensor:
+        """The values to be sampled: (B, L, C) -> (B, L, K, C/K)."""
+        return self.value(tokens).unflatten(-1, (self.heads, -1))
+
+    def places(
+        self, query: Tensor, reference: Tensor, sizes: Sequence[Size]
+    ) -> tuple[Tensor, Tensor]:
+        """Where a query looks, (B, Q, K, V, S, 2), and how much each place counts, (B, Q, K, V, S)."""
+        shape = (self.heads, self.levels, self.points)
+        offsets = self.offsets(query).unflatten(-1, (*shape, 2))
+        extent = torch.tensor([(width, height) for height, width in sizes], device=query.device)
+        locations = reference[:, :, None, None, None] + offsets / extent[:, None]  # pixels -> 0..1
+        weights = (
+            self.weights(query).unflatten(-1, (self.heads, -1)).softmax(-1)
+        )  # over levels and points
+        return locations, weights.unflatten(-1, shape[1:])
+
+    def forward(
+        self, query: Tensor, reference: Tensor, value: Tensor, sizes: Sequence[Size]
+    ) -> Tensor:
+        """query (B, Q, C), reference (B or 1, Q, 2), value (B, L, K, C/K) -> (B, Q, C)."""
+        locations, weights = self.places(query, reference, sizes)
+        return self.out(sample(value, sizes, locations, weights))
+
+
+class DeformableLayer(nn.Module):
+    """MSDA and MLP, each with a residual.
+
+    The query is normed and knows its position; the value is neither.
+    """
+
+    def __init__(
+        self, config: DecoderConfig, levels: int, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.width, eps=1e-5)
+        self.attention = DeformableAttention(config.width, levels, config.heads, config.points)
+        self.mlp = Mlp(config.width, expansion, activation)
+        for layer in self.mlp:
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+
+    def forward(
+        self, tokens: Tensor, position: Tensor, reference: Tensor, sizes: Sequence[Size]
+    ) -> Tensor:
+        """tokens (B, L, C), position (1, L, C), reference (1, L, 2) -> (B, L, C)."""
+        value = self.attention.project(tokens)  # all of it first: any token may look anywhere
+
+        def refine(tokens: Tensor, position: Tensor, reference: Tensor) -> Tensor:
+            query = self.norm(tokens) + position
+            tokens = tokens + self.attention(query, reference, value, sizes)
+            return tokens + self.mlp(tokens)
+
+        return in_chunks(refine, tokens, position, reference)
+
+
+class DeformableEncoder(nn.Module):
+    """The MSDA stack: tokens of all levels, coarse to fine, refine one another."""
+
+    def __init__(
+        self, config: DecoderConfig, levels: int, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        self.level_embedding = nn.Parameter(torch.randn(levels, config.width))
+        self.layers = nn.ModuleList(
+            DeformableLayer(config, levels, expansion, activation) for _ in range(config.layers)
+        )
+
+    def forward(self, tokens: Tensor, sizes: Sequence[Size]) -> Tensor:
+        """(B, L, C) -> (B, L, C), L the pixels of all levels. Never in half precision: offsets are pixels."""
+        with torch.autocast(tokens.device.type, enabled=False):
+            dtype = self.level_embedding.dtype
+            tokens = tokens.to(dtype)
+            position = torch.cat(
+                [
+                    sine_encoding(size, tokens.shape[-1], tokens.device).to(dtype) + level
+                    for size, level in zip(sizes, self.level_embedding, strict=True)
+                ]
+            )  # (L, C)
+            reference = torch.cat([_centres(size, tokens.device) for size in sizes]).to(
+                dtype
+            )  # (L, 2)
+            for layer in self.layers:
+                tokens = layer(tokens, position[None], reference[None], sizes)
+        return tokens
+
+
+def _centres(size: Size, device: torch.device) -> Tensor:
+    """Centre of every pixel as (x, y), 0..1 across the map: (M, 2) float32."""
+    height, width = size
+    y = (torch.arange(height, dtype=torch.float32, device=device) + 0.5) / height
+    x = (torch.arange(width, dtype=torch.float32, device=device) + 0.5) / width
+    return torch.stack((x.repeat(height), y.repeat_interleave(width)), dim=-1)

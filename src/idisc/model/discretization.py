@@ -1,0 +1,191 @@
+"""The heart of the paper: AFP (eq. 1), ISD (eq. 2) and, to compare, explicit bins, EDD (eq. 3).
+
+Read it beside section 3.1. A scene is taken apart into N internal discrete representations (IDRs) H
+by adaptive feature partitioning, and put together again, pixel by pixel, by internal scene
+discretization. Both are cross-attention between M pixels and N IDRs; they differ in the axis of the
+softmax. Around the paper's equations stand the parts that its text leaves out and its weights need:
+layer norms before each projection, logits divided by the root of their width, residuals, MLPs.
+
+Letters: B batch, M pixels of a level, C their channels, N IDRs, D their channels, K heads, R
+iterations. Every module here is one level; the network holds one of each per resolution.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from idisc.model.layers import Mlp
+from idisc.model.tokens import in_chunks
+from idisc.recipes import Activation, AfpConfig, EddConfig, IsdConfig
+
+
+class CrossAttention(nn.Module):
+    """The projections that eq. 1 and eq. 2 share: queries from `sink`, keys and values from `source`."""
+
+    def __init__(self, sink: int, source: int, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.sink_norm = nn.LayerNorm(sink, eps=1e-6)
+        self.source_norm = nn.LayerNorm(source, eps=1e-6)
+        self.query = nn.Linear(sink, width)
+        self.key_value = nn.Linear(source, 2 * width)
+        self.out = nn.Linear(width, sink)
+
+    def queries(self, sink: Tensor) -> Tensor:
+        """(B, T, C) -> Q (B, K, T, width/K), already divided by the root of its width."""
+        queries = self._by_head(self.query(self.sink_norm(sink)))
+        return queries * queries.shape[-1] ** -0.5
+
+    def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, T, C) -> K and V, each (B, K, T, width/K)."""
+        keys, values = self.key_value(self.source_norm(source)).chunk(2, dim=-1)
+        return self._by_head(keys), self._by_head(values)
+
+    def write(self, heads: Tensor) -> Tensor:
+        """Heads side by side through the output projection: (B, K, T, width/K) -> (B, T, sink)."""
+        return self.out(heads.transpose(1, 2).flatten(2))
+
+    def _by_head(self, tokens: Tensor) -> Tensor:
+        return tokens.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class FeaturePartition(nn.Module):
+    """Adaptive feature partitioning, AFP (eq. 1): M pixels of features F become N IDRs H.
+
+    The softmax runs over the IDRs, not over the pixels: each pixel deals itself out among them, so
+    they compete for it instead of all averaging the same picture. R rounds share their weights; with
+    R = 0 the priors are the answer, the same for every picture.
+    """
+
+    noise: Tensor
+
+    def __init__(
+        self, features: int, config: AfpConfig, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        if config.priors == "learned":
+            self.priors = nn.Parameter(torch.randn(1, config.idrs, width))  # H_prior
+        else:
+            self.mean = nn.Parameter(torch.randn(1, 1, width))
+            self.log_deviation = nn.Parameter(torch.zeros(1, 1, width))
+            self.register_buffer(
+                "noise", torch.randn(1, config.idrs, width)
+            )  # the draw outside training
+        if config.iterations:
+            self.attention = CrossAttention(width, features, width, config.heads)
+            self.gate = nn.GRUCell(width, width) if config.update == "slot" else None
+            self.mlp = Mlp(width, expansion, activation)
+
+    def forward(self, features: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """F (B, M, C) -> H (B, N, D), and the R partitions W (B, K, M, N), whose rows sum to 1."""
+        idrs = self.start(len(features))  # (B, N, D)
+        partitions: list[Tensor] = []
+        if self.config.iterations:
+            keys, values = self.attention.keys_and_values(
+                features
+            )  # (B, K, M, D/K), the same in all R rounds
+        for _ in range(self.config.iterations):
+            logits = keys @ self.attention.queries(idrs).mT  # k_i q_j (B, K, M, N)
+            partition = logits.softmax(dim=-1 if self.config.softmax == "idrs" else -2)  # W_ij
+            partitions.append(partition)
+            update = self.attention.write(
+                self._mean_weights(partition).mT @ values
+            )  # sum_i W_ij v_i (B, N, D)
+            idrs = self._updated(idrs, update)
+            idrs = idrs + self.mlp(idrs)
+        return idrs, partitions
+
+    def start(self, batch: int) -> Tensor:
+        """The IDRs before the first round, (B, N, D): learned, or drawn anew for each training picture."""
+        if self.config.priors == "learned":
+            return self.priors.expand(batch, -1, -1)
+        noise = self.noise.expand(batch, -1, -1)
+        if self.training:
+            noise = torch.randn_like(noise)
+        return self.mean + self.log_deviation.exp() * noise
+
+    def _mean_weights(self, partition: Tensor) -> Tensor:
+        """Turn the sum over pixels into a mean: an IDR is not longer for owning more of them."""
+        if self.config.softmax == "pixels":
+            return partition  # sums to 1 over the pixels already
+        shares = partition + 1e-6
+        return shares / shares.sum(dim=-2, keepdim=True)
+
+    def _updated(self, idrs: Tensor, update: Tensor) -> Tensor:
+        if self.gate is None:
+            return idrs + update
+        return self.gate(update.flatten(0, 1), idrs.flatten(0, 1)).view_as(idrs)
+
+
+class SceneLayer(nn.Module):
+    """One layer of ISD: read the IDRs (eq. 2), then an MLP, each with a residual."""
+
+    def __init__(
+        self, pixels: int, idrs: int, heads: int, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        self.attention = CrossAttention(pixels, idrs, pixels, heads)
+        self.mlp = Mlp(pixels, expansion, activation)
+
+    def forward(self, pixels: Tensor, idrs: Tensor) -> tuple[Tensor, Tensor]:
+        """D_i (B, M, C), H (B, N, D) -> D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
+        keys, values = self.attention.keys_and_values(idrs)  # (B, K, N, C/K)
+        logits = self.attention.queries(pixels) @ keys.mT  # Q K^T
+        attention = logits.softmax(dim=-1)  # over the IDRs: each row sums to 1
+        pixels = pixels + self.attention.write(attention @ values)  # softmax(Q K^T) V + D_i
+        return pixels + self.mlp(pixels), attention
+
+
+class SceneDiscretization(nn.Module):
+    """Internal scene discretization, ISD (eq. 2): every pixel becomes a mixture of the N IDRs."""
+
+    def __init__(
+        self, pixels: int, idrs: int, config: IsdConfig, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            SceneLayer(pixels, idrs, config.heads, expansion, activation)
+            for _ in range(config.layers)
+        )
+
+    def forward(
+        self, pixels: Tensor, idrs: Tensor, attention: list[Tensor] | None = None
+    ) -> Tensor:
+        """D_0 = P (B, M, C), H (B, N, D) -> D (B, M, C).
+
+        A list, if given, takes the attention (B, K, M, N) of each layer.
+        """
+
+        def discretize(pixels: Tensor) -> Tensor:
+            for layer in self.layers:
+                pixels, weights = layer(pixels, idrs)
+                if attention is not None:
+                    attention.append(weights)
+            return pixels
+
+        return in_chunks(discretize, pixels) if attention is None else discretize(pixels)
+
+
+class ExplicitDiscretization(nn.Module):
+    """Explicit depth discretization, EDD (eq. 3): depth as a mean of N depths, the bins of the output.
+
+    It is eq. 2 with a single number for each value, no residual and one layer: a test shows it. The
+    bin centres are learned, one set for all pictures, from an even spacing in log depth.
+    """
+
+    def __init__(self, pixels: int, config: EddConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(pixels, eps=1e-6)
+        self.bins = nn.Linear(pixels, config.bins)  # its rows: one embedding for each bin
+        ends = math.log(config.min_depth), math.log(config.max_depth)
+        self.log_centres = nn.Parameter(torch.linspace(*ends, config.bins))
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """P (B, M, C) -> log depth (B, M, 1), the log of sum_j p_j d_j."""
+        log_shares = self.bins(self.norm(pixels)).log_softmax(dim=-1)  # log p_j (B, M, N)
+        return (log_shares + self.log_centres).logsumexp(dim=-1, keepdim=True)

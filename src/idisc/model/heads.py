@@ -1,0 +1,65 @@
+"""From discretized pixels to the answer: the head of each resolution, and their fusion.
+
+Depth maps are fused in metres, after the exponential; normals as unit vectors. Nothing is clamped:
+the network has no depth range of its own. All resizing aligns the corners, as the weights expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from idisc.model.tokens import Size, in_chunks
+
+
+class OutputHead(nn.Module):
+    """(B, M, C) -> (B, M, channels): log depth, or x, y, z and concentration before they are normalised."""
+
+    def __init__(self, width: int, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.LayerNorm(width, eps=1e-5),
+            nn.Linear(width, width),
+            nn.LayerNorm(width, eps=1e-5),
+            nn.Linear(width, channels),
+        )
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return in_chunks(self.layers, pixels)
+
+
+def fuse_depth(levels: Sequence[Tensor], size: Size) -> Tensor:
+    """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W)."""
+    fine = _size(levels[-1])
+    depth = torch.stack([_resized(level.exp(), fine) for level in levels]).mean(0)
+    return _resized(depth, size)
+
+
+def fuse_normals(levels: Sequence[Tensor], size: Size) -> Tensor:
+    """Raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine -> (B, 4, H, W).
+
+    Channels x, y, z and concentration. A mean of unit vectors is shorter than one where the
+    resolutions disagree, and is left so.
+    """
+    fine = _size(levels[-1])
+    normals = torch.stack([_unit_normals(_resized(level, fine)) for level in levels]).mean(0)
+    return _resized(normals, size, mode="bicubic")
+
+
+def _unit_normals(raw: Tensor) -> Tensor:
+    direction, concentration = raw[:, :3], raw[:, 3:]
+    length = (direction.square().sum(1, keepdim=True) + 1e-6).sqrt()
+    return torch.cat(
+        (direction / length, F.elu(concentration) + 1.01), dim=1
+    )  # concentration > 0.01
+
+
+def _resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
+    return F.interpolate(maps, size=size, mode=mode, align_corners=True)
+
+
+def _size(maps: Tensor) -> Size:
+    return maps.shape[2], maps.shape[3]

@@ -1,0 +1,127 @@
+"""IDisc: the parts of the paper in their order.
+
+RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
+       F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from idisc.model.backbones import find_backbone
+from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
+from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
+from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
+from idisc.model.tokens import Size, sine_encoding, to_map, to_tokens
+from idisc.recipes import ModelConfig
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a forward pass returns. Tuples have one entry for each resolution, coarse to fine.
+
+    With three resolutions and an input of 480x640 the entries are at 30x40, 60x80 and 120x160.
+    """
+
+    prediction: Tensor
+    """Depth in metres (B, 1, H, W), or normals (B, 3, H, W), which are no longer than one."""
+    levels: tuple[Tensor, ...]
+    """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration."""
+    idrs: tuple[Tensor, ...]
+    """Internal discrete representations (B, N, D); empty where there is no ISD."""
+    concentration: Tensor | None = None
+    """For normals (B, 1, H, W), above 0: how sure the direction is. None for depth."""
+    partition: tuple[Tensor, ...] | None = None
+    """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), summing to 1 over N.
+    Empty for R = 0. What multiplies the values is this, renormalised over the pixels."""
+    attention: tuple[Tensor, ...] | None = None
+    """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
+
+
+class IDisc(nn.Module):
+    """The network of one configuration, with random weights (`checkpoint.load_network` for trained ones)."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        backbone = find_backbone(config.encoder)
+        self.encoder = backbone.build()
+        self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
+        channels = tuple(reversed(self.encoder.channels))  # coarse to fine from here on
+        width, expansion, activation = config.decoder.width, config.expansion, config.activation
+        self.decoder: nn.Module
+        if config.decoder.msda:
+            self.decoder = DeformablePixelDecoder(channels, config.decoder, expansion, activation)
+        else:
+            self.decoder = PlainPixelDecoder(channels, width)
+        self.afp, self.isd, self.heads = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        for _ in range(config.resolutions):
+            if config.discretization == "isd":
+                self.afp.append(FeaturePartition(width, config.afp, expansion, activation))
+                self.isd.append(
+                    SceneDiscretization(width, config.afp.width, config.isd, expansion, activation)
+                )
+            if config.discretization == "edd":
+                self.heads.append(ExplicitDiscretization(width, config.edd))
+            else:
+                self.heads.append(OutputHead(width, config.channels))
+
+    def forward(self, rgb: Tensor, *, size: Size | None = None, explain: bool = False) -> Output:
+        """rgb (B, 3, H, W) in [0, 1], any size -> Output.
+
+        `size` is the (height, width) of the prediction, by default the picture's own; a loss passes
+        the size of its target, because the fused map is resized once only. `explain` asks for
+        partition and attention, which are not kept otherwise.
+        """
+        maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
+        decoded = self.decoder(maps[::-1])
+        finest = slice(-self.config.resolutions, None)
+        levels, idrs, partition, attention = [], [], [], []
+        for index, (features, embeddings) in enumerate(
+            zip(decoded.features[finest], decoded.pixel_embeddings[finest], strict=True)
+        ):
+            at = (features.shape[2], features.shape[3])
+            pixels = _with_position(embeddings)  # P (B, M, C)
+            if self.config.discretization == "isd":
+                found, rounds = self.afp[index](_with_position(features))  # H (B, N, D)
+                layers: list[Tensor] | None = [] if explain else None
+                pixels = self.isd[index](pixels, found, layers)
+                idrs.append(found)
+                if layers is not None:
+                    attention.append(_as_maps(layers, at))
+                    partition.extend([_as_maps(rounds, at)] if rounds else [])
+            levels.append(to_map(self.heads[index](pixels), at))  # (B, 1 or 4, H_l, W_l)
+
+        prediction, concentration = self._fused(levels, size or (rgb.shape[2], rgb.shape[3]))
+        return Output(
+            prediction=prediction,
+            levels=tuple(levels),
+            idrs=tuple(idrs),
+            concentration=concentration,
+            partition=tuple(partition) if explain else None,
+            attention=tuple(attention) if explain else None,
+        )
+
+    def _fused(self, levels: list[Tensor], size: Size) -> tuple[Tensor, Tensor | None]:
+        if self.config.task == "depth":
+            return fuse_depth(levels, size), None
+        normals = fuse_normals(levels, size)
+        return normals[:, :3], normals[:, 3:]
+
+
+def _with_position(maps: Tensor) -> Tensor:
+    """(B, C, H, W) -> (B, M, C), each pixel told where it is."""
+    position = sine_encoding((maps.shape[2], maps.shape[3]), maps.shape[1], maps.device)
+    return to_tokens(maps) + position.to(maps.dtype)
+
+
+def _as_maps(weights: list[Tensor], size: Size) -> Tensor:
+    """Rounds or layers of (B, K, M, N) -> (B, rounds, K, N, H, W)."""
+    return torch.stack(weights, dim=1).mT.unflatten(-1, size)

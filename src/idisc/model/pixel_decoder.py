@@ -1,0 +1,95 @@
+"""Pixel decoder: encoder features -> features F for AFP and pixel embeddings P for ISD.
+
+All lists here run from coarse to fine (stride 32 first), and all maps keep the size they came with.
+`DeformablePixelDecoder` is the paper's (MSDA, then a top-down FPN), `PlainPixelDecoder` the FPN of the
+ablations without MSDA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from idisc.model.deformable import DeformableEncoder
+from idisc.model.layers import ConvNorm
+from idisc.model.tokens import Size, to_map, to_tokens
+from idisc.recipes import Activation, DecoderConfig
+
+
+class Decoded(NamedTuple):
+    """What the decoder gives, coarse to fine, each map (B, C, H_l, W_l)."""
+
+    features: list[Tensor]  # F, partitioned by AFP
+    pixel_embeddings: list[Tensor]  # P, discretized by ISD
+
+
+class DeformablePixelDecoder(nn.Module):
+    """MSDA across scales, then a top-down pass that also sees the encoder's features again."""
+
+    def __init__(
+        self, channels: Sequence[int], config: DecoderConfig, expansion: int, activation: Activation
+    ) -> None:
+        super().__init__()
+        width = config.width
+        self.adapters = nn.ModuleList(_adapter(c, width) for c in channels)
+        self.msda = DeformableEncoder(config, len(channels), expansion, activation)
+        self.refined = nn.ModuleList(ConvNorm(width, width, 1, activation) for _ in channels)
+        self.laterals = nn.ModuleList(ConvNorm(c, width, 1, activation) for c in channels)
+        self.smooth = nn.ModuleList(ConvNorm(width, width, 3, activation) for _ in channels)
+
+    def forward(self, maps: Sequence[Tensor]) -> Decoded:
+        """Encoder maps (B, C_l, H_l, W_l), coarse to fine."""
+        sizes: list[Size] = [(m.shape[2], m.shape[3]) for m in maps]
+        adapted = [to_tokens(adapter(m)) for adapter, m in zip(self.adapters, maps, strict=True)]
+        tokens = self.msda(torch.cat(adapted, dim=1), sizes)  # (B, L, C)
+        levels = tokens.split([height * width for height, width in sizes], dim=1)
+        features = [
+            refine(to_map(level, size))
+            for refine, level, size in zip(self.refined, levels, sizes, strict=True)
+        ]
+        embeddings: list[Tensor] = []
+        for m, feature, lateral, smooth in zip(
+            maps, features, self.laterals, self.smooth, strict=True
+        ):
+            summed = lateral(m) + feature
+            if embeddings:
+                summed = summed + _enlarged(embeddings[-1], m)
+            embeddings.append(smooth(summed))
+        return Decoded(features, embeddings)
+
+
+class PlainPixelDecoder(nn.Module):
+    """A plain FPN; F and P are the same maps. Its activation is ReLU whatever the rest uses, as published."""
+
+    def __init__(self, channels: Sequence[int], width: int) -> None:
+        super().__init__()
+        coarsest, *finer = channels
+        self.laterals = nn.ModuleList(ConvNorm(c, width, 1, None) for c in finer)
+        self.smooth = nn.ModuleList(
+            [
+                ConvNorm(coarsest, width, 3, "relu"),
+                *(ConvNorm(width, width, 3, "relu") for _ in finer),
+            ]
+        )
+
+    def forward(self, maps: Sequence[Tensor]) -> Decoded:
+        """Encoder maps (B, C_l, H_l, W_l), coarse to fine."""
+        embeddings = [self.smooth[0](maps[0])]
+        for m, lateral, smooth in zip(maps[1:], self.laterals, self.smooth[1:], strict=True):
+            embeddings.append(smooth(lateral(m) + _enlarged(embeddings[-1], m)))
+        return Decoded(embeddings, embeddings)
+
+
+def _adapter(channels: int, width: int) -> nn.Sequential:
+    conv = nn.Conv2d(channels, width, 1)
+    nn.init.xavier_uniform_(conv.weight)
+    nn.init.zeros_(conv.bias)  # type: ignore[arg-type]
+    return nn.Sequential(conv, nn.GroupNorm(1, width))
+
+
+def _enlarged(coarse: Tensor, fine: Tensor) -> Tensor:
+    return F.interpolate(coarse, size=fine.shape[2:], mode="nearest")

@@ -1,0 +1,137 @@
+"""The sampling core of deformable attention: bilinear samples of many maps, weighted and summed.
+
+Three formulations of one function, the same to rounding:
+
+- `sample_by_rows` (plain): each sample is four rows of the value table and four weights, so the whole
+  core is one weighted sum of rows. It runs anywhere and is what `torch.compile` and export see, where
+  it is written with Gather, because GridSample is miscompiled or slow in several runtimes.
+- `sample_by_kernel` (accelerated): one loop without temporaries, compiled at first use by numba
+  (extra `fast`), on CPU tensors. Chosen by itself where numba is installed.
+- `sample_by_grid` (oracle): `grid_sample` level by level, as the operator is usually written down;
+  the yardstick of tests and benchmarks.
+
+Shapes: value (B, L, K, D), all levels' pixels in one sequence; locations (B, Q, K, V, S, 2) as (x, y)
+with 0..1 across each map; weights (B, Q, K, V, S); result (B, Q, K * D). L pixels, Q queries, K heads,
+D channels of a head, V levels, S points.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from idisc.config import lookup
+from idisc.model.tokens import Size
+
+Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
+_forced: str | None = None
+
+
+def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> Tensor:
+    """Sum of weighted bilinear samples, zero outside the maps, by the best way for these tensors."""
+    if _forced is not None:
+        return SAMPLERS[_forced](value, sizes, locations, weights)
+    if value.device.type == "cpu" and kernel_available() and not torch.compiler.is_compiling():
+        return sample_by_kernel(value, sizes, locations, weights)
+    return sample_by_rows(value, sizes, locations, weights)
+
+
+@cache
+def kernel_available() -> bool:
+    """Whether numba, which compiles the accelerated path, is installed."""
+    return importlib.util.find_spec("numba") is not None
+
+
+@contextmanager
+def using(name: str) -> Iterator[None]:
+    """Force one formulation ("plain", "accelerated", "oracle"), for tests and benchmarks."""
+    global _forced
+    lookup(SAMPLERS, name, "sampler")
+    previous, _forced = _forced, name
+    try:
+        yield
+    finally:
+        _forced = previous
+
+
+def sample_by_grid(
+    value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
+) -> Tensor:
+    """The oracle: one `grid_sample` for each level, then the weighted sum."""
+    batch, _, heads, channels = value.shape
+    queries = locations.shape[1]
+    samples = []
+    for level, (part, size) in enumerate(zip(_split(value, sizes), sizes, strict=True)):
+        maps = part.permute(0, 2, 3, 1).reshape(batch * heads, channels, *size)  # (BK, D, H, W)
+        grid = (2 * locations[:, :, :, level] - 1).transpose(1, 2).flatten(0, 1)  # (BK, Q, S, 2)
+        samples.append(
+            F.grid_sample(maps, grid, align_corners=False)
+        )  # (BK, D, Q, S), zeros outside
+    stacked = torch.cat(samples, dim=-1)  # (BK, D, Q, VS)
+    shares = weights.transpose(1, 2).reshape(batch * heads, 1, queries, -1)  # (BK, 1, Q, VS)
+    return (stacked * shares).sum(-1).view(batch, heads * channels, queries).mT
+
+
+def sample_by_rows(
+    value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
+) -> Tensor:
+    """The plain path: four corners to a sample, each a row of `value` with a weight."""
+    batch, length, heads, channels = value.shape
+    queries = locations.shape[1]
+    pixels, shares = _corners(sizes, locations, weights)  # (B, Q, K, 4VS)
+    first = length * torch.arange(batch, device=value.device).view(-1, 1, 1, 1)
+    head = torch.arange(heads, device=value.device).view(-1, 1)
+    rows = ((first + pixels) * heads + head).flatten(0, 2)  # (BQK, 4VS), into (BLK, D)
+    shares = shares.flatten(0, 2)
+    table = value.reshape(-1, channels)
+    if torch.compiler.is_exporting():
+        summed = (table[rows] * shares[..., None]).sum(1)
+    else:
+        summed = F.embedding_bag(rows, table, per_sample_weights=shares, mode="sum")
+    return summed.view(batch, queries, heads * channels)
+
+
+def sample_by_kernel(
+    value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
+) -> Tensor:
+    """The accelerated path: numba's compiled loop, with its own backward pass."""
+    from idisc.model.sampling_kernel import KernelSampling  # imports numba, which takes a moment
+
+    return KernelSampling.apply(value, tuple(sizes), locations, weights)
+
+
+SAMPLERS: dict[str, Sampler] = {
+    "plain": sample_by_rows,
+    "accelerated": sample_by_kernel,
+    "oracle": sample_by_grid,
+}
+
+
+def _split(value: Tensor, sizes: Sequence[Size]) -> tuple[Tensor, ...]:
+    return value.split([height * width for height, width in sizes], dim=1)
+
+
+def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Pixel index (into one image's sequence) and weight of the four corners of every sample."""
+    extent = torch.tensor([(width, height) for height, width in sizes], device=locations.device)
+    area = extent.prod(-1)
+    start = (area.cumsum(0) - area)[:, None]  # (V, 1): where each level begins in the sequence
+    # In pixels, centres at whole numbers: x W - 1/2, in the steps by which `grid_sample` rounds it.
+    # One ulp decides between two pixels, and with that the gradient of a location.
+    place = ((2 * locations - 1 + 1) * extent[:, None] - 1) / 2
+    low = place.floor()
+    (x, y), (width, height) = low.long().unbind(-1), extent[:, None].unbind(-1)
+    right, down = (place - low).unbind(-1)  # shares of the far corners
+    pixels, shares = [], []
+    for row, vertical in ((y, 1 - down), (y + 1, down)):
+        for column, horizontal in ((x, 1 - right), (x + 1, right)):
+            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+            pixels.append(torch.where(inside, start + row * width + column, 0))
+            shares.append(torch.where(inside, vertical * horizontal * weights, 0))
+    return torch.stack(pixels, -1).flatten(3), torch.stack(shares, -1).flatten(3)

@@ -1,0 +1,114 @@
+"""Files of tensors: read without executing anything, and held against what a network expects."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from idisc.errors import CheckpointError
+
+State = dict[str, Tensor]
+_WRAPPERS = (
+    "state_dict",
+    "model",
+    "model_state_dict",
+)  # what training scripts put around the weights
+
+
+def read_state(path: Path) -> State:
+    """Tensors by name from a .safetensors file or a torch checkpoint, unwrapped, without "module." prefixes.
+
+    Raises CheckpointError for anything that is not such a file; a pickle is never executed.
+    """
+    if not path.is_file():
+        raise CheckpointError(
+            f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}"
+        )
+    content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    if isinstance(content, dict):
+        inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
+        content = inner[0] if inner else content
+    if not isinstance(content, dict) or not content:
+        raise CheckpointError(f"{path}: holds {_kind(content)}, not tensors by name")
+    for name, value in content.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise CheckpointError(
+                f"{path}: entry {name!r} is {_kind(value)}; only tensors belong in a checkpoint"
+            )
+    return {name.replace("module.", ""): value for name, value in content.items()}
+
+
+def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
+    """Names and shapes must be those expected; the error lists what is missing, extra or of another shape."""
+    missing = [name for name in expected if name not in state]
+    extra = [name for name in state if name not in expected]
+    shapes = [
+        f"{name} is {_shape(value)}, {_shape(expected[name])} expected"
+        for name, value in state.items()
+        if name in expected and value.shape != expected[name].shape
+    ]
+    complaints = [f"missing {_some(missing)}"] if missing else []
+    complaints += [f"unexpected {_some(extra)}"] if extra else []
+    complaints += [_some(shapes)] if shapes else []
+    if complaints:
+        raise CheckpointError(f"{where}: {'; '.join(complaints)}")
+    for name, value in state.items():
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise CheckpointError(f"{where}: {name} has values that are not finite")
+
+
+def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
+    """Give a module its tensors from a larger state; each of them has to be there."""
+    expected = module.state_dict()
+    state = {name: value for name, value in source.items() if name in expected}
+    check_state(state, expected, where)
+    module.load_state_dict(state)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, cut to a line that fits into one of ours."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip(".")[:160]
+
+
+def _read_safetensors(path: Path) -> object:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path}: not readable as safetensors ({first_line(error)})"
+        ) from None
+
+
+def _read_torch(path: Path) -> object:
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "Unsupported" in str(error) or "GLOBAL" in str(error):
+            raise CheckpointError(
+                f"{path}: contains more than tensors, so it was not opened; nothing in it was executed"
+            ) from None
+        raise CheckpointError(f"{path}: not a torch checkpoint") from None
+    except Exception as error:  # a damaged file can fail anywhere inside the reader
+        raise CheckpointError(
+            f"{path}: truncated or not a torch checkpoint ({first_line(error)})"
+        ) from None
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__name__}" if value or isinstance(value, Tensor) else "nothing"
+
+
+def _shape(value: Tensor) -> str:
+    return "x".join(map(str, value.shape)) or "a single number"
+
+
+def _some(names: list[str]) -> str:
+    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + rest

@@ -1,0 +1,74 @@
+"""Feature maps as sequences of tokens: there, back, where each one sits, and a few at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+Size = tuple[int, int]  # (height, width)
+
+CHUNK = 2048  # tokens whose MLP activations (2048 x 1024 floats) still fit in a CPU's cache
+_chunk: int | None = CHUNK
+
+
+def to_tokens(features: Tensor) -> Tensor:
+    """(B, C, H, W) -> (B, M, C), row by row; free for a map in channels-last memory."""
+    return features.flatten(2).mT
+
+
+def to_map(tokens: Tensor, size: Size) -> Tensor:
+    """(B, M, C) -> (B, C, H, W), in channels-last memory and without a copy."""
+    return tokens.unflatten(1, size).permute(0, 3, 1, 2)
+
+
+def sine_encoding(size: Size, channels: int, device: torch.device) -> Tensor:
+    """Position of every pixel of a map, (M, C) float32: first half its row, second half its column.
+
+    Rows count 1..H as a share of H times 2 pi (columns alike), against wavelengths that grow
+    geometrically to 10000. Always float32: in another precision it would be another encoding.
+    """
+    rows, columns = (_waves(length, channels // 2, device) for length in size)
+    height, width = size
+    return torch.cat(
+        (rows[:, None].expand(height, width, -1), columns[None].expand(height, width, -1)), dim=-1
+    ).flatten(0, 1)
+
+
+def _waves(length: int, channels: int, device: torch.device) -> Tensor:
+    place = (
+        torch.arange(1, length + 1, dtype=torch.float32, device=device)
+        / (length + 1e-6)
+        * (2 * math.pi)
+    )
+    exponent = 2 * torch.arange(channels // 2, dtype=torch.float32, device=device) / channels
+    angle = place[:, None] / 10000.0**exponent  # (L, C/2)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine and cosine take turns
+
+
+def in_chunks(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """`function` of whole (B, M, C) sequences, or, where that is the same, of one chunk after another.
+
+    Only for functions that treat each token alone. Without gradients a chunk's intermediate results
+    are never written to memory, which on a CPU doubles the speed of an MLP; with gradients they are
+    kept for the backward pass anyway, and a compiler wants one graph.
+    """
+    if _chunk is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return function(*tensors)
+    rows = max(1, _chunk // tensors[0].shape[0])
+    chunks = zip(*(tensor.split(rows, dim=1) for tensor in tensors), strict=True)
+    return torch.cat([function(*chunk) for chunk in chunks], dim=1)
+
+
+@contextmanager
+def whole_sequences() -> Iterator[None]:
+    """Switch the chunks off, as the plain formulation has it (for comparisons)."""
+    global _chunk
+    _chunk = None
+    try:
+        yield
+    finally:
+        _chunk = CHUNK
