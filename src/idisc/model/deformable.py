@@ -8,14 +8,14 @@ looking; this module holds the layers around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from idisc.model.layers import Mlp
 from idisc.model.sampling import sample
-from idisc.model.tokens import Size, in_chunks, sine_encoding
+from idisc.model.tokens import Size, in_chunks, pixel_centres, sine_encoding
 from idisc.recipes import Activation, DecoderConfig
 
 
@@ -91,7 +91,10 @@ class DeformableLayer(nn.Module):
     def forward(
         self, tokens: Tensor, position: Tensor, reference: Tensor, sizes: Sequence[Size]
     ) -> Tensor:
-        """tokens (B, L, C), position (1, L, C), reference (1, L, 2) -> (B, L, C)."""
+        """tokens (B, L, C), position (1, L, C), reference (1, L, 2) -> (B, L, C).
+
+        Without gradients the tokens given are overwritten: at this size a copy costs.
+        """
         value = self.attention.project(tokens)  # all of it first: any token may look anywhere
 
         def refine(tokens: Tensor, position: Tensor, reference: Tensor) -> Tensor:
@@ -99,7 +102,7 @@ class DeformableLayer(nn.Module):
             tokens = tokens + self.attention(query, reference, value, sizes)
             return tokens + self.mlp(tokens)
 
-        return in_chunks(refine, tokens, position, reference)
+        return in_chunks(refine, tokens, position, reference, overwrite=True)
 
 
 class DeformableEncoder(nn.Module):
@@ -114,28 +117,24 @@ class DeformableEncoder(nn.Module):
             DeformableLayer(config, levels, expansion, activation) for _ in range(config.layers)
         )
 
-    def forward(self, tokens: Tensor, sizes: Sequence[Size]) -> Tensor:
-        """(B, L, C) -> (B, L, C), L the pixels of all levels. Never in half precision: offsets are pixels."""
+    def forward(self, levels: Iterable[Tensor], sizes: Sequence[Size]) -> Tensor:
+        """Tokens of each level (B, M_l, C) -> all of them refined, (B, L, C).
+
+        Never in half precision: an offset of many pixels would lose its fraction.
+        """
+        tokens = torch.cat(list(levels), dim=1)
         with torch.autocast(tokens.device.type, enabled=False):
-            dtype = self.level_embedding.dtype
+            dtype, device = self.level_embedding.dtype, tokens.device
             tokens = tokens.to(dtype)
             position = torch.cat(
                 [
-                    sine_encoding(size, tokens.shape[-1], tokens.device).to(dtype) + level
+                    sine_encoding(size, tokens.shape[-1], device).to(dtype) + level
                     for size, level in zip(sizes, self.level_embedding, strict=True)
                 ]
             )  # (L, C)
-            reference = torch.cat([_centres(size, tokens.device) for size in sizes]).to(
+            reference = torch.cat([pixel_centres(size, device) for size in sizes]).to(
                 dtype
             )  # (L, 2)
             for layer in self.layers:
                 tokens = layer(tokens, position[None], reference[None], sizes)
         return tokens
-
-
-def _centres(size: Size, device: torch.device) -> Tensor:
-    """Centre of every pixel as (x, y), 0..1 across the map: (M, 2) float32."""
-    height, width = size
-    y = (torch.arange(height, dtype=torch.float32, device=device) + 0.5) / height
-    x = (torch.arange(width, dtype=torch.float32, device=device) + 0.5) / width
-    return torch.stack((x.repeat(height), y.repeat_interleave(width)), dim=-1)

@@ -81,23 +81,22 @@ class IDisc(nn.Module):
         partition and attention, which are not kept otherwise.
         """
         maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
-        decoded = self.decoder(maps[::-1])
+        features, embeddings = self.decoder(maps[::-1])  # F and P, coarse to fine from here on
+        del maps
         finest = slice(-self.config.resolutions, None)
-        levels, idrs, partition, attention = [], [], [], []
-        for index, (features, embeddings) in enumerate(
-            zip(decoded.features[finest], decoded.pixel_embeddings[finest], strict=True)
-        ):
-            at = (features.shape[2], features.shape[3])
-            pixels = _with_position(embeddings)  # P (B, M, C)
-            if self.config.discretization == "isd":
-                found, rounds = self.afp[index](_with_position(features))  # H (B, N, D)
-                layers: list[Tensor] | None = [] if explain else None
-                pixels = self.isd[index](pixels, found, layers)
-                idrs.append(found)
-                if layers is not None:
-                    attention.append(_as_maps(layers, at))
-                    partition.extend([_as_maps(rounds, at)] if rounds else [])
-            levels.append(to_map(self.heads[index](pixels), at))  # (B, 1 or 4, H_l, W_l)
+        idrs, rounds = self._partitioned(features[finest])
+        del features  # a map is dropped when it was used: at full size each takes much memory
+
+        levels: list[Tensor] = []
+        layers: list[list[Tensor]] = [[] for _ in idrs]
+        embeddings = embeddings[finest]
+        for index, head in enumerate(self.heads):
+            at = embeddings[0].shape[2:]
+            pixels = _with_position(embeddings.pop(0))  # P (B, M, C)
+            if idrs:
+                seen = layers[index] if explain else None
+                pixels = self.isd[index](pixels, idrs[index], seen)  # D (B, M, C)
+            levels.append(to_map(head(pixels), at))
 
         prediction, concentration = self._fused(levels, size or (rgb.shape[2], rgb.shape[3]))
         return Output(
@@ -105,9 +104,16 @@ class IDisc(nn.Module):
             levels=tuple(levels),
             idrs=tuple(idrs),
             concentration=concentration,
-            partition=tuple(partition) if explain else None,
-            attention=tuple(attention) if explain else None,
+            partition=_as_maps(rounds, levels) if explain else None,
+            attention=_as_maps(layers, levels) if explain else None,
         )
+
+    def _partitioned(self, features: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
+        """F of each level -> its IDRs (B, N, D) and AFP's rounds; nothing where there is no ISD."""
+        if not self.afp:
+            return [], []
+        found = [afp(_with_position(m)) for afp, m in zip(self.afp, features, strict=True)]
+        return [idrs for idrs, _ in found], [rounds for _, rounds in found]
 
     def _fused(self, levels: list[Tensor], size: Size) -> tuple[Tensor, Tensor | None]:
         if self.config.task == "depth":
@@ -122,6 +128,10 @@ def _with_position(maps: Tensor) -> Tensor:
     return to_tokens(maps) + position.to(maps.dtype)
 
 
-def _as_maps(weights: list[Tensor], size: Size) -> Tensor:
-    """Rounds or layers of (B, K, M, N) -> (B, rounds, K, N, H, W)."""
-    return torch.stack(weights, dim=1).mT.unflatten(-1, size)
+def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:
+    """For each level its rounds or layers, (B, K, M, N) each -> (B, rounds, K, N, H_l, W_l)."""
+    return tuple(
+        torch.stack(each, dim=1).mT.unflatten(-1, level.shape[2:])
+        for each, level in zip(weights, levels, strict=False)
+        if each
+    )

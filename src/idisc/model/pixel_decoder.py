@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -43,23 +42,27 @@ class DeformablePixelDecoder(nn.Module):
 
     def forward(self, maps: Sequence[Tensor]) -> Decoded:
         """Encoder maps (B, C_l, H_l, W_l), coarse to fine."""
-        sizes: list[Size] = [(m.shape[2], m.shape[3]) for m in maps]
-        adapted = [to_tokens(adapter(m)) for adapter, m in zip(self.adapters, maps, strict=True)]
-        tokens = self.msda(torch.cat(adapted, dim=1), sizes)  # (B, L, C)
-        levels = tokens.split([height * width for height, width in sizes], dim=1)
-        features = [
-            refine(to_map(level, size))
-            for refine, level, size in zip(self.refined, levels, sizes, strict=True)
-        ]
+        features = self._refined(maps)
         embeddings: list[Tensor] = []
         for m, feature, lateral, smooth in zip(
             maps, features, self.laterals, self.smooth, strict=True
         ):
             summed = lateral(m) + feature
             if embeddings:
-                summed = summed + _enlarged(embeddings[-1], m)
+                summed += _enlarged(embeddings[-1], m)
             embeddings.append(smooth(summed))
         return Decoded(features, embeddings)
+
+    def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
+        """All levels at one width and as one sequence through MSDA, then maps again: F."""
+        sizes: list[Size] = [(m.shape[2], m.shape[3]) for m in maps]
+        adapted = (to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True))
+        refined = self.msda(adapted, sizes)  # (B, L, C)
+        levels = refined.split([height * width for height, width in sizes], dim=1)
+        return [
+            conv(to_map(level, size))
+            for conv, level, size in zip(self.refined, levels, sizes, strict=True)
+        ]
 
 
 class PlainPixelDecoder(nn.Module):

@@ -85,8 +85,8 @@ def sample_by_rows(
     batch, length, heads, channels = value.shape
     queries = locations.shape[1]
     pixels, shares = _corners(sizes, locations, weights)  # (B, Q, K, 4VS)
-    first = length * torch.arange(batch, device=value.device).view(-1, 1, 1, 1)
-    head = torch.arange(heads, device=value.device).view(-1, 1)
+    first = torch.arange(batch, dtype=torch.int32, device=value.device).view(-1, 1, 1, 1) * length
+    head = torch.arange(heads, dtype=torch.int32, device=value.device).view(-1, 1)
     rows = ((first + pixels) * heads + head).flatten(0, 2)  # (BQK, 4VS), into (BLK, D)
     shares = shares.flatten(0, 2)
     table = value.reshape(-1, channels)
@@ -118,20 +118,30 @@ def _split(value: Tensor, sizes: Sequence[Size]) -> tuple[Tensor, ...]:
 
 
 def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixel index (into one image's sequence) and weight of the four corners of every sample."""
-    extent = torch.tensor([(width, height) for height, width in sizes], device=locations.device)
-    area = extent.prod(-1)
-    start = (area.cumsum(0) - area)[:, None]  # (V, 1): where each level begins in the sequence
+    """Pixel (in one picture's sequence) and weight of the four corners of every sample."""
+    device = locations.device
+    heights, widths = torch.tensor(sizes, dtype=torch.int32, device=device)[:, None].unbind(-1)
+    areas = heights * widths  # (V, 1)
+    starts = (areas.cumsum(0, dtype=torch.int32) - areas)[
+        ..., None
+    ]  # of each level in the sequence
+    column, horizontal = _neighbours(locations[..., 0], widths)
+    row, vertical = _neighbours(locations[..., 1], heights)
+    rows = starts + row * widths[..., None]  # (B, Q, K, V, S, 2), first pixels of the two rows
+    pixels = rows[..., None] + column[..., None, :]  # (B, Q, K, V, S, 2, 2)
+    shares = (weights[..., None] * vertical)[..., None] * horizontal[..., None, :]
+    return pixels.flatten(3), shares.flatten(3)
+
+
+def _neighbours(location: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """The two pixels around a place on one axis, (..., 2), and their shares, 0 for one off the map."""
     # In pixels, centres at whole numbers: x W - 1/2, in the steps by which `grid_sample` rounds it.
     # One ulp decides between two pixels, and with that the gradient of a location.
-    place = ((2 * locations - 1 + 1) * extent[:, None] - 1) / 2
+    place = ((2 * location - 1 + 1) * lengths - 1) / 2
     low = place.floor()
-    (x, y), (width, height) = low.long().unbind(-1), extent[:, None].unbind(-1)
-    right, down = (place - low).unbind(-1)  # shares of the far corners
-    pixels, shares = [], []
-    for row, vertical in ((y, 1 - down), (y + 1, down)):
-        for column, horizontal in ((x, 1 - right), (x + 1, right)):
-            inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-            pixels.append(torch.where(inside, start + row * width + column, 0))
-            shares.append(torch.where(inside, vertical * horizontal * weights, 0))
-    return torch.stack(pixels, -1).flatten(3), torch.stack(shares, -1).flatten(3)
+    far = place - low
+    first = low.int()
+    pixels = torch.stack((first, first + 1), dim=-1)
+    inside = (pixels >= 0) & (pixels < lengths[..., None])
+    shares = torch.where(inside, torch.stack((1 - far, far), dim=-1), 0)
+    return torch.where(inside, pixels, 0), shares

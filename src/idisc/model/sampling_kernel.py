@@ -23,6 +23,7 @@ from idisc.model.tokens import Size
 # their meaning, so that a diverging training run is seen.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _jit = numba.njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
+_sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")
 _exact = numba.njit(cache=True, error_model="numpy")
 # One of numba's threading layers aborts the process when two threads enter it at a time.
 _one_at_a_time = threading.Lock()
@@ -50,17 +51,16 @@ class KernelSampling(torch.autograd.Function):
         value, locations, weights = ctx.saved_tensors
         grad_out = grad.contiguous().view(*weights.shape[:3], value.shape[3]).numpy()
         grad_value = grad_locations = grad_weights = None
-        arrays = value.numpy(), ctx.levels, locations.numpy(), weights.numpy(), grad_out
+        given = ctx.levels, locations.numpy(), weights.numpy(), grad_out
         with _one_at_a_time:
             if ctx.needs_input_grad[0]:
                 grad_value = torch.zeros_like(value)
-                _backward_value(*arrays, grad_value.numpy())
+                _backward_value(*given, grad_value.numpy())
             if ctx.needs_input_grad[2] or ctx.needs_input_grad[3]:
-                grad_locations, grad_weights = (
-                    torch.empty_like(locations),
-                    torch.empty_like(weights),
+                grad_locations, grad_weights = map(torch.empty_like, (locations, weights))
+                _backward_sampling(
+                    value.numpy(), *given, grad_locations.numpy(), grad_weights.numpy()
                 )
-                _backward_sampling(*arrays, grad_locations.numpy(), grad_weights.numpy())
         return grad_value, None, grad_locations, grad_weights
 
 
@@ -72,73 +72,72 @@ def _levels(sizes: tuple[Size, ...]) -> Any:
 
 
 @_exact
-def _place(location: Any, height: int, width: int) -> Any:
-    """A sample's upper left pixel, its distance from there, and whether any of it is on the map.
+def _axis(location: Any, length: int) -> Any:
+    """Bilinear sampling along one axis: the two pixels, their shares, and the slopes of these.
 
-    Rounded step by step as in `sampling`: no reordering here.
+    A pixel off the map has share and slope 0, and an index that may be read all the same. Rounded
+    step by step as in `sampling`: no reordering here.
     """
-    real = (
-        location.dtype.type
-    )  # numba widens float32 times an integer to float64, so no integers here
-    one, two, wide, high = real(1), real(2), real(width), real(height)
-    x = ((two * location[0] - one + one) * wide - one) / two
-    y = ((two * location[1] - one + one) * high - one) / two
-    on_map = x > -one and y > -one and x < wide and y < high  # false for NaN, too
-    left, top = (np.floor(x), np.floor(y)) if on_map else (one, one)
-    return int(left), int(top), x - left, y - top, on_map
+    real = type(location)  # numba widens float32 times an integer to float64, so no integers here
+    zero, one, two, size = real(0), real(1), real(2), real(length)
+    place = ((two * location - one + one) * size - one) / two
+    if not (place > -one and place < size):  # all of it off the map, or not a number
+        return 0, 0, zero, zero, zero, zero
+    low = np.floor(place)
+    far = place - low
+    first, second = int(low), int(low) + 1
+    near_slope, far_slope = -one, one
+    near = one - far
+    if first < 0:
+        first, near, near_slope = 0, zero, zero
+    if second >= length:
+        second, far, far_slope = length - 1, zero, zero
+    return first, second, near, far, near_slope, far_slope
 
 
 @_jit
 def _forward(value: Any, levels: Any, locations: Any, weights: Any, out: Any) -> None:
     batch, queries, heads, count, points = weights.shape
-    one = value.dtype.type(1)
     for index in numba.prange(batch * queries):
         b, q = index // queries, index % queries
         for k in range(heads):
             total = out[b, q, k]
             total[:] = 0
             for v in range(count):
-                height, width, first = levels[v]
+                height, width, start = levels[v]
                 for s in range(points):
-                    column, row, right, down, on_map = _place(
-                        locations[b, q, k, v, s], height, width
-                    )
-                    if not on_map:
-                        continue
+                    left, right, x0, x1, _, _ = _axis(locations[b, q, k, v, s, 0], width)
+                    top, bottom, y0, y1, _, _ = _axis(locations[b, q, k, v, s, 1], height)
                     weight = weights[b, q, k, v, s]
-                    for i in range(max(row, 0), min(row + 2, height)):
-                        vertical = weight * (down if i > row else one - down)
-                        for j in range(max(column, 0), min(column + 2, width)):
-                            share = vertical * (right if j > column else one - right)
-                            pixel = value[b, first + i * width + j, k]
-                            for d in range(len(total)):
-                                total[d] += share * pixel[d]
+                    y0, y1 = weight * y0, weight * y1
+                    w00, w01, w10, w11 = y0 * x0, y0 * x1, y1 * x0, y1 * x1
+                    p00 = value[b, start + top * width + left, k]
+                    p01 = value[b, start + top * width + right, k]
+                    p10 = value[b, start + bottom * width + left, k]
+                    p11 = value[b, start + bottom * width + right, k]
+                    for d in range(len(total)):
+                        total[d] += w00 * p00[d] + w01 * p01[d] + w10 * p10[d] + w11 * p11[d]
 
 
 @_jit
 def _backward_value(
-    value: Any, levels: Any, locations: Any, weights: Any, grad_out: Any, grad_value: Any
+    levels: Any, locations: Any, weights: Any, grad_out: Any, grad_value: Any
 ) -> None:
     batch, queries, heads, count, points = weights.shape
-    one = value.dtype.type(1)
     for index in numba.prange(batch * heads):
         b, k = index // heads, index % heads
         for q in range(queries):
             grad = grad_out[b, q, k]
             for v in range(count):
-                height, width, first = levels[v]
+                height, width, start = levels[v]
                 for s in range(points):
-                    column, row, right, down, on_map = _place(
-                        locations[b, q, k, v, s], height, width
-                    )
-                    if not on_map:
-                        continue
+                    left, right, x0, x1, _, _ = _axis(locations[b, q, k, v, s, 0], width)
+                    top, bottom, y0, y1, _, _ = _axis(locations[b, q, k, v, s, 1], height)
                     weight = weights[b, q, k, v, s]
-                    for i in range(max(row, 0), min(row + 2, height)):
-                        vertical = weight * (down if i > row else one - down)
-                        for j in range(max(column, 0), min(column + 2, width)):
-                            share = vertical * (right if j > column else one - right)
-                            pixel = grad_value[b, first + i * width + j, k]
+                    for row, vertical in ((top, weight * y0), (bottom, weight * y1)):
+                        for column, horizontal in ((left, x0), (right, x1)):
+                            share = vertical * horizontal
+                            pixel = grad_value[b, start + row * width + column, k]
                             for d in range(len(grad)):
                                 pixel[d] += share * grad[d]
 
@@ -154,33 +153,30 @@ def _backward_sampling(
     grad_weights: Any,
 ) -> None:
     batch, queries, heads, count, points = weights.shape
-    zero, one = value.dtype.type(0), value.dtype.type(1)
     for index in numba.prange(batch * queries):
         b, q = index // queries, index % queries
         for k in range(heads):
             grad = grad_out[b, q, k]
             for v in range(count):
-                height, width, first = levels[v]
+                height, width, start = levels[v]
                 for s in range(points):
-                    column, row, right, down, on_map = _place(
-                        locations[b, q, k, v, s], height, width
-                    )
-                    along_x = along_y = along_weight = zero
-                    if on_map:
-                        for i in range(max(row, 0), min(row + 2, height)):
-                            vertical, slope_y = (down, one) if i > row else (one - down, -one)
-                            for j in range(max(column, 0), min(column + 2, width)):
-                                horizontal, slope_x = (
-                                    (right, one) if j > column else (one - right, -one)
-                                )
-                                pixel = value[b, first + i * width + j, k]
-                                match = zero
-                                for d in range(len(grad)):
-                                    match += pixel[d] * grad[d]
-                                along_x += match * vertical * slope_x
-                                along_y += match * horizontal * slope_y
-                                along_weight += match * vertical * horizontal
+                    left, right, x0, x1, dx0, dx1 = _axis(locations[b, q, k, v, s, 0], width)
+                    top, bottom, y0, y1, dy0, dy1 = _axis(locations[b, q, k, v, s, 1], height)
+                    m00 = _dot(value[b, start + top * width + left, k], grad)
+                    m01 = _dot(value[b, start + top * width + right, k], grad)
+                    m10 = _dot(value[b, start + bottom * width + left, k], grad)
+                    m11 = _dot(value[b, start + bottom * width + right, k], grad)
+                    upper, lower = x0 * m00 + x1 * m01, x0 * m10 + x1 * m11
+                    along_x = y0 * (dx0 * m00 + dx1 * m01) + y1 * (dx0 * m10 + dx1 * m11)
                     weight = weights[b, q, k, v, s]
-                    grad_locations[b, q, k, v, s, 0] = along_x * weight * width
-                    grad_locations[b, q, k, v, s, 1] = along_y * weight * height
-                    grad_weights[b, q, k, v, s] = along_weight
+                    grad_locations[b, q, k, v, s, 0] = weight * width * along_x
+                    grad_locations[b, q, k, v, s, 1] = weight * height * (dy0 * upper + dy1 * lower)
+                    grad_weights[b, q, k, v, s] = y0 * upper + y1 * lower
+
+
+@_sum
+def _dot(first: Any, second: Any) -> Any:
+    total = first.dtype.type(0)
+    for d in range(len(first)):
+        total += first[d] * second[d]
+    return total

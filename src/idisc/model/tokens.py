@@ -49,18 +49,34 @@ def _waves(length: int, channels: int, device: torch.device) -> Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine and cosine take turns
 
 
-def in_chunks(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """`function` of whole (B, M, C) sequences, or, where that is the same, of one chunk after another.
+def pixel_centres(size: Size, device: torch.device) -> Tensor:
+    """Centre of every pixel as (x, y), 0..1 across the map: (M, 2) float32."""
+    height, width = size
+    y = (torch.arange(height, dtype=torch.float32, device=device) + 0.5) / height
+    x = (torch.arange(width, dtype=torch.float32, device=device) + 0.5) / width
+    return torch.stack((x.repeat(height), y.repeat_interleave(width)), dim=-1)
+
+
+def in_chunks(function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False) -> Tensor:
+    """`function` of whole (B, M, C) sequences, or, where that is the same, chunk after chunk.
 
     Only for functions that treat each token alone. Without gradients a chunk's intermediate results
-    are never written to memory, which on a CPU doubles the speed of an MLP; with gradients they are
-    kept for the backward pass anyway, and a compiler wants one graph.
+    stay in the cache, which on a CPU doubles the speed of an MLP; with gradients they are kept for
+    the backward pass anyway, and a compiler wants one graph. `overwrite` lets the result of a chunk
+    take the place of the first tensor's, if the caller has no more use for that.
     """
     if _chunk is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return function(*tensors)
-    rows = max(1, _chunk // tensors[0].shape[0])
-    chunks = zip(*(tensor.split(rows, dim=1) for tensor in tensors), strict=True)
-    return torch.cat([function(*chunk) for chunk in chunks], dim=1)
+    batch, length = tensors[0].shape[:2]
+    rows = max(1, _chunk // batch)
+    whole = tensors[0] if overwrite else None
+    for start in range(0, length, rows):
+        part = function(*(tensor[:, start : start + rows] for tensor in tensors))
+        if whole is None:
+            whole = part.new_empty(batch, length, part.shape[2])
+        whole[:, start : start + rows] = part
+    assert whole is not None, "a sequence without tokens"
+    return whole
 
 
 @contextmanager

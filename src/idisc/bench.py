@@ -1,0 +1,235 @@
+"""Speed and memory on this machine, always as a comparison within one run.
+
+`measure_components` gives the paper's complexity table (latency, throughput and parameters of each
+part) and how much of the machine's matrix multiplication each part reaches. `compare_cores` and
+`compare_networks` hold our formulations against the plain one: `grid_sample` on whole sequences, the
+way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are not.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from idisc.model import sampling, tokens
+from idisc.model.network import IDisc
+from idisc.recipes import ModelConfig
+
+Size = tokens.Size
+FORMULATIONS = ("accelerated", "plain", "oracle")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """One row of the complexity table."""
+
+    name: str
+    latency_ms: float
+    parameters: int
+    multiply_adds: int  # of one forward pass, in matrix products and convolutions
+    share: float  # of the multiply-adds per second that a large torch.mm reaches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One formulation beside the others of the same run."""
+
+    name: str
+    seconds: float
+    times_faster: float  # than the oracle
+
+
+def measure_components(network: IDisc, rgb: Tensor, repeats: int) -> list[Component]:
+    """Encoder, MSDA, FPN, AFP, ISD and total of a forward pass, medians over `repeats`."""
+    parts = _parts(network)
+    peak = multiply_adds_per_second(rgb.device)
+    with torch.inference_mode():
+        counts = _count_multiply_adds(network, rgb)
+        network(rgb)  # warm
+        runs = [_timed_parts(network, parts, rgb) for _ in range(repeats)]
+    rows = []
+    for name in (*parts, "total"):
+        seconds = statistics.median(run[name] for run in runs)
+        modules = parts.get(name, [network])
+        work = sum(counts[module] for module in modules)
+        size = sum(p.numel() for module in modules for p in module.parameters())
+        if name == "FPN":  # the decoder without the MSDA inside it
+            work -= sum(counts[module] for module in parts["MSDA"])
+            size -= sum(p.numel() for module in parts["MSDA"] for p in module.parameters())
+        rows.append(
+            Component(
+                name=name,
+                latency_ms=1e3 * seconds,
+                parameters=size,
+                multiply_adds=work,
+                share=work / seconds / peak if seconds else 0.0,
+            )
+        )
+    return rows
+
+
+def compare_cores(
+    config: ModelConfig, size: Size, repeats: int, *, backward: bool
+) -> list[Comparison]:
+    """The sampling core of MSDA alone, at the sizes that a picture of `size` gives it."""
+    decoder = config.decoder
+    sizes = [(-(-size[0] // stride), -(-size[1] // stride)) for stride in (32, 16, 8, 4)]
+    length = sum(height * width for height, width in sizes)
+    generator = torch.Generator().manual_seed(0)
+    shape = (1, length, decoder.heads, len(sizes), decoder.points)
+    value = torch.randn(
+        1, length, decoder.heads, decoder.width // decoder.heads, generator=generator
+    )
+    # Around each token's own place, a few pixels away, as a trained network looks.
+    extent = torch.tensor([(width, height) for height, width in sizes])[:, None]
+    offsets = 3 * torch.randn(*shape, 2, generator=generator) / extent
+    centres = torch.cat([tokens.pixel_centres(at, value.device) for at in sizes])
+    locations = centres[None, :, None, None, None] + offsets
+    weights = torch.randn(shape, generator=generator).flatten(3).softmax(-1).view(shape)
+    inputs = [t.requires_grad_(backward) for t in (value, locations, weights)]
+
+    def run(name: str) -> None:
+        with torch.set_grad_enabled(backward):
+            out = sampling.SAMPLERS[name](inputs[0], sizes, inputs[1], inputs[2])
+            if backward:
+                torch.autograd.grad(out.sum(), inputs)
+
+    return _compare({name: partial(run, name) for name in _available()}, repeats)
+
+
+def compare_networks(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparison]:
+    """A whole forward pass: our formulations, and the plain one."""
+
+    def run(name: str) -> None:
+        with formulation(name), torch.inference_mode():
+            network(rgb)
+
+    return _compare({name: partial(run, name) for name in _available()}, repeats)
+
+
+@contextmanager
+def formulation(name: str) -> Iterator[None]:
+    """The network with one sampler; "oracle" is plain throughout, without chunks of tokens, too."""
+    with ExitStack() as stack:
+        stack.enter_context(sampling.using(name))
+        if name == "oracle":
+            stack.enter_context(tokens.whole_sequences())
+        yield
+
+
+def peak_memory(config: ModelConfig, size: Size, name: str) -> int:
+    """Peak resident bytes of a fresh process that builds the network and predicts once."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_predict_once, (config, size, name))
+
+
+def multiply_adds_per_second(device: torch.device) -> float:
+    """What a large `torch.mm` reaches: the limit that everything else is held against."""
+    rows, inner, columns = 4096, 1024, 1024
+    first, second = (
+        torch.randn(rows, inner, device=device),
+        torch.randn(inner, columns, device=device),
+    )
+    seconds = [_seconds(lambda: first @ second) for _ in range(12)]
+    return rows * inner * columns / statistics.median(seconds[2:])
+
+
+def _available() -> list[str]:
+    return [name for name in FORMULATIONS if name != "accelerated" or sampling.kernel_available()]
+
+
+def _compare(runs: dict[str, Callable[[], None]], repeats: int) -> list[Comparison]:
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for run in runs.values():
+        run()  # warm; the kernel compiles here
+    for _ in range(repeats):  # in turns, so that a slow moment of the machine meets them all
+        for name, run in runs.items():
+            seconds[name].append(_seconds(run))
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    return [
+        Comparison(name=name, seconds=value, times_faster=medians["oracle"] / value)
+        for name, value in medians.items()
+    ]
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    run()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def _parts(network: IDisc) -> dict[str, Sequence[nn.Module]]:
+    """The rows of the paper's table; heads count with ISD, and the FPN row is the decoder less MSDA."""
+    msda = [m for name, m in network.decoder.named_children() if name == "msda"]
+    return {
+        "encoder": [network.encoder],
+        "MSDA": msda,
+        "FPN": [network.decoder],
+        "AFP": list(network.afp),
+        "ISD": [*network.isd, *network.heads],
+    }
+
+
+def _timed_parts(
+    network: IDisc, parts: dict[str, Sequence[nn.Module]], rgb: Tensor
+) -> dict[str, float]:
+    spent = dict.fromkeys(parts, 0.0)
+    hooks = []
+    for name, modules in parts.items():
+
+        def start(*_: object, name: str = name) -> None:
+            spent[name] -= time.perf_counter()
+
+        def stop(*_: object, name: str = name) -> None:
+            spent[name] += time.perf_counter()
+
+        for module in modules:
+            hooks += [module.register_forward_pre_hook(start), module.register_forward_hook(stop)]
+    try:
+        total = _seconds(lambda: network(rgb))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    spent["FPN"] -= spent["MSDA"]
+    return {**spent, "total": total}
+
+
+def _count_multiply_adds(network: IDisc, rgb: Tensor) -> dict[nn.Module, int]:
+    counter = FlopCounterMode(display=False)
+    with counter:
+        network(rgb)
+    root = type(network).__name__
+    counts = counter.get_flop_counts()
+    return {
+        module: sum(counts.get(f"{root}.{name}" if name else root, {}).values()) // 2
+        for name, module in network.named_modules()
+    }
+
+
+def _predict_once(config: ModelConfig, size: Size, name: str) -> int:
+    network = IDisc(config).eval()
+    rgb = torch.rand(1, 3, *size)
+    with formulation(name), torch.inference_mode():
+        network(rgb)
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would remember the parent that this process was forked from
+        fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        return int(fields["VmHWM"].split()[0]) * 1024
+    scale = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale

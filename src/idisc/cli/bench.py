@@ -1,0 +1,156 @@
+"""`idisc bench`: the paper's complexity table for this machine, and our speed beside the plain one."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from idisc import config, files
+from idisc.cli import options
+from idisc.errors import InputError, require
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from idisc.bench import Comparison, Component
+    from idisc.recipes import Recipe
+
+_NAMES = {
+    "accelerated": "ours, accelerated sampling",
+    "plain": "ours, plain torch sampling",
+    "oracle": "plain formulation (grid_sample)",
+}
+
+
+@click.command(name="bench")
+@click.argument("recipe", type=options.RecipeName())
+@click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [the recipe's]")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--threads", type=click.IntRange(1), help="Threads of torch and of the kernel.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option("--compare", is_flag=True, help="Also speed and memory beside the plain formulation.")
+@click.option("--json", "record", type=click.Path(path_type=Path), help="Write all numbers there.")
+@options.changes
+def command(
+    recipe: Recipe,
+    size: tuple[int, int] | None,
+    repeats: int,
+    threads: int | None,
+    device: str,
+    compare: bool,
+    record: Path | None,
+    changes: tuple[str, ...],
+) -> None:
+    """Measure the network of RECIPE (random weights) on this machine."""
+    require("torch", extra="train")
+    import torch  # heavy: only when this command runs
+
+    from idisc import bench
+    from idisc.model import sampling
+    from idisc.model.network import IDisc
+
+    model = config.override(recipe.model, changes)
+    height, width = size or recipe.data.size
+    if threads:
+        _use_threads(threads)
+    try:
+        network = IDisc(model).eval().requires_grad_(False).to(device)
+        rgb = torch.rand(1, 3, height, width, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's words for a device that is not there
+        raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
+
+    about = {
+        "recipe": recipe.name,
+        "size": f"{height}x{width}",
+        "device": device,
+        "processor": platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "sampling": "accelerated (numba)" if sampling.kernel_available() else "plain torch",
+    }
+    click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
+    components = bench.measure_components(network, rgb, repeats)
+    results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
+    _print_components(components)
+    if compare:
+        comparisons = {
+            "Sampling core of MSDA, inference": bench.compare_cores(
+                model, (height, width), repeats, backward=False
+            ),
+            "Sampling core of MSDA, forward and backward": bench.compare_cores(
+                model, (height, width), repeats, backward=True
+            ),
+            "The whole network, inference": bench.compare_networks(network, rgb, repeats),
+        }
+        memory = {
+            row.name: bench.peak_memory(model, (height, width), row.name)
+            for row in comparisons["The whole network, inference"]
+        }
+        for title, rows in comparisons.items():
+            _print_comparison(title, rows)
+            results[title] = [asdict(row) for row in rows]
+        _print_memory(memory)
+        results["peak_bytes"] = memory
+    if record:
+        files.write_json(record, results)
+
+
+def _use_threads(threads: int) -> None:
+    import torch
+
+    from idisc.model import sampling
+
+    torch.set_num_threads(threads)
+    if sampling.kernel_available():
+        import numba
+
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+
+def _print_components(rows: list[Component]) -> None:
+    names = ("", "latency ms", "images/s", "M parameters", "G mult-adds", "of torch.mm")
+    table = _table("Complexity of the network", names)
+    for row in rows:
+        table.add_row(
+            row.name,
+            f"{row.latency_ms:.1f}",
+            f"{1e3 / row.latency_ms:.2f}" if row.latency_ms else "-",
+            f"{row.parameters / 1e6:.3f}",
+            f"{row.multiply_adds / 1e9:.1f}",
+            f"{row.share:.0%}",
+        )
+    _print(table)
+
+
+def _print_comparison(title: str, rows: list[Comparison]) -> None:
+    table = _table(title, ("", "seconds", "times faster"))
+    for row in rows:
+        table.add_row(_NAMES[row.name], f"{row.seconds:.3f}", f"{row.times_faster:.1f}")
+    _print(table)
+
+
+def _print_memory(peaks: dict[str, int]) -> None:
+    table = _table("Peak resident memory of a process that predicts once", ("", "GB", "share"))
+    for name, value in peaks.items():
+        table.add_row(_NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
+    _print(table)
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+    return table
+
+
+def _print(table: Table) -> None:
+    from rich.console import Console
+
+    Console().print(table)

@@ -1,0 +1,85 @@
+"""`idisc convert`: a published checkpoint into one of ours, and the list of the published ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from idisc import files, recipes
+from idisc.cli import options
+from idisc.errors import require
+from idisc.zoo import published
+
+if TYPE_CHECKING:
+    from idisc.model.convert import Converted
+
+
+@click.command(name="convert")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option("--out", type=click.Path(path_type=Path), help="New folder for the checkpoint.")
+@click.option("--list", "listing", is_flag=True, help="List the published checkpoints and stop.")
+@options.changes
+def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[str, ...]) -> None:
+    """Turn a published checkpoint FILE into one of ours.
+
+    The network is recognised from the shapes in the file. What leaves no trace there is taken as in
+    every published configuration and can be changed: --set afp.iterations=3, afp.heads, isd.heads,
+    activation, and decoder.heads with decoder.points.
+    """
+    if listing:
+        _print_published()
+        return
+    if file is None or out is None:
+        raise click.UsageError("FILE and --out are needed (or --list)")
+    require("torch", extra="train")
+    from idisc.model.checkpoint import save_checkpoint  # heavy: only when this command runs
+    from idisc.model.convert import convert
+
+    converted = convert(file, changes)
+    origin = {"file": file.name, "sha256": files.sha256(file), "licence": published.LICENCE}
+    save_checkpoint(out, converted.model, converted.state, origin)
+    for label, text in _recognised(file, converted):
+        click.echo(f"{label:<10}{text}")
+    click.echo(f"{'written':<10}{out}")
+
+
+def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
+    model = converted.model
+    decoder, afp = model.decoder, model.afp
+    parameters = sum(
+        value.numel()
+        for name, value in converted.state.items()
+        if not name.endswith(("running_mean", "running_var", "num_batches_tracked"))
+    )
+    fitting = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
+    return [
+        ("read", f"{file.name}, {converted.tensors} tensors, {parameters / 1e6:.3f} M parameters"),
+        ("encoder", model.encoder),
+        (
+            "decoder",
+            f"MSDA, {decoder.layers} layers, {decoder.heads} heads x {decoder.points} points,"
+            f" width {decoder.width}"
+            if decoder.msda
+            else f"plain FPN, width {decoder.width}",
+        ),
+        ("AFP", f"{afp.idrs} IDRs of {afp.width}, {afp.iterations} iterations"),
+        ("ISD", f"{model.isd.layers} layers at {model.resolutions} resolutions"),
+        ("output", model.task),
+        ("dropped", f"{len(converted.dropped)} tensors that take no part"),
+        ("fits", ", ".join(fitting) or "no published recipe"),
+        ("licence", f"{published.LICENCE} if it is a published file: not for commercial use"),
+    ]
+
+
+def _print_published() -> None:
+    for entry in published.PUBLISHED.values():
+        metrics = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
+        click.echo(f"{entry.file}  {entry.parameters:.1f} M parameters, {entry.bytes / 1e6:.0f} MB")
+        click.echo(f"    {entry.address}")
+        click.echo(f"    recipe   {', '.join(entry.recipes)}")
+        click.echo(f"    expected {metrics}")
+    click.echo(
+        f"All are {published.LICENCE}: not for commercial use. `idisc convert FILE --out DIR`"
+    )

@@ -1,0 +1,69 @@
+"""The group of commands. Each loads when it is used; an error of the user's is one line."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from idisc import __version__
+from idisc.errors import IdiscError
+
+COMMANDS = {
+    "bench": "Speed, memory and size of a recipe's network on this machine.",
+    "convert": "Turn a published checkpoint into one of ours.",
+}
+
+
+class Commands(click.Group):
+    """Commands by name; their modules are imported when one of them runs, not to list them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"idisc.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="idisc")
+def cli() -> None:
+    """Metric depth and surface normals from a single photo."""
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 2 bad input, 3 a check said no, 130 interrupted."""
+    try:
+        code = cli.main(args, prog_name="idisc", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except IdiscError as error:
+        _fail(str(error), error.exit_code)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "idisc"
+        _fail(f"{error.format_message()} (see {command} --help)", error.exit_code)
+    except click.ClickException as error:
+        _fail(error.format_message(), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _fail("interrupted", 130)
+    except OSError as error:  # no space, no permission: the system names the file
+        if error.filename is None:
+            raise
+        _fail(f"{error.filename}: {error.strerror}", 2)
+    sys.exit(code or 0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"idisc: {message}", err=True)
+    sys.exit(code)

@@ -1,0 +1,42 @@
+"""Types of options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from idisc import recipes
+from idisc.errors import InputError
+
+
+class RecipeName(click.ParamType[recipes.Recipe]):
+    """The name of a recipe, with ":paper" for the paper's text."""
+
+    name = "recipe"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return recipes.find(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class PictureSize(click.ParamType[tuple[int, int]]):
+    """HEIGHTxWIDTH in pixels."""
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        match = re.fullmatch(r"(\d+)x(\d+)", value)
+        if not match or "0" in match.groups():
+            self.fail(f"'{value}' is not a size; write height and width as 480x640", param, ctx)
+        return int(match[1]), int(match[2])
+
+
+def changes(command: Any) -> Any:
+    """The option --set, once for each field to change."""
+    return click.option(
+        "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field."
+    )(command)
