@@ -13,17 +13,13 @@ __version__ = "0.1.0"
 __all__ = ["IdiscError", "__version__", "load_network"]
 
 _HOMES = {"IdiscError": "idisc.errors", "load_network": "idisc.model.checkpoint"}
-_EXTRAS = {
-    "load_network": ("torch", "train")
-}  # the heavy package behind a name, and what brings it
+_NEEDS = {"load_network": ("torch", "timm", "safetensors")}  # heavy packages of the extra "train"
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'idisc' has no attribute '{name}'")
-    if name in _EXTRAS:
-        package, extra = _EXTRAS[name]
-        require(package, extra=extra)
+    require(*_NEEDS.get(name, ()), extra="train")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -2,8 +2,9 @@
 
 `measure_components` gives the paper's complexity table (latency, throughput and parameters of each
 part) and how much of the machine's matrix multiplication each part reaches. `compare_cores` and
-`compare_networks` hold our formulations against the plain one: `grid_sample` on whole sequences, the
-way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are not.
+`compare_networks` hold our formulations against the plain one: `grid_sample` on whole sequences,
+the way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are
+not.
 """
 
 from __future__ import annotations
@@ -175,7 +176,7 @@ def _seconds(run: Callable[[], object]) -> float:
 
 
 def _parts(network: IDisc) -> dict[str, Sequence[nn.Module]]:
-    """The rows of the paper's table; heads count with ISD, and the FPN row is the decoder less MSDA."""
+    """The rows of the paper's table. Heads count with ISD; FPN is the decoder, less MSDA later."""
     msda = [m for name, m in network.decoder.named_children() if name == "msda"]
     return {
         "encoder": [network.encoder],

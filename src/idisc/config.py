@@ -1,4 +1,5 @@
-"""Frozen dataclasses as configuration: to JSON and back, `a.b=c` changes, names looked up in tables.
+"""Frozen dataclasses as configuration: to JSON and back, `a.b=c` changes, names looked up in
+tables.
 
 A value is checked against the type of its field (int, float, bool, str, Literal, optional, tuple,
 nested dataclass); a name that does not exist is answered with the nearest ones that do.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -32,81 +34,94 @@ def to_json(config: Any) -> dict[str, Any]:
 
 def from_json(kind: type[T], data: object, where: str) -> T:
     """Build a config of type `kind` from JSON values; `where` names the file in errors."""
+    try:
+        return _built(kind, data, where)
+    except InputError as error:  # a config names the field that is out of range, not the file
+        message = str(error)
+        raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
+
+
+def override(config: T, changes: Iterable[str]) -> T:
+    """Apply changes of the form `a.b=value`, each value read by the type of its field.
+
+    The result is checked when all of them are in, so their order does not matter.
+    """
+    data = to_json(config)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals:
+            raise InputError(f"--set {change}: no '='; write it as field.name=value")
+        _put(data, type(config), path.strip().split("."), text.strip(), f"--set {path.strip()}")
+    return _built(type(config), data, "--set")
+
+
+def _built(kind: type[T], data: object, where: str) -> T:
     if not isinstance(data, dict):
         raise InputError(f"{where}: an object with the fields of {kind.__name__} expected")
     hints = get_type_hints(kind)
     for key in data:
         lookup(hints, key, f"{where}: field")
-    values = {key: _typed(value, hints[key], f"{where}.{key}") for key, value in data.items()}
+    values = {key: _checked(value, hints[key], f"{where}.{key}") for key, value in data.items()}
     try:
         return kind(**values)
     except TypeError as error:  # a field without default is missing
         raise InputError(f"{where}: {error}") from None
 
 
-def override(config: T, changes: Iterable[str]) -> T:
-    """Apply changes of the form `a.b=value`, each value read by the type of its field."""
-    for change in changes:
-        path, equals, text = change.partition("=")
-        if not equals:
-            raise InputError(f"--set {change}: no '='; write it as field.name=value")
-        config = _replaced(config, path.strip().split("."), text.strip(), f"--set {path.strip()}")
-    return config
-
-
-def _replaced(config: T, path: list[str], text: str, where: str) -> T:
-    hints = get_type_hints(type(config))
-    kind = lookup(hints, path[0], f"{where}: field")
-    value: Any
-    if dataclasses.is_dataclass(kind):
+def _put(data: dict[str, Any], kind: Any, path: list[str], text: str, where: str) -> None:
+    """Put one parsed value into the plain data of a config."""
+    hints = get_type_hints(kind)
+    inner = lookup(hints, path[0], f"{where}: field")
+    if dataclasses.is_dataclass(inner):
         if len(path) == 1:
-            raise InputError(
-                f"{where}: a group of fields; name one of them: {', '.join(get_type_hints(kind))}"
-            )
-        value = _replaced(getattr(config, path[0]), path[1:], text, where)
+            names = ", ".join(get_type_hints(inner))
+            raise InputError(f"{where}: a group of fields; name one of them: {names}")
+        _put(data[path[0]], inner, path[1:], text, where)
     elif len(path) > 1:
         raise InputError(f"{where}: {path[0]} has no fields")
     else:
-        value = _typed(text, kind, where)
-    return dataclasses.replace(config, **{path[0]: value})  # type: ignore[type-var]
+        data[path[0]] = _checked(_parsed(text, inner), inner, where)
 
 
-def _typed(value: object, kind: Any, where: str) -> Any:
-    """Check a JSON value, or parse a text from the command line, as the type of a field."""
+def _parsed(text: str, kind: Any) -> object:
+    """A text from the command line as the JSON value it stands for, or as it is if it stands for
+    none.
+    """
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if text.lower() == "none" else _parsed(text, args[0])
+    if origin is tuple:
+        return [_parsed(part, args[0]) for part in re.split("[x,]", text)]
+    if kind is bool:
+        return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _checked(value: object, kind: Any, where: str) -> Any:
+    """A JSON value as the type of a field, or an InputError that names the field."""
     origin, args = get_origin(kind), get_args(kind)
     if dataclasses.is_dataclass(kind):
-        return from_json(kind, value, where)  # type: ignore[arg-type]
+        return _built(kind, value, where)  # type: ignore[arg-type]
     if origin is Literal:
         if value not in args:
             raise InputError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")
         return value
     if origin in (Union, types.UnionType):
-        if value is None or (isinstance(value, str) and value.lower() == "none"):
-            return None
-        return _typed(value, next(arg for arg in args if arg is not type(None)), where)
+        return None if value is None else _checked(value, args[0], where)
     if origin is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, (list, tuple)):
+        if not isinstance(value, (list, tuple)):
             raise InputError(f"{where}: {value!r} is not a list")
-        return tuple(_typed(part, args[0], where) for part in parts)
-    return _scalar(value, kind, where)
-
-
-def _scalar(value: object, kind: type, where: str) -> Any:
-    words = {"true": True, "yes": True, "false": False, "no": False}
-    if kind is bool:
-        if isinstance(value, str):
-            value = words.get(value.lower(), value)
-        if isinstance(value, bool):
-            return value
-    elif isinstance(value, kind) and not isinstance(value, bool):
-        return value
-    elif kind in (int, float) and isinstance(value, (str, int)) and not isinstance(value, bool):
-        try:
-            return kind(value)
-        except ValueError:
-            pass
-    raise InputError(f"{where}: {value!r} is not of type {kind.__name__}")
+        return tuple(_checked(part, args[0], where) for part in value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise InputError(f"{where}: {value!r} is not of type {kind.__name__}")
+    return value
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

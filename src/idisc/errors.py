@@ -14,7 +14,6 @@ bugs, which keep their traceback.
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
 
 
 class IdiscError(Exception):
@@ -49,13 +48,14 @@ class IdiscWarning(UserWarning):
     """The one warning category of this package."""
 
 
-def require(package: str, *, extra: str) -> ModuleType:
-    """Import an optional package, or say which extra of `idisc` brings it."""
-    try:
-        return importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package.partition(".")[0]:
-            raise  # the package is there; something it needs is not, and that is another story
-        raise MissingExtra(
-            f"{package} is not installed; it comes with: pip install 'idisc[{extra}]'"
-        ) from None
+def require(*packages: str, extra: str) -> None:
+    """Make sure that optional packages can be imported, or say which extra brings them."""
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError as error:
+            if error.name != package.partition(".")[0]:
+                raise  # the package is there; something it needs is not, and that is another story
+            raise MissingExtra(
+                f"{package} is not installed; it comes with: pip install 'idisc[{extra}]'"
+            ) from None

@@ -1,7 +1,7 @@
 """Writing that either happens or does not, reading that says what is wrong, and hashes.
 
-Every file the package writes goes through `atomic` or `atomic_folder`: readers see the old content or
-the new one, never half of it, also after a power cut.
+Every file the package writes goes through `atomic` or `atomic_folder`: readers see the old content
+or the new one, never half of it, also after a power cut.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from idisc.errors import InputError
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; it takes the place of `path` when the block ends without an error."""
+    """Yield a path to write to; it takes the place of `path` if the block ends without an error."""
+    if path.is_dir():
+        raise InputError(f"{path}: a folder; the name of a file is needed")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)

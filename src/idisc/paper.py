@@ -1,7 +1,7 @@
 """The tables of the paper as data: the one place where its numbers stand.
 
-"iDisc: Internal Discretization for Monocular Depth Estimation", Piccinelli, Sakaridis, Yu, CVPR 2023.
-Depth errors are in metres unless a name says otherwise; shares are between 0 and 1.
+"iDisc: Internal Discretization for Monocular Depth Estimation", Piccinelli, Sakaridis, Yu, CVPR
+2023. Depth errors are in metres unless a name says otherwise; shares are between 0 and 1.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ABLATIONS: dict[str, dict[str, float]] = {
         "full": ".940 .313 .086",
     }.items()
 }
-"""The eight rows of the ablation table (NYU, Swin-L); `recipes.ABLATIONS` makes the same networks."""
+"""The eight rows of the ablation table (NYU, Swin-L); `recipes.ABLATIONS` makes the networks."""
 
 COMPLEXITY: dict[str, Complexity] = {
     "encoder": Complexity(23.6, 194.9),

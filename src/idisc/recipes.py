@@ -2,14 +2,14 @@
 
 A recipe is a function, so that the paper's numbers stand in its docstring; `RECIPES` holds their
 values by name. Where the paper's text and the released code differ, the recipe follows the code (it
-made the numbers) and `as_in_paper` gives the text's version; `find("nyu_swint:paper")` does the same
-from the command line. `ABLATIONS` turns any network into a row of the paper's ablation table.
+made the numbers) and `as_in_paper` gives the text's version; `find("nyu_swint:paper")` does the
+same from the command line. `ABLATIONS` turns any network into a row of the paper's ablation table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from idisc import config
@@ -57,10 +57,9 @@ class AfpConfig:
     width: int = 128  # channels of an IDR
     heads: int = 1
     iterations: int = 2  # R, with shared weights; 0: the priors themselves, "ISD without AFP"
-    priors: Literal["learned", "random"] = (
-        "learned"  # random: drawn around one learned mean, as slot attention does
-    )
-    update: Literal["residual", "slot"] = "residual"  # slot: gated (GRU), as slot attention does
+    # random and slot are how slot attention does it: drawn around one mean; gated by a GRU
+    priors: Literal["learned", "random"] = "learned"
+    update: Literal["residual", "slot"] = "residual"
     softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
 
     def __post_init__(self) -> None:
@@ -149,6 +148,13 @@ class AugmentConfig:
     geometry_weight: float = 1.0  # rotation and zoom; 0 for normals
     translation_weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name in (item.name for item in fields(self)):
+            value = getattr(self, name)
+            _check(value >= 0, f"augment.{name}: {value}; 0 or more is needed")
+        _check(self.flip <= 1, f"augment.flip: {self.flip} is not a probability")
+        _check(self.gamma < 1, f"augment.gamma: {self.gamma}; less than 1 is needed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
@@ -156,11 +162,14 @@ class DataConfig:
 
     train: str = "nyu"
     test: str = "nyu"
-    size: tuple[int, ...] = (480, 640)  # network input (height, width)
-    crop: Literal["eigen", "garg"] = (
-        "eigen"  # window of the evaluation; unused by argoverse and ddad
-    )
+    size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
+    # The window of the evaluation; argoverse and ddad have none.
+    crop: Literal["eigen", "garg"] = "eigen"
     augment: AugmentConfig = field(default_factory=AugmentConfig)
+
+    def __post_init__(self) -> None:
+        known = len(self.size) == 2 and min(self.size) >= 1
+        _check(known, f"data.size: {self.size}; height and width are needed, as 480x640")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,13 +183,23 @@ class TrainConfig:
     lr: float = 2e-4  # decoder, AFP, ISD; constant for 30 % of the run, then cosine to a tenth
     lr_encoder: float = 2e-5
     weight_decay: float = 0.02
-    momentum: Literal["cycled", "constant"] = (
-        "cycled"  # beta1 0.95-0.85-0.95 as in the code; 0.9 as in the paper
-    )
+    # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
+    momentum: Literal["cycled", "constant"] = "cycled"
     loss: Literal["silog", "angular"] = "silog"
     loss_weight: float = 10.0
     clip_norm: float = 1.0
     seed: int = 13
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "batch_size", "accumulate", "validate_every"):
+            value = getattr(self, name)
+            _check(value >= 1, f"train.{name}: {value}; at least 1 is needed")
+        for name in ("lr", "loss_weight", "clip_norm"):
+            value = getattr(self, name)
+            _check(value > 0, f"train.{name}: {value}; more than 0 is needed")
+        for name in ("lr_encoder", "weight_decay", "seed"):  # rate 0: the encoder stays as it is
+            value = getattr(self, name)
+            _check(value >= 0, f"train.{name}: {value}; 0 or more is needed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,12 +277,18 @@ def nyu_sunrgbd() -> Recipe:
 
 
 def nyu_diode() -> Recipe:
-    """NYU's Swin-L on DIODE indoor, zero-shot, mean-rescaled: d1 .810 rmse .721 abs_rel .156 silog 18.11."""
+    """NYU's Swin-L on DIODE indoor, zero-shot, mean-rescaled.
+
+    d1 .810 rmse .721 abs_rel .156 silog 18.11.
+    """
     return replace(nyu_swinl(), name="nyu_diode", data=DataConfig(test="diode"))
 
 
 def nyunorm_swinl() -> Recipe:
-    """NYU normals, Swin-L: a11.5 .638 a22.5 .798 a30 .856 rmse_deg 22.8 mean_deg 14.6 median_deg 7.3."""
+    """NYU normals, Swin-L.
+
+    a11.5 .638 a22.5 .798 a30 .856 rmse_deg 22.8 mean_deg 14.6 median_deg 7.3.
+    """
     return Recipe(
         name="nyunorm_swinl",
         model=ModelConfig(encoder="swin_large_22k", task="normals"),
@@ -279,12 +304,18 @@ def nyunorm_swinl() -> Recipe:
 
 
 def kitti_r101() -> Recipe:
-    """KITTI, ResNet-101: d05 .860 d1 .965 d2 .996 rmse 2.362 rmse_log .090 abs_rel .059 sq_rel .197."""
+    """KITTI, ResNet-101.
+
+    d05 .860 d1 .965 d2 .996 rmse 2.362 rmse_log .090 abs_rel .059 sq_rel .197.
+    """
     return _kitti("kitti_r101", "resnet101", lr_encoder=5e-5)
 
 
 def kitti_eb5() -> Recipe:
-    """KITTI, EfficientNet-B5: d05 .852 d1 .963 d2 .994 rmse 2.510 rmse_log .094 abs_rel .063 sq_rel .223."""
+    """KITTI, EfficientNet-B5.
+
+    d05 .852 d1 .963 d2 .994 rmse 2.510 rmse_log .094 abs_rel .063 sq_rel .223.
+    """
     return _kitti("kitti_eb5", "efficientnet_b5", lr_encoder=5e-5)
 
 
@@ -314,7 +345,10 @@ def kitti_ddad() -> Recipe:
 
 
 def argo_swinl() -> Recipe:
-    """Argoverse, Swin-L: d1 .821 d2 .923 d3 .960 rmse 7.567 rmse_log .243 abs_rel .163 sq_rel 2.22."""
+    """Argoverse, Swin-L.
+
+    d1 .821 d2 .923 d3 .960 rmse 7.567 rmse_log .243 abs_rel .163 sq_rel 2.22.
+    """
     return _road("argo_swinl", "argoverse", _OUTDOOR)
 
 
@@ -354,7 +388,7 @@ ABLATIONS: dict[str, tuple[str, ...]] = {
     "random_afp": ("afp.priors=random", "afp.update=slot"),
     "full": (),
 }
-"""The rows of the paper's ablation table as changes to a network (`paper.ABLATIONS` has their numbers)."""
+"""The rows of the ablation table as changes to a network; `paper.ABLATIONS` has their numbers."""
 
 
 def find(name: str) -> Recipe:
@@ -367,7 +401,7 @@ def find(name: str) -> Recipe:
 
 
 def as_in_paper(recipe: Recipe) -> Recipe:
-    """The paper's text where the released code departs from it: one rate, four MSDA layers, 45k steps."""
+    """The paper's text where the code departs from it: one rate, four MSDA layers, 45k steps."""
     augment = replace(recipe.data.augment, flip=0.0, contrast_weight=0.0, translation_weight=0.0)
     train = replace(
         recipe.train,

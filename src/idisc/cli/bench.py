@@ -1,4 +1,4 @@
-"""`idisc bench`: the paper's complexity table for this machine, and our speed beside the plain one."""
+"""`idisc bench`: the paper's complexity table on this machine, our speed beside the plain one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ _NAMES = {
 @click.option("--threads", type=click.IntRange(1), help="Threads of torch and of the kernel.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
 @click.option("--compare", is_flag=True, help="Also speed and memory beside the plain formulation.")
-@click.option("--json", "record", type=click.Path(path_type=Path), help="Write all numbers there.")
+@click.option(
+    "--json",
+    "record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write all numbers there.",
+)
 @options.changes
 def command(
     recipe: Recipe,
@@ -46,7 +51,7 @@ def command(
     changes: tuple[str, ...],
 ) -> None:
     """Measure the network of RECIPE (random weights) on this machine."""
-    require("torch", extra="train")
+    require("torch", "timm", "safetensors", extra="train")
     import torch  # heavy: only when this command runs
 
     from idisc import bench
@@ -58,10 +63,11 @@ def command(
     if threads:
         _use_threads(threads)
     try:
-        network = IDisc(model).eval().requires_grad_(False).to(device)
-        rgb = torch.rand(1, 3, height, width, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch's words for a device that is not there
+        torch.zeros(1).to(device).item()  # "meta" is a device, too, and computes nothing
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch has no such device
         raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
+    network = IDisc(model).eval().requires_grad_(False).to(device)
+    rgb = torch.rand(1, 3, height, width, device=device)
 
     about = {
         "recipe": recipe.name,

@@ -33,7 +33,7 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
         return
     if file is None or out is None:
         raise click.UsageError("FILE and --out are needed (or --list)")
-    require("torch", extra="train")
+    require("torch", "timm", "safetensors", extra="train")
     from idisc.model.checkpoint import save_checkpoint  # heavy: only when this command runs
     from idisc.model.convert import convert
 

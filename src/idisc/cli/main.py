@@ -54,8 +54,10 @@ def main(args: Sequence[str] | None = None) -> None:
         command = error.ctx.command_path if error.ctx else "idisc"
         _fail(f"{error.format_message()} (see {command} --help)", error.exit_code)
     except click.ClickException as error:
-        _fail(error.format_message(), error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+        _fail(error.format_message(), 2)  # click has 1 here, which is left to bugs
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error.__cause__, EOFError):  # to click a Ctrl-D; to us a bug, as any other
+            raise error.__cause__ from None
         _fail("interrupted", 130)
     except OSError as error:  # no space, no permission: the system names the file
         if error.filename is None:

@@ -29,8 +29,8 @@ class PictureSize(click.ParamType[tuple[int, int]]):
     name = "HxW"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        match = re.fullmatch(r"(\d+)x(\d+)", value)
-        if not match or "0" in match.groups():
+        match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", value)
+        if not match:
             self.fail(f"'{value}' is not a size; write height and width as 480x640", param, ctx)
         return int(match[1]), int(match[2])
 

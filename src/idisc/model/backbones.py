@@ -1,9 +1,10 @@
 """Encoders on timm: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
 
-An encoder is a module with `channels` (fine to coarse), `mean` and `std` (of the RGB it wants), whose
-maps have ceil(size / 4), then half of that rounded up, and so on. `BACKBONES` names the published ones
-and three small ones; `timm:NAME` takes any other timm model that has such a pyramid. Weights are
-random until `load_encoder_weights` fills them, from timm's hub when asked or from a file.
+An encoder is a module with `channels` (fine to coarse), `mean` and `std` (of the RGB it wants),
+whose maps have ceil(size / 4), then half of that rounded up, and so on. `BACKBONES` names the
+published ones and three small ones; `timm:NAME` takes any other timm model that has such a pyramid.
+Weights are random until `load_encoder_weights` fills them, from timm's hub when asked or from a
+file.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ class TimmPyramid(nn.Module):
     """Any timm model whose `features_only` form has maps of the four strides."""
 
     def __init__(self, name: str, *, align: bool) -> None:
-        """`align` pads the picture to whole strides first, for models that would round sizes down."""
+        """`align` pads the picture to whole strides, for models that would round sizes down."""
         super().__init__()
         self.name, self.align = name, align
-        self.body: Any = _features(name)
+        self.body = _features(name)
         strides = self.body.feature_info.reduction()
         if not set(STRIDES) <= set(strides):
             raise InputError(
@@ -73,7 +74,7 @@ class TimmPyramid(nn.Module):
 
 
 class EfficientNetB5(nn.Module):
-    """EfficientNet-B5 with TensorFlow's padding; the last map is the activated 2048-channel head."""
+    """EfficientNet-B5 with TensorFlow's padding; its last map is its 2048-channel head."""
 
     channels = (40, 64, 176, 2048)
 
@@ -123,7 +124,8 @@ BACKBONES: dict[str, Backbone] = {
     "resnet101": Backbone(
         build=partial(TimmPyramid, "resnet101", align=False), weights="resnet101.tv_in1k"
     ),
-    # AdvProp weights were trained with other statistics; the published networks use ImageNet's all the same.
+    # AdvProp weights were trained with other statistics; the published networks use ImageNet's all
+    # the same.
     "efficientnet_b5": Backbone(build=EfficientNetB5, weights="tf_efficientnet_b5.ap_in1k"),
     "swin_tiny": Backbone(
         build=_swin(96, 6, 3, drop_path=0.2), weights="swin_tiny_patch4_window7_224.ms_in1k"
@@ -167,7 +169,8 @@ def find_backbone(name: str) -> Backbone:
 
 
 def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> None:
-    """Start an encoder from ImageNet: `source` is "imagenet" (a download from timm's hub) or a file.
+    """Start an encoder from ImageNet: `source` is "imagenet" (a download from timm's hub) or a
+    file.
 
     The file holds the complete classifier, under the names of timm, torchvision or its authors.
     """
@@ -199,8 +202,8 @@ def _complete(name: str, path: Path) -> nn.Module:
         ) from None
 
 
-def _features(name: str) -> nn.Module:
-    """timm's feature pyramid of a model, in a form that takes pictures of any size, proved by one."""
+def _features(name: str) -> Any:
+    """timm's feature pyramid of a model, in a form that takes any size, proved on one picture."""
     reason = ""
     for options in ({}, {"strict_img_size": False}):
         try:

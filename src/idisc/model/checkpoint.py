@@ -1,4 +1,4 @@
-"""Our checkpoint: a folder with `config.json` (which network) and `model.safetensors` (its weights)."""
+"""Our checkpoint: a folder of `config.json` (the network) and `model.safetensors` (its weights)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 def save_checkpoint(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
-    """Write a new checkpoint folder, whole or not at all. `origin` says where the weights come from."""
+    """Write a new checkpoint folder, whole or not at all; `origin` says where it comes from."""
     record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
     with files.atomic_folder(folder) as draft:
         files.write_json(draft / CONFIG, record)
@@ -33,7 +33,7 @@ def save_checkpoint(
 
 
 def load_network(folder: str | Path) -> IDisc:
-    """The network of a checkpoint folder, in eval mode on the CPU. CheckpointError if anything is amiss."""
+    """The network of a checkpoint folder, in eval mode on the CPU; CheckpointError if amiss."""
     folder = Path(folder)
     if not folder.is_dir():
         hint = (

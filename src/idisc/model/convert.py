@@ -1,9 +1,9 @@
-"""The released checkpoints in our format: their names to ours, their configuration from their shapes.
+"""The released checkpoints in our format: names renamed, configuration read off the shapes.
 
-A released file is a bare dictionary of tensors. Three things about its network are not in it, because
-they leave no trace in any shape: the number of AFP iterations, the heads of AFP and ISD, the
-activation; and MSDA's heads are known only as a product with its points. Every released configuration
-has 2, 1, GELU and 4. For other files the caller passes changes (`afp.iterations=3`).
+A released file is a bare dictionary of tensors. Three things about its network are not in it,
+because they leave no trace in any shape: the number of AFP iterations, the heads of AFP and ISD,
+the activation; and MSDA's heads are known only as a product with its points. Every released
+configuration has 2, 1, GELU and 4. For other files the caller passes changes (`afp.iterations=3`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from idisc import config
-from idisc.errors import CheckpointError
+from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import State, check_state, read_state
 from idisc.recipes import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
@@ -56,7 +56,7 @@ _ENCODERS = {  # first convolution, its width, blocks of the third stage
     ("patch_embed.proj", 192, 18): "swin_large_22k",
 }
 
-# Released name -> ours, the first pattern that matches a whole name; None: the tensor takes no part.
+# Released name -> ours, the first pattern that matches a whole name; None: it takes no part.
 # A group that is a number counts from 1 in the file and from 0 here.
 _RENAMES: tuple[tuple[str, str | None], ...] = (
     (r"pixel_encoder\..*\.relative_position_index", None),  # follows from the window size
@@ -158,28 +158,26 @@ def rename(name: str, where: str) -> str | None:
 
 def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
     """The configuration that the shapes of a released checkpoint imply."""
-    for name in ("isd.head_1.proj_output.3.weight", "afp.mu_1"):
-        if name not in state:
-            raise CheckpointError(
-                f"{where}: missing {name}; not a released iDisc checkpoint, or a damaged one"
-            )
-    outputs, width = state["isd.head_1.proj_output.3.weight"].shape
+    outputs, width = _shape(state, "isd.head_1.proj_output.3.weight", 2, where)
     if outputs not in (1, 4):
         raise CheckpointError(
             f"{where}: {outputs} output channels; 1 (depth) or 4 (normals) expected"
         )
-    _, idrs, idr_width = state["afp.mu_1"].shape
+    _, idrs, idr_width = _shape(state, "afp.mu_1", 3, where)
     layers = _count(state, r"isd\.head_1\.cross_attn_(\d+)\.to_q\.weight")
-    return ModelConfig(
-        encoder=_encoder(state, where),
-        task="depth" if outputs == 1 else "normals",
-        discretization="isd" if layers else "none",
-        resolutions=_count(state, r"isd\.head_(\d+)\.proj_output\.3\.weight"),
-        expansion=_expansion(state, idr_width),
-        decoder=_decoder(state, width, where),
-        afp=AfpConfig(idrs=idrs, width=idr_width),
-        isd=IsdConfig(layers=max(layers, 1)),
-    )
+    try:
+        return ModelConfig(
+            encoder=_encoder(state, where),
+            task="depth" if outputs == 1 else "normals",
+            discretization="isd" if layers else "none",
+            resolutions=_count(state, r"isd\.head_(\d+)\.proj_output\.3\.weight"),
+            expansion=_expansion(state, idr_width),
+            decoder=_decoder(state, width, where),
+            afp=AfpConfig(idrs=idrs, width=idr_width),
+            isd=IsdConfig(layers=max(layers, 1)),
+        )
+    except InputError as error:  # shapes that no network has
+        raise CheckpointError(f"{where}: {error}") from None
 
 
 def _encoder(state: Mapping[str, Tensor], where: str) -> str:
@@ -194,23 +192,32 @@ def _encoder(state: Mapping[str, Tensor], where: str) -> str:
 def _decoder(state: Mapping[str, Tensor], width: int, where: str) -> DecoderConfig:
     if "pixel_decoder.transformer.level_embed" not in state:
         return DecoderConfig(msda=False, width=width)
-    prefix = "pixel_decoder.transformer.encoder.layer_"
-    bias = state.get(f"{prefix}1.self_attn.attention_weights.bias")
-    if bias is None:
-        raise CheckpointError(f"{where}: missing {prefix}1.self_attn.attention_weights.bias")
+    layer = "pixel_decoder.transformer.encoder.layer_"
+    levels, _ = _shape(state, "pixel_decoder.transformer.level_embed", 2, where)
+    (products,) = _shape(state, f"{layer}1.self_attn.attention_weights.bias", 1, where)
     heads = DecoderConfig().heads
-    levels = state["pixel_decoder.transformer.level_embed"].shape[0]
     return DecoderConfig(
         width=width,
-        layers=_count(state, rf"{re.escape(prefix)}(\d+)\..+"),
+        layers=_count(state, rf"{re.escape(layer)}(\d+)\..+"),
         heads=heads,
-        points=max(1, len(bias) // levels // heads),
+        points=max(1, products // levels // heads),
     )
 
 
 def _expansion(state: Mapping[str, Tensor], width: int) -> int:
     inner = state.get("afp.mlp_cross_1_d1.1.weight")
-    return 4 if inner is None else max(1, inner.shape[0] // width)
+    return 4 if inner is None else max(1, inner.numel() // width**2)
+
+
+def _shape(state: Mapping[str, Tensor], name: str, axes: int, where: str) -> tuple[int, ...]:
+    if name not in state:
+        raise CheckpointError(
+            f"{where}: missing {name}; not a released iDisc checkpoint, or a damaged one"
+        )
+    shape = tuple(state[name].shape)
+    if len(shape) != axes or 0 in shape:
+        raise CheckpointError(f"{where}: {name} has the shape {shape}; not a released checkpoint")
+    return shape
 
 
 def _count(state: Mapping[str, Tensor], pattern: str) -> int:

@@ -1,4 +1,5 @@
-"""Multi-scale deformable attention (MSDA): every pixel of every scale looks at a few places on all scales.
+"""Multi-scale deformable attention (MSDA): every pixel of every scale looks at a few places on all
+scales.
 
 A query does not compare itself with keys. It says directly where to look (offsets from its own
 position, in pixels of the level looked at) and how much each place counts. `sampling` does the
@@ -8,7 +9,7 @@ looking; this module holds the layers around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -53,7 +54,7 @@ class DeformableAttention(nn.Module):
     def places(
         self, query: Tensor, reference: Tensor, sizes: Sequence[Size]
     ) -> tuple[Tensor, Tensor]:
-        """Where a query looks, (B, Q, K, V, S, 2), and how much each place counts, (B, Q, K, V, S)."""
+        """Where queries look (B, Q, K, V, S, 2) and what each place counts (B, Q, K, V, S)."""
         shape = (self.heads, self.levels, self.points)
         offsets = self.offsets(query).unflatten(-1, (*shape, 2))
         extent = torch.tensor([(width, height) for height, width in sizes], device=query.device)
@@ -117,12 +118,12 @@ class DeformableEncoder(nn.Module):
             DeformableLayer(config, levels, expansion, activation) for _ in range(config.layers)
         )
 
-    def forward(self, levels: Iterable[Tensor], sizes: Sequence[Size]) -> Tensor:
+    def forward(self, levels: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
         """Tokens of each level (B, M_l, C) -> all of them refined, (B, L, C).
 
         Never in half precision: an offset of many pixels would lose its fraction.
         """
-        tokens = torch.cat(list(levels), dim=1)
+        tokens = torch.cat(tuple(levels), dim=1)
         with torch.autocast(tokens.device.type, enabled=False):
             dtype, device = self.level_embedding.dtype, tokens.device
             tokens = tokens.to(dtype)

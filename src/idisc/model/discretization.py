@@ -23,7 +23,7 @@ from idisc.recipes import Activation, AfpConfig, EddConfig, IsdConfig
 
 
 class CrossAttention(nn.Module):
-    """The projections that eq. 1 and eq. 2 share: queries from `sink`, keys and values from `source`."""
+    """What eq. 1 and eq. 2 share: queries from the sink, keys and values from the source."""
 
     def __init__(self, sink: int, source: int, width: int, heads: int) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ class FeaturePartition(nn.Module):
     """Adaptive feature partitioning, AFP (eq. 1): M pixels of features F become N IDRs H.
 
     The softmax runs over the IDRs, not over the pixels: each pixel deals itself out among them, so
-    they compete for it instead of all averaging the same picture. R rounds share their weights; with
-    R = 0 the priors are the answer, the same for every picture.
+    they compete for it instead of all averaging the same picture. R rounds share their weights;
+    with R = 0 the priors are the answer, the same for every picture.
     """
 
     noise: Tensor
@@ -101,7 +101,7 @@ class FeaturePartition(nn.Module):
         return idrs, partitions
 
     def start(self, batch: int) -> Tensor:
-        """The IDRs before the first round, (B, N, D): learned, or drawn anew for each training picture."""
+        """The IDRs before the first round, (B, N, D): learned, or drawn for each picture."""
         if self.config.priors == "learned":
             return self.priors.expand(batch, -1, -1)
         noise = self.noise.expand(batch, -1, -1)
@@ -172,7 +172,7 @@ class SceneDiscretization(nn.Module):
 
 
 class ExplicitDiscretization(nn.Module):
-    """Explicit depth discretization, EDD (eq. 3): depth as a mean of N depths, the bins of the output.
+    """Explicit depth discretization, EDD (eq. 3): depth as a mean of N depths, the bins.
 
     It is eq. 2 with a single number for each value, no residual and one layer: a test shows it. The
     bin centres are learned, one set for all pictures, from an even spacing in log depth.

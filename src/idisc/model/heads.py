@@ -16,7 +16,7 @@ from idisc.model.tokens import Size, in_chunks
 
 
 class OutputHead(nn.Module):
-    """(B, M, C) -> (B, M, channels): log depth, or x, y, z and concentration before they are normalised."""
+    """(B, M, C) -> (B, M, channels): log depth, or raw x, y, z and concentration."""
 
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()

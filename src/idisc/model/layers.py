@@ -22,7 +22,7 @@ class Mlp(nn.Sequential):
 
 
 class ConvNorm(nn.Module):
-    """Convolution without bias, batch norm, and an activation if one is named: (B, C, H, W) maps."""
+    """Convolution without bias, batch norm, and the activation if one is named: (B, C, H, W)."""
 
     def __init__(
         self, channels: int, width: int, kernel: int, activation: Activation | None

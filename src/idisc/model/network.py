@@ -35,14 +35,16 @@ class Output:
     concentration: Tensor | None = None
     """For normals (B, 1, H, W), above 0: how sure the direction is. None for depth."""
     partition: tuple[Tensor, ...] | None = None
-    """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), summing to 1 over N.
-    Empty for R = 0. What multiplies the values is this, renormalised over the pixels."""
+    """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), with sum 1 over N.
+
+    Empty for R = 0. What multiplies the values is this, renormalised over the pixels.
+    """
     attention: tuple[Tensor, ...] | None = None
     """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
 
 
 class IDisc(nn.Module):
-    """The network of one configuration, with random weights (`checkpoint.load_network` for trained ones)."""
+    """The network of one configuration, with random weights; `load_network` gives trained ones."""
 
     mean: Tensor
     std: Tensor
@@ -82,21 +84,17 @@ class IDisc(nn.Module):
         """
         maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
         features, embeddings = self.decoder(maps[::-1])  # F and P, coarse to fine from here on
-        del maps
         finest = slice(-self.config.resolutions, None)
         idrs, rounds = self._partitioned(features[finest])
-        del features  # a map is dropped when it was used: at full size each takes much memory
 
         levels: list[Tensor] = []
         layers: list[list[Tensor]] = [[] for _ in idrs]
-        embeddings = embeddings[finest]
-        for index, head in enumerate(self.heads):
-            at = embeddings[0].shape[2:]
-            pixels = _with_position(embeddings.pop(0))  # P (B, M, C)
+        for index, (head, m) in enumerate(zip(self.heads, embeddings[finest], strict=True)):
+            pixels = _with_position(m)  # P (B, M, C)
             if idrs:
                 seen = layers[index] if explain else None
                 pixels = self.isd[index](pixels, idrs[index], seen)  # D (B, M, C)
-            levels.append(to_map(head(pixels), at))
+            levels.append(to_map(head(pixels), (m.shape[2], m.shape[3])))
 
         prediction, concentration = self._fused(levels, size or (rgb.shape[2], rgb.shape[3]))
         return Output(
@@ -109,7 +107,7 @@ class IDisc(nn.Module):
         )
 
     def _partitioned(self, features: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """F of each level -> its IDRs (B, N, D) and AFP's rounds; nothing where there is no ISD."""
+        """F of each level -> its IDRs H (B, N, D) and AFP's rounds; none where there is no ISD."""
         if not self.afp:
             return [], []
         found = [afp(_with_position(m)) for afp, m in zip(self.afp, features, strict=True)]
@@ -132,6 +130,6 @@ def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor,
     """For each level its rounds or layers, (B, K, M, N) each -> (B, rounds, K, N, H_l, W_l)."""
     return tuple(
         torch.stack(each, dim=1).mT.unflatten(-1, level.shape[2:])
-        for each, level in zip(weights, levels, strict=False)
+        for each, level in zip(weights, levels, strict=False)  # none at all without ISD
         if each
     )

@@ -1,8 +1,8 @@
 """Pixel decoder: encoder features -> features F for AFP and pixel embeddings P for ISD.
 
 All lists here run from coarse to fine (stride 32 first), and all maps keep the size they came with.
-`DeformablePixelDecoder` is the paper's (MSDA, then a top-down FPN), `PlainPixelDecoder` the FPN of the
-ablations without MSDA.
+`DeformablePixelDecoder` is the paper's (MSDA, then a top-down FPN), `PlainPixelDecoder` the FPN of
+the ablations without MSDA.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DeformablePixelDecoder(nn.Module):
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
         """All levels at one width and as one sequence through MSDA, then maps again: F."""
         sizes: list[Size] = [(m.shape[2], m.shape[3]) for m in maps]
-        adapted = (to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True))
+        adapted = [to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True)]
         refined = self.msda(adapted, sizes)  # (B, L, C)
         levels = refined.split([height * width for height, width in sizes], dim=1)
         return [
@@ -66,7 +66,7 @@ class DeformablePixelDecoder(nn.Module):
 
 
 class PlainPixelDecoder(nn.Module):
-    """A plain FPN; F and P are the same maps. Its activation is ReLU whatever the rest uses, as published."""
+    """A plain FPN; F and P are the same maps. As published, it has ReLU whatever the rest uses."""
 
     def __init__(self, channels: Sequence[int], width: int) -> None:
         super().__init__()

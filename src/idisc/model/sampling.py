@@ -2,17 +2,18 @@
 
 Three formulations of one function, the same to rounding:
 
-- `sample_by_rows` (plain): each sample is four rows of the value table and four weights, so the whole
-  core is one weighted sum of rows. It runs anywhere and is what `torch.compile` and export see, where
-  it is written with Gather, because GridSample is miscompiled or slow in several runtimes.
+- `sample_by_rows` (plain): each sample is four rows of the value table and four weights, so the
+  whole core is one weighted sum of rows. It runs anywhere and is what `torch.compile` and export
+  see, where it is written with Gather, because GridSample is miscompiled or slow in several
+  runtimes.
 - `sample_by_kernel` (accelerated): one loop without temporaries, compiled at first use by numba
   (extra `fast`), on CPU tensors. Chosen by itself where numba is installed.
 - `sample_by_grid` (oracle): `grid_sample` level by level, as the operator is usually written down;
   the yardstick of tests and benchmarks.
 
-Shapes: value (B, L, K, D), all levels' pixels in one sequence; locations (B, Q, K, V, S, 2) as (x, y)
-with 0..1 across each map; weights (B, Q, K, V, S); result (B, Q, K * D). L pixels, Q queries, K heads,
-D channels of a head, V levels, S points.
+Shapes: value (B, L, K, D), all levels' pixels in one sequence; locations (B, Q, K, V, S, 2) as (x,
+y) with 0..1 across each map; weights (B, Q, K, V, S); result (B, Q, K * D). L pixels, Q queries, K
+heads, D channels of a head, V levels, S points.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _forced: str | None = None
 
 
 def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> Tensor:
-    """Sum of weighted bilinear samples, zero outside the maps, by the best way for these tensors."""
+    """Sum of weighted bilinear samples, zero outside the maps, the best way for these tensors."""
     if _forced is not None:
         return SAMPLERS[_forced](value, sizes, locations, weights)
-    if value.device.type == "cpu" and kernel_available() and not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and value.device.type == "cpu" and kernel_available():
         return sample_by_kernel(value, sizes, locations, weights)
     return sample_by_rows(value, sizes, locations, weights)
 
@@ -134,7 +135,7 @@ def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple
 
 
 def _neighbours(location: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The two pixels around a place on one axis, (..., 2), and their shares, 0 for one off the map."""
+    """The two pixels around a place on one axis, (..., 2), and their shares; 0 off the map."""
     # In pixels, centres at whole numbers: x W - 1/2, in the steps by which `grid_sample` rounds it.
     # One ulp decides between two pixels, and with that the gradient of a location.
     place = ((2 * location - 1 + 1) * lengths - 1) / 2

@@ -19,7 +19,8 @@ from torch.autograd.function import once_differentiable
 
 from idisc.model.tokens import Size
 
-# Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity keep
+# Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity
+# keep
 # their meaning, so that a diverging training run is seen.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _jit = numba.njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +23,9 @@ _WRAPPERS = (
 
 
 def read_state(path: Path) -> State:
-    """Tensors by name from a .safetensors file or a torch checkpoint, unwrapped, without "module." prefixes.
+    """Tensors by name from a .safetensors file or a torch checkpoint.
+
+    Taken out of a training script's wrapper, and without the prefixes of parallel training.
 
     Raises CheckpointError for anything that is not such a file; a pickle is never executed.
     """
@@ -45,7 +48,7 @@ def read_state(path: Path) -> State:
 
 
 def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
-    """Names and shapes must be those expected; the error lists what is missing, extra or of another shape."""
+    """Names and shapes must be those expected; the error lists those that are not."""
     missing = [name for name in expected if name not in state]
     extra = [name for name in state if name not in expected]
     shapes = [
@@ -88,17 +91,18 @@ def _read_safetensors(path: Path) -> object:
 
 def _read_torch(path: Path) -> object:
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
+            return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if "Unsupported" in str(error) or "GLOBAL" in str(error):
-            raise CheckpointError(
-                f"{path}: contains more than tensors, so it was not opened; nothing in it was executed"
-            ) from None
-        raise CheckpointError(f"{path}: not a torch checkpoint") from None
+        if "Unsupported global" in str(error) or "Unsupported class" in str(error):
+            reason = "contains more than tensors, so it was not opened; nothing in it was executed"
+        else:
+            reason = "not a torch checkpoint"
+        raise CheckpointError(f"{path}: {reason}") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
-        raise CheckpointError(
-            f"{path}: truncated or not a torch checkpoint ({first_line(error)})"
-        ) from None
+        reason = f"truncated or not a torch checkpoint ({first_line(error)})"
+        raise CheckpointError(f"{path}: {reason}") from None
 
 
 def _kind(value: object) -> str:

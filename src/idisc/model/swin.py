@@ -1,9 +1,9 @@
 """Swin Transformer as a feature pyramid, from timm's layers.
 
-Three things differ from timm's own model, because the released weights were trained that way: windows
-are padded before they are shifted, not after; the window stays 7 and its shift 3 on maps smaller than
-that, too; every layer norm has an epsilon of 1e-6, and each stage's output gets one of its own. Names
-of parameters are timm's, so its ImageNet weights fit.
+Three things differ from timm's own model, because the released weights were trained that way:
+windows are padded before they are shifted, not after; the window stays 7 and its shift 3 on maps
+smaller than that, too; every layer norm has an epsilon of 1e-6, and each stage's output gets one of
+its own. Names of parameters are timm's, so its ImageNet weights fit.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Swin(nn.Module):
         return maps
 
     def take(self, complete: nn.Module) -> None:
-        """Fill from timm's classifier; the norms of the outputs are not in it and keep their start."""
+        """Fill from timm's classifier; it has no norms for the outputs: these keep their start."""
         state = complete.state_dict()
         fill(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
         fill(self.layers, _below(state, "layers."), "layers")

@@ -1,0 +1,1 @@
+"""Training: losses, augmentation, the loop. Needs torch."""

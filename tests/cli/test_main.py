@@ -1,0 +1,175 @@
+"""The group of commands: help, one line for what the user got wrong, tracebacks for bugs."""
+
+from __future__ import annotations
+
+import errno
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+import idisc
+from idisc import errors
+from idisc.cli import main as command_line
+
+Result = tuple[int, str, str]  # exit code, stdout, stderr
+Run = Callable[..., Result]
+Fail = Callable[[BaseException], Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command line in this process."""
+
+    def call(*arguments: str) -> Result:
+        with pytest.raises(SystemExit) as end:
+            command_line.main(list(arguments))
+        code = end.value.code
+        assert isinstance(code, int)
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> Fail:
+    """Run a command that raises the given error."""
+
+    def call(error: BaseException) -> Result:
+        @click.command()
+        def command() -> None:
+            raise error
+
+        monkeypatch.setattr(command_line.Commands, "get_command", lambda *_: command)
+        return run("fail")
+
+    return call
+
+
+def test_help_lists_every_command_with_its_line(run: Run) -> None:
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: idisc [OPTIONS] COMMAND [ARGS]...\n")
+    listed = re.findall(r"^  (\w+) +(.+)$", out.partition("Commands:\n")[2], re.MULTILINE)
+    assert dict(listed) == command_line.COMMANDS
+
+
+def test_every_module_of_a_command_is_listed() -> None:
+    shared = {"__init__", "main", "options", "progress"}
+    modules = {path.stem for path in Path(command_line.__file__).parent.glob("*.py")}
+    assert modules - shared == set(command_line.COMMANDS)
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("name", command_line.COMMANDS)
+def test_every_command_has_its_help(run: Run, name: str, option: str) -> None:
+    code, out, err = run(name, option)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"Usage: idisc {name} [OPTIONS]")
+
+
+def test_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == (0, f"idisc, version {idisc.__version__}\n", "")
+
+
+def test_no_arguments_show_the_help_as_an_error(run: Run) -> None:
+    _, help_text, _ = run("--help")
+    assert run() == (2, "", help_text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bnech"], "No such command 'bnech'. (see idisc --help)"),
+        (["--fast"], "No such option '--fast'. (see idisc --help)"),
+        (["bench"], "Missing argument 'RECIPE'. (see idisc bench --help)"),
+        (["convert", "a.pt", "--to", "b"], "No such option '--to'."),
+        (["convert", "a.pt", "--out"], "Option '--out' requires an argument."),
+        (["convert", "a.pt"], "FILE and --out are needed (or --list) (see idisc convert --help)"),
+        (["convert", "a.pt", "b.pt", "--out", "c"], "Got unexpected extra argument (b.pt)"),
+    ],
+)
+def test_a_wrong_call_is_one_line_on_stderr(run: Run, arguments: list[str], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"idisc: {message}")
+    assert err.count("\n") == 1
+
+
+def test_the_module_runs_as_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "idisc", "bnech"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert (done.stdout, done.stderr) == (
+        "",
+        "idisc: No such command 'bnech'. (see idisc --help)\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InputError("depth.png: 8-bit"), 2),
+        (errors.DataError("nyu: no frames"), 2),
+        (errors.CheckpointError("a.pt: truncated"), 2),
+        (errors.MissingExtra("scipy is not installed"), 2),
+        (errors.CheckFailed("parity: 0.3 m"), 3),
+    ],
+)
+def test_an_error_of_the_family_is_one_line_and_its_exit_code(
+    fail: Fail, error: errors.IdiscError, code: int
+) -> None:
+    assert fail(error) == (code, "", f"idisc: {error}\n")
+
+
+def test_an_error_of_the_system_names_the_file_in_one_line(fail: Fail) -> None:
+    error = OSError(errno.ENOSPC, "No space left on device", "out/depth.png")
+    assert fail(error) == (2, "", "idisc: out/depth.png: No space left on device\n")
+
+
+def test_a_file_that_click_cannot_open_is_bad_input_too(fail: Fail) -> None:
+    message = "idisc: Could not open file 'a.txt': not there\n"
+    assert fail(click.FileError("a.txt", "not there")) == (2, "", message)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interruption_says_so_and_exits_with_130(fail: Fail, error: BaseException) -> None:
+    code, out, err = fail(error)
+    assert (code, out) == (130, "")
+    assert err.strip() == "idisc: interrupted"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ZeroDivisionError("a bug"),
+        AssertionError("a bug"),
+        OSError("a bug that names no file"),
+        EOFError("a bug with a truncated file, not a Ctrl-D"),
+    ],
+)
+def test_a_bug_keeps_its_traceback(fail: Fail, error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)) as caught:
+        fail(error)
+    assert caught.value is error
+    assert caught.traceback[-1].name == "command"
+
+
+def test_a_command_that_is_done_exits_with_0(run: Run) -> None:
+    code, out, err = run("convert", "--list")
+    assert (code, err) == (0, "")
+    assert "nyu_swinlarge.pt  207.2 M parameters, 829 MB\n" in out
+    assert "    recipe   nyu_swinl, nyu_sunrgbd, nyu_diode\n" in out
+    expected = "d1 0.94 d2 0.993 d3 0.999 rmse 0.313 abs_rel 0.086 log10 0.037"
+    assert f"    expected {expected}\n" in out
+    assert out.count("https://dl.cv.ethz.ch/idisc/checkpoints/") == 13
+    assert out.splitlines()[-1].startswith("All are CC BY-NC 4.0: not for commercial use.")

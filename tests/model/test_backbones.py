@@ -1,0 +1,159 @@
+"""Every encoder is a pyramid with the same sizes, and starts from ImageNet's weights when asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import timm
+import torch
+
+from idisc.errors import CheckpointError, InputError
+from idisc.model import backbones
+from idisc.model.backbones import BACKBONES, find_backbone, load_encoder_weights
+
+SMALL = ("resnet50", "efficientnet_lite0", "swin_tiny", "dinov2_vits14")
+# One that rounds sizes up by itself, one that rounds them down.
+OTHERS = ("mobilenetv3_small_100", "convnext_atto")
+
+
+@pytest.mark.parametrize("size", [(64, 96), (97, 131), (33, 40), (3, 5)])
+@pytest.mark.parametrize("name", [*SMALL, "efficientnet_b5", *(f"timm:{name}" for name in OTHERS)])
+def test_maps_have_strides_4_8_16_32_rounded_up(name: str, size: tuple[int, int]) -> None:
+    encoder = find_backbone(name).build().eval()
+    with torch.no_grad():
+        maps = encoder(torch.randn(1, 3, *size))
+    height, width = size
+    expected = []
+    for channels, stride in zip(encoder.channels, (4, 8, 16, 32), strict=True):
+        expected.append((1, channels, -(-height // stride), -(-width // stride)))
+    assert [tuple(m.shape) for m in maps] == expected
+    assert all(torch.isfinite(m).all() for m in maps)
+
+
+def test_the_published_encoders_have_the_published_channels() -> None:
+    channels = {name: BACKBONES[name].build().channels for name in ("resnet50", "efficientnet_b5")}
+    assert channels == {"resnet50": (256, 512, 1024, 2048), "efficientnet_b5": (40, 64, 176, 2048)}
+    with torch.device("meta"):
+        swins = {name: BACKBONES[name].build().channels[0] for name in BACKBONES if "swin" in name}
+    assert swins == {"swin_tiny": 96, "swin_small": 96, "swin_base": 128, "swin_large_22k": 192}
+
+
+def test_stochastic_depth_grows_from_none_to_its_maximum() -> None:
+    encoder: Any = BACKBONES["swin_tiny"].build()
+    rates = [
+        getattr(block.drop_path1, "drop_prob", 0.0) for s in encoder.layers for block in s.blocks
+    ]
+    assert rates == pytest.approx([0.2 * i / 11 for i in range(12)])
+
+
+@pytest.mark.parametrize("name", ["timm:swin_tiny_patch4_window7_224", "timm:pvt_v2_b0"])
+def test_other_models_of_timm_take_any_size(name: str) -> None:
+    encoder = find_backbone(name).build().eval()
+    with torch.no_grad():
+        maps = encoder(torch.randn(1, 3, 97, 131))
+    assert [tuple(m.shape[2:]) for m in maps] == [(25, 33), (13, 17), (7, 9), (4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("swin_tny", "encoder 'swin_tny' does not exist; did you mean swin_tiny"),
+        ("timm:no_such_net", "encoder timm:no_such_net: timm has no model of that name"),
+        ("timm:vit_tiny_patch16_224", "no feature pyramid for pictures of any size"),
+        (
+            "timm:vit_small_patch16_dinov3",
+            "has maps of strides 16, 16, 16; 4, 8, 16 and 32 are needed",
+        ),
+        ("timm:maxvit_tiny_tf_224", "no feature pyramid for pictures of any size"),
+    ],
+)
+def test_what_is_no_pyramid_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message.replace("'", ".")):
+        find_backbone(name).build()
+
+
+def test_each_encoder_wants_the_statistics_it_was_trained_with() -> None:
+    assert find_backbone("swin_tiny").mean == (0.485, 0.456, 0.406)
+    assert find_backbone("efficientnet_b5").std == (
+        0.229,
+        0.224,
+        0.225,
+    )  # as published, not AdvProp's
+    assert find_backbone("efficientnet_lite0").mean == (0.5, 0.5, 0.5)
+    assert find_backbone("timm:mobilevit_s").std == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("name", [*SMALL, "efficientnet_b5", "timm:convnext_atto"])
+def test_weights_come_from_a_file(name: str, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    complete = timm.create_model(find_backbone(name).weights, pretrained=False)
+    torch.save(complete.state_dict(), tmp_path / "weights.pth")
+    encoder = find_backbone(name).build()
+    load_encoder_weights(encoder, name, tmp_path / "weights.pth")
+    theirs = {value.flatten()[:4].sum().item() for value in complete.state_dict().values()}
+    ours = {
+        k: v for k, v in encoder.state_dict().items() if not k.startswith(("norms.", "resize."))
+    }
+    assert ours
+    for key, value in ours.items():
+        assert value.flatten()[:4].sum().item() in theirs, key
+
+
+def test_swin_takes_the_file_of_its_authors(tmp_path: Path) -> None:
+    """Their file merges patches at the end of a stage and has a wrapper and constants."""
+    complete = timm.create_model("swin_tiny_patch4_window7_224", pretrained=False)
+    state = {}
+    for key, value in complete.state_dict().items():
+        parts = key.split(".")
+        if parts[0] == "layers" and parts[2] == "downsample":
+            parts[1] = str(int(parts[1]) - 1)
+        state[".".join(parts).replace("head.fc.", "head.")] = value
+    state["layers.0.blocks.0.attn.relative_position_index"] = torch.zeros(49, 49, dtype=torch.int64)
+    torch.save({"model": state}, tmp_path / "swin.pth")
+    encoder: Any = BACKBONES["swin_tiny"].build()
+    load_encoder_weights(encoder, "swin_tiny", tmp_path / "swin.pth")
+    ours = encoder.layers[1].downsample.reduction.weight
+    assert torch.equal(ours, complete.layers[1].downsample.reduction.weight)
+
+
+def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.pth"
+    torch.save(timm.create_model("resnet18", pretrained=False).state_dict(), path)
+    with pytest.raises(CheckpointError, match=r"other\.pth: not the complete weights of resnet50"):
+        load_encoder_weights(BACKBONES["resnet50"].build(), "resnet50", path)
+    with pytest.raises(CheckpointError, match="no such file"):
+        load_encoder_weights(BACKBONES["resnet50"].build(), "resnet50", tmp_path / "none.pth")
+
+
+def test_a_hub_out_of_reach_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no route to host\nmore lines")
+
+    monkeypatch.setattr(backbones.timm, "create_model", refuse)
+    message = (
+        r"encoder swin_base: the weights swin_base_patch4_window7_224.ms_in1k could not be had"
+    )
+    with pytest.raises(CheckpointError, match=message) as caught:
+        load_encoder_weights(None, "swin_base", "imagenet")  # type: ignore[arg-type]
+    assert str(caught.value).endswith(
+        "(no route to host); get the file by other means and give its path"
+    )
+    assert "\n" not in str(caught.value)
+
+
+def test_the_hub_is_asked_for_the_weights_the_published_training_started_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    create = timm.create_model
+
+    def offline(name: str, pretrained: bool = False, **options: Any) -> Any:
+        asked.append((name, pretrained))
+        return create(name, pretrained=False, **options)
+
+    encoder = BACKBONES["swin_tiny"].build()
+    monkeypatch.setattr(backbones.timm, "create_model", offline)
+    load_encoder_weights(encoder, "swin_tiny", "imagenet")
+    assert asked == [("swin_tiny_patch4_window7_224.ms_in1k", True)]

@@ -1,0 +1,105 @@
+"""Our checkpoint folder: what is saved is what is loaded, and a damaged one is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import idisc
+from idisc.errors import CheckpointError, InputError
+from idisc.model.checkpoint import load_network, save_checkpoint
+from idisc.model.network import IDisc
+from idisc.recipes import AfpConfig, DecoderConfig, ModelConfig
+
+SMALL = ModelConfig(
+    encoder="efficientnet_lite0",
+    decoder=DecoderConfig(width=32, layers=1),
+    afp=AfpConfig(idrs=4, width=16, priors="random", update="slot"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    save_checkpoint(tmp_path / "model", SMALL, IDisc(SMALL).state_dict(), {"file": "test"})
+    return tmp_path / "model"
+
+
+def test_a_network_comes_back_as_it_was(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = IDisc(SMALL).eval()
+    save_checkpoint(tmp_path / "model", SMALL, network.state_dict(), {})
+    loaded = idisc.load_network(tmp_path / "model")
+    assert isinstance(loaded, IDisc)
+    assert loaded.config == SMALL
+    assert not loaded.training
+    rgb = torch.rand(1, 3, 48, 64)
+    with torch.no_grad():
+        assert torch.equal(loaded(rgb).prediction, network(rgb).prediction)
+
+
+def test_the_record_says_format_network_and_origin(folder: Path) -> None:
+    record = json.loads((folder / "config.json").read_text())
+    assert record["format"] == "idisc/1"
+    assert record["model"]["afp"]["idrs"] == 4
+    assert record["origin"] == {"file": "test"}
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_a_folder_that_is_taken_is_not_touched(folder: Path) -> None:
+    before = (folder / "model.safetensors").read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        save_checkpoint(folder, SMALL, {}, {})
+    assert (folder / "model.safetensors").read_bytes() == before
+
+
+def damaged(folder: Path, how: str) -> None:
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    record = json.loads(config.read_text())
+    if how == "no config":
+        config.unlink()
+    elif how == "no weights":
+        weights.unlink()
+    elif how == "cut weights":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif how == "another format":
+        config.write_text(json.dumps({**record, "format": "idisc/9"}))
+    elif how == "unknown field":
+        record["model"]["encodr"] = "x"
+        config.write_text(json.dumps(record))
+    elif how == "another network":
+        record["model"]["afp"]["idrs"] = 5
+        config.write_text(json.dumps(record))
+    elif how == "no JSON":
+        config.write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("no config", "no config.json in it, so not a checkpoint folder"),
+        ("no weights", "model.safetensors: no such file"),
+        ("cut weights", "model.safetensors: not readable as safetensors"),
+        ("another format", "format 'idisc/9', this version reads 'idisc/1'"),
+        ("unknown field", "field 'encodr' does not exist; did you mean encoder"),
+        ("another network", "afp.0.noise is 1x4x16, 1x5x16 expected"),
+        ("no JSON", "config.json: not readable as JSON"),
+    ],
+)
+def test_a_damaged_folder_is_named(folder: Path, how: str, message: str) -> None:
+    damaged(folder, how)
+    with pytest.raises((CheckpointError, InputError)) as caught:
+        load_network(folder)
+    assert message in str(caught.value)
+    assert str(folder) in str(caught.value)
+
+
+def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no such folder"):
+        load_network(tmp_path / "none")
+    (tmp_path / "nyu.pt").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="a file; `idisc convert` makes a checkpoint of"):
+        load_network(str(tmp_path / "nyu.pt"))

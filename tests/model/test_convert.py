@@ -1,0 +1,194 @@
+"""Released checkpoints are recognised, or refused with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from tests.golden.store import HERE
+
+from idisc import recipes
+from idisc.errors import CheckpointError, IdiscError
+from idisc.model.convert import convert, infer_config, rename
+from idisc.model.network import IDisc
+from idisc.model.states import State
+from idisc.recipes import ModelConfig
+from idisc.zoo.published import PUBLISHED, Published
+
+# Tensors of a released file that take no part: (names, values) for each encoder.
+DEAD = {"resnet101": 2_049_000, "efficientnet_b5": 0}
+
+
+def released() -> State:
+    """A released Swin-T file with empty tensors of the right names and shapes."""
+    shapes = json.loads((HERE / "manifests" / "nyu_swint_117x150.json").read_text())
+    return {
+        name: torch.zeros(shape, dtype=torch.int64 if name.endswith(("index", "tracked")) else None)
+        for name, shape in shapes.items()
+    }
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return released()
+
+
+def saved(state: object, folder: Path) -> Path:
+    torch.save(state, folder / "x.pt")
+    return folder / "x.pt"
+
+
+def test_the_network_is_recognised_from_its_shapes(tmp_path: Path, state: State) -> None:
+    converted = convert(saved(state, tmp_path))
+    assert converted.model == recipes.RECIPES["nyu_swint"].model == ModelConfig()
+    assert converted.tensors == 513
+    assert len(converted.dropped) == 12
+    assert all(name.endswith("relative_position_index") for name in converted.dropped)
+
+
+@pytest.mark.parametrize("entry", [pytest.param(e, id=e.file) for e in PUBLISHED.values()])
+def test_each_published_file_has_the_size_its_recipe_implies(entry: Published) -> None:
+    model = recipes.RECIPES[entry.recipes[0]].model
+    with torch.device("meta"):
+        network = IDisc(model)
+    dead = DEAD.get(model.encoder, 0)
+    parameters = sum(p.numel() for p in network.parameters()) + dead
+    assert parameters / 1e6 == pytest.approx(entry.parameters, abs=5e-4)
+    state = network.state_dict()
+    blocks = sum(name.endswith("relative_position_bias_table") for name in state)
+    extra = 2 if "resnet" in model.encoder else blocks  # the classifier; the position indices
+    assert len(state) + extra == entry.tensors
+    sizes = sum(value.numel() * value.element_size() for value in state.values())
+    assert sizes + 4 * dead + blocks * 49 * 49 * 8 == entry.bytes
+
+
+@pytest.mark.parametrize("prefix", ["", "module."])
+@pytest.mark.parametrize("wrapper", [None, "model", "state_dict"])
+def test_wrapped_files_are_read_too(
+    tmp_path: Path, state: State, prefix: str, wrapper: str | None
+) -> None:
+    content: object = {prefix + name: value for name, value in state.items()}
+    converted = convert(saved({wrapper: content, "step": 7} if wrapper else content, tmp_path))
+    assert converted.model == ModelConfig()
+
+
+def test_half_precision_becomes_single(tmp_path: Path, state: State) -> None:
+    half = {name: v.half() if v.is_floating_point() else v for name, v in state.items()}
+    converted = convert(saved(half, tmp_path))
+    assert {v.dtype for v in converted.state.values()} == {torch.float32, torch.int64}
+
+
+def test_bookkeeping_may_be_missing(tmp_path: Path, state: State) -> None:
+    state = {name: v for name, v in state.items() if not name.endswith("num_batches_tracked")}
+    converted = convert(saved(state, tmp_path))
+    assert converted.state["decoder.smooth.0.norm.num_batches_tracked"].item() == 0
+
+
+def test_what_leaves_no_trace_can_be_said(tmp_path: Path, state: State) -> None:
+    changes = [
+        "afp.iterations=3",
+        "afp.heads=2",
+        "activation=silu",
+        "decoder.heads=8",
+        "decoder.points=2",
+    ]
+    model = convert(saved(state, tmp_path), changes).model
+    assert (model.afp.iterations, model.afp.heads, model.activation) == (3, 2, "silu")
+    assert (model.decoder.heads, model.decoder.points) == (8, 2)
+
+
+def test_without_iterations_afp_keeps_its_priors_alone(tmp_path: Path, state: State) -> None:
+    converted = convert(saved(state, tmp_path), ["afp.iterations=0"])
+    assert [name for name in converted.state if name.startswith("afp.")] == [
+        f"afp.{level}.priors" for level in range(3)
+    ]
+
+
+def edited(edit: Callable[[State], object]) -> State:
+    state = released()
+    edit(state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (edited(lambda s: s.pop("afp.mu_2")), "missing afp.1.priors"),
+        (edited(lambda s: s.pop("afp.mu_1")), "missing afp.mu_1; not a released iDisc checkpoint"),
+        (edited(lambda s: s.update(extra=torch.ones(1))), "unexpected tensor extra"),
+        (
+            edited(lambda s: s.update({"isd.head_9.mlp_1.0.weight": torch.ones(256)})),
+            "unexpected isd.8.layers.0.mlp.0.weight",
+        ),
+        (
+            edited(lambda s: s.update({"afp.mu_3": torch.ones(1, 32, 64)})),
+            "afp.2.priors is 1x32x64, 1x32x128 expected",
+        ),
+        (
+            edited(lambda s: s.update({"afp.mu_3": torch.full((1, 32, 128), float("inf"))})),
+            "afp.2.priors has values that are not finite",
+        ),
+        (
+            edited(
+                lambda s: s.update(
+                    {"pixel_encoder.patch_embed.proj.weight": torch.ones(5, 3, 4, 4)}
+                )
+            ),
+            "none of the encoders resnet50",
+        ),
+        (
+            edited(lambda s: s.update({"isd.head_1.proj_output.3.weight": torch.ones(7, 256)})),
+            "7 output channels; 1 (depth) or 4 (normals) expected",
+        ),
+        (
+            edited(lambda s: s.update({"afp.mu_1": torch.ones(3)})),
+            "afp.mu_1 has the shape (3,); not a released checkpoint",
+        ),
+        ({"conv1.weight": torch.ones(64, 3, 7, 7)}, "not a released iDisc checkpoint"),
+    ],
+)
+def test_what_does_not_fit_is_named(tmp_path: Path, content: State, message: str) -> None:
+    path = saved(content, tmp_path)
+    with pytest.raises(CheckpointError) as caught:
+        convert(path)
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)
+
+
+def test_any_subset_of_a_released_file_is_refused_without_a_crash(
+    tmp_path: Path, state: State
+) -> None:
+    names = sorted(state)
+    for step in range(2, 40, 3):
+        part = {name: state[name] for name in names[::step]}
+        with pytest.raises(IdiscError):
+            convert(saved(part, tmp_path))
+
+
+def test_a_wrong_change_is_answered(tmp_path: Path, state: State) -> None:
+    with pytest.raises(IdiscError, match=r"--set afp\.iterations: 'two' is not of type int"):
+        convert(saved(state, tmp_path), ["afp.iterations=two"])
+
+
+def test_names_count_from_one_there_and_from_zero_here() -> None:
+    assert (
+        rename("isd.head_3.cross_attn_2.to_kv.bias", "")
+        == "isd.2.layers.1.attention.key_value.bias"
+    )
+    assert (
+        rename("pixel_encoder.layers.0.downsample.norm.bias", "")
+        == "encoder.layers.1.downsample.norm.bias"
+    )
+    assert rename("pixel_decoder.adapter_2.norm.weight", "") == "decoder.laterals.0.norm.weight"
+    assert rename("pixel_encoder.fc.weight", "") is None
+
+
+def test_normals_and_the_plain_decoder_are_recognised(state: State) -> None:
+    state["isd.head_1.proj_output.3.weight"] = torch.ones(4, 256)
+    plain = {name: v for name, v in state.items() if "transformer" not in name}
+    model = infer_config(plain, "x")
+    assert model.task == "normals"
+    assert not model.decoder.msda

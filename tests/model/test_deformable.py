@@ -1,0 +1,64 @@
+"""MSDA as a layer (the golden modules hold its numbers against the published code)."""
+
+from __future__ import annotations
+
+import torch
+
+from idisc.model.deformable import DeformableAttention, DeformableEncoder
+from idisc.recipes import DecoderConfig
+
+SIZES = [(2, 3), (4, 6)]
+
+
+def test_a_new_layer_looks_outwards_one_direction_to_a_head() -> None:
+    attention = DeformableAttention(16, levels=2, heads=4, points=3)
+    query, reference = torch.randn(1, 5, 16), torch.full((1, 5, 2), 0.5)
+    locations, weights = attention.places(query, reference, SIZES)
+    steps = (locations - 0.5) * torch.tensor([(3.0, 2.0), (6.0, 4.0)])[:, None]  # pixels
+    expected = torch.tensor([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
+    for point in range(3):
+        torch.testing.assert_close(
+            steps[0, 0, :, 1, point], (point + 1) * expected, atol=1e-5, rtol=0
+        )
+    torch.testing.assert_close(weights, torch.full_like(weights, 1 / 6))
+
+
+def test_weights_share_out_levels_and_points_together() -> None:
+    attention = DeformableAttention(16, levels=2, heads=4, points=3)
+    torch.nn.init.normal_(attention.weights.weight)
+    _, weights = attention.places(torch.randn(2, 5, 16), torch.rand(1, 5, 2), SIZES)
+    assert weights.shape == (2, 5, 4, 2, 3)
+    torch.testing.assert_close(weights.sum((-2, -1)), torch.ones(2, 5, 4))
+
+
+def test_any_depth_points_and_heads_run_forward_and_backward() -> None:
+    for layers, heads, points in ((1, 1, 1), (2, 8, 2), (3, 2, 5)):
+        config = DecoderConfig(width=16, layers=layers, heads=heads, points=points)
+        encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu")
+        levels = [torch.randn(2, height * width, 16) for height, width in SIZES]
+        out = encoder(levels, SIZES)
+        assert out.shape == (2, 30, 16)
+        out.square().sum().backward()
+        assert all(p.grad is not None for p in encoder.parameters())
+
+
+def test_it_stays_in_full_precision_under_autocast() -> None:
+    config = DecoderConfig(width=16, layers=1)
+    encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu").eval()
+    levels = [torch.randn(1, height * width, 16) for height, width in SIZES]
+    with torch.no_grad():
+        expected = encoder(levels, SIZES)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = encoder(levels, SIZES)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, expected)
+
+
+def test_the_levels_given_are_left_alone() -> None:
+    config = DecoderConfig(width=16, layers=2)
+    encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu").eval()
+    levels = [torch.randn(1, height * width, 16) for height, width in SIZES]
+    before = [level.clone() for level in levels]
+    with torch.no_grad():
+        encoder(levels, SIZES)
+    assert all(torch.equal(a, b) for a, b in zip(levels, before, strict=True))

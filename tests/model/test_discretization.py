@@ -1,0 +1,186 @@
+"""AFP, ISD and EDD say what the paper's equations say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from idisc.model.discretization import (
+    ExplicitDiscretization,
+    FeaturePartition,
+    SceneDiscretization,
+)
+from idisc.recipes import AfpConfig, EddConfig, IsdConfig
+
+B, M, C, N, D = 2, 15, 8, 5, 6
+AFP = AfpConfig(idrs=N, width=D)
+
+
+def partition(config: AfpConfig, seed: int = 0) -> FeaturePartition:
+    torch.manual_seed(seed)
+    return FeaturePartition(C, config, expansion=2, activation="gelu")
+
+
+def test_every_pixel_is_dealt_out_once() -> None:
+    _, rounds = partition(AFP)(torch.randn(B, M, C))
+    assert [weights.shape for weights in rounds] == [(B, 1, M, N)] * 2
+    for weights in rounds:
+        torch.testing.assert_close(weights.sum(-1), torch.ones(B, 1, M))
+
+
+def test_standard_attention_lets_every_idr_average_the_picture() -> None:
+    _, rounds = partition(replace(AFP, softmax="pixels"))(torch.randn(B, M, C))
+    torch.testing.assert_close(rounds[0].sum(-2), torch.ones(B, 1, N))
+
+
+def test_the_worked_example_of_the_renormalised_partition() -> None:
+    logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).T  # 3 pixels, 2 IDRs
+    weights = logits.softmax(-1)
+    torch.testing.assert_close(
+        weights.T, torch.tensor([[0.8808, 0.5, 0.2689], [0.1192, 0.5, 0.7311]]), atol=1e-4, rtol=0
+    )
+    means = partition(AFP)._mean_weights(weights)
+    expected = torch.tensor([[0.5339, 0.3031, 0.1630], [0.0883, 0.3703, 0.5414]])
+    torch.testing.assert_close(means.T, expected, atol=1e-4, rtol=0)
+
+
+def test_equation_1_with_identity_projections() -> None:
+    """With the trimmings switched off, one round is q_j + sum_i W_ij v_i / sum_i W_ij."""
+    module = partition(AfpConfig(idrs=N, width=C, iterations=1))
+    attention = module.attention
+    attention.sink_norm = attention.source_norm = nn.Identity()
+    for layer, weight in (
+        (attention.query, torch.eye(C)),
+        (attention.key_value, torch.cat((torch.eye(C), torch.eye(C)))),
+        (attention.out, torch.eye(C)),
+    ):
+        layer.weight.data, layer.bias.data = weight, torch.zeros(len(weight))
+    nn.init.zeros_(module.mlp[3].weight)
+    nn.init.zeros_(module.mlp[3].bias)
+    features = torch.randn(B, M, C)
+    idrs, (weights,) = module(features)
+    expected_weights = torch.softmax(features @ module.priors.mT / C**0.5, dim=-1)
+    torch.testing.assert_close(weights[:, 0], expected_weights)
+    shares = expected_weights + 1e-6
+    expected = module.priors + (shares / shares.sum(1, keepdim=True)).mT @ features
+    torch.testing.assert_close(idrs, expected)
+
+
+def test_no_iterations_return_the_priors_and_have_no_other_weights() -> None:
+    module = partition(replace(AFP, iterations=0))
+    idrs, rounds = module(torch.randn(B, M, C))
+    assert rounds == []
+    assert torch.equal(idrs, module.priors.expand(B, -1, -1))
+    assert [name for name, _ in module.named_parameters()] == ["priors"]
+
+
+def test_more_iterations_share_their_weights() -> None:
+    one, three = (partition(replace(AFP, iterations=r)) for r in (1, 3))
+    assert one.state_dict().keys() == three.state_dict().keys()
+    three.load_state_dict(one.state_dict())
+    features = torch.randn(B, M, C)
+    first, last = one(features)[1], three(features)[1]
+    assert torch.equal(first[0], last[0])
+    assert len(last) == 3
+
+
+def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
+    module = partition(replace(AFP, priors="random", update="slot"))
+    features = torch.randn(B, M, C)
+    assert not torch.equal(module(features)[0], module(features)[0])
+    module.eval()
+    assert torch.equal(module(features)[0], module(features)[0])
+    again = partition(replace(AFP, priors="random", update="slot"), seed=1).eval()
+    again.load_state_dict(module.state_dict())  # the fixed draw travels with the weights
+    assert torch.equal(module(features)[0], again(features)[0])
+
+
+def test_the_slot_update_is_gated() -> None:
+    module = partition(replace(AFP, priors="random", update="slot"))
+    assert isinstance(module.gate, nn.GRUCell)
+    # An update gate that is shut keeps the old IDRs, whatever the features say.
+    nn.init.zeros_(module.gate.weight_ih)
+    nn.init.zeros_(module.gate.weight_hh)
+    nn.init.zeros_(module.gate.bias_hh)
+    module.gate.bias_ih.data = torch.cat((torch.zeros(D), torch.full((D,), 50.0), torch.zeros(D)))
+    idrs, update = torch.randn(B, N, D), torch.randn(B, N, D)
+    torch.testing.assert_close(module._updated(idrs, update), idrs)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        AFP,
+        replace(AFP, softmax="pixels"),
+        replace(AFP, priors="random", update="slot"),
+        replace(AFP, heads=2),
+    ],
+)
+def test_all_weights_of_afp_learn(config: AfpConfig) -> None:
+    module = partition(config)
+    features = torch.randn(B, M, C, requires_grad=True)
+    module(features)[0].square().sum().backward()
+    assert features.grad is not None
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+
+
+def test_isd_is_attention_over_idrs_with_residuals() -> None:
+    torch.manual_seed(0)
+    module = SceneDiscretization(C, D, IsdConfig(layers=3), expansion=2, activation="silu")
+    pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, D)
+    seen: list[Tensor] = []
+    out = module(pixels, idrs, seen)
+    assert out.shape == pixels.shape
+    assert [weights.shape for weights in seen] == [(B, 1, M, N)] * 3
+    torch.testing.assert_close(seen[0].sum(-1), torch.ones(B, 1, M))
+    with torch.no_grad():
+        torch.testing.assert_close(module(pixels, idrs), out)  # in chunks, and without keeping any
+
+
+def test_explicit_discretization_is_a_mean_of_bin_centres() -> None:
+    torch.manual_seed(0)
+    module = ExplicitDiscretization(C, EddConfig(bins=4, min_depth=1.0, max_depth=8.0))
+    torch.testing.assert_close(module.log_centres.exp(), torch.tensor([1.0, 2.0, 4.0, 8.0]))
+    pixels = torch.randn(B, M, C)
+    shares = module.bins(module.norm(pixels)).softmax(-1)
+    expected = shares @ torch.tensor([1.0, 2.0, 4.0, 8.0])
+    torch.testing.assert_close(module(pixels).exp()[..., 0], expected)
+
+
+def test_explicit_discretization_is_a_degenerate_case_of_isd() -> None:
+    """The paper's claim: eq. 3 is eq. 2 with one number for each value and nothing else.
+
+    Given any EDD, an ISD layer is built whose keys are the bins' embeddings and whose values are
+    their centres, in the first channel. What it adds to that channel is EDD's depth, exactly.
+    """
+    torch.manual_seed(0)
+    edd = ExplicitDiscretization(C, EddConfig(bins=N)).double()
+    isd = SceneDiscretization(C, D, IsdConfig(layers=1), expansion=2, activation="gelu").double()
+    idrs = torch.randn(1, N, D, dtype=torch.float64)  # N <= D: some linear map sends them anywhere
+    layer = isd.layers[0]
+    attention = layer.attention
+    seen = attention.source_norm(idrs)[0]  # (N, D)
+    keys = torch.linalg.lstsq(seen, edd.bins.weight * C**0.5).solution.T  # (C, D): S K^T = bins
+    centres = torch.linalg.lstsq(seen, edd.log_centres.exp()[:, None]).solution.T  # (1, D)
+    values = torch.cat((centres, torch.zeros(C - 1, D)))
+    with torch.no_grad():
+        edd.bins.bias.zero_()
+        attention.query.weight.copy_(torch.eye(C))
+        attention.key_value.weight.copy_(torch.cat((keys, values)))
+        attention.out.weight.copy_(torch.eye(C))
+        for bias in (attention.query.bias, attention.key_value.bias, attention.out.bias):
+            bias.zero_()
+        layer.mlp[3].weight.zero_()  # the MLP is not in eq. 2
+        layer.mlp[3].bias.zero_()
+        edd.norm.load_state_dict(attention.sink_norm.state_dict())
+        pixels = torch.randn(B, M, C, dtype=torch.float64)
+        added = isd(pixels, idrs.expand(B, -1, -1)) - pixels
+        depth = edd(pixels).exp()
+    torch.testing.assert_close(added[..., :1], depth, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        added[..., 1:], torch.zeros(B, M, C - 1).double(), rtol=0, atol=1e-12
+    )

@@ -1,0 +1,160 @@
+"""The whole network against the published code's numbers, stage by stage, through the converter."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.golden import rule, store
+from torch import Tensor, nn
+
+from idisc.model import sampling, tokens
+from idisc.model.heads import fuse_depth, fuse_normals
+from idisc.model.network import IDisc
+
+Loaded = tuple[store.Case, IDisc]
+
+
+@pytest.fixture(scope="module", params=store.cases("cases"))
+def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """A case and its network; both tests of one case follow each other."""
+    return request.param, store.network_of(request.param, tmp_path_factory.mktemp("golden"))
+
+
+def test_every_stage_agrees_with_the_published_network(loaded: Loaded) -> None:
+    case, network = loaded
+    rgb, meta, golden = case.rgb(), case.meta, case.arrays
+    with torch.no_grad(), tokens.whole_sequences(), recorded(network) as stages:
+        out = network(rgb, explain=True)
+    stages |= stages_of(network, out)
+    wanted = {name: facts for name, facts in meta["stages"].items() if "select" in facts}
+    assert wanted.keys() <= stages.keys()
+    for name, facts in wanted.items():
+        ours = stages[name].numpy()
+        store.assert_close(rule.select(ours, facts["select"]), golden[name], f"{case.name} {name}")
+        rms = np.hypot(facts["mean"], facts["std"])
+        allowed = 20 * facts["floor_rms_rel"] * rms  # rounding, with room, of the whole array
+        assert abs(rule.probe(name, ours) - facts["probe"]) <= allowed, f"{case.name} {name}: probe"
+
+    # What users run, in chunks of tokens and by the sampler of their machine, is the same network.
+    for sampler in ("plain", "accelerated") if sampling.kernel_available() else ("plain",):
+        with torch.no_grad(), sampling.using(sampler):
+            pred = rule.select(network(rgb).prediction.numpy(), meta["stages"]["pred"]["select"])
+        store.assert_close(pred, golden["pred"], f"{case.name} pred, {sampler}")
+
+
+def test_in_double_precision_the_prediction_agrees_to_rounding(loaded: Loaded) -> None:
+    """Shows a wrong epsilon in any norm, which float32 hides."""
+    case, network = loaded
+    if case.meta["height"] * case.meta["width"] > 60_000 or case.meta["parameters"] > 60e6:
+        pytest.skip("large picture or network: the other cases show the same, faster")
+    network = copy.deepcopy(network).double()
+    # The golden run normalised in float32, then promoted.
+    rgb = torch.from_numpy(rule.normalised(case.rgb().numpy())).double()
+    network.mean.zero_()
+    network.std.fill_(1)
+    with torch.no_grad():
+        pred = network(rgb).prediction.numpy()
+    stored = rule.select(pred, case.meta["stages"]["pred"]["select"])
+    store.assert_close(stored, case.arrays["pred.f64"], f"{case.name} pred.f64", tolerance=1e-12)
+
+
+@contextmanager
+def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
+    """Keep what passes through the modules, under the golden names of the stages."""
+    stages: dict[str, Tensor] = {}
+    hooks = [network.encoder.register_forward_hook(_keep_list(stages, "enc.{}", 0))]
+    decoder: Any = network.decoder
+    hooks.append(decoder.register_forward_hook(_keep_decoded(stages)))
+    if network.config.decoder.msda:
+        for level, adapter in enumerate(decoder.adapters, 1):
+            hooks.append(adapter.register_forward_hook(_keep(stages, f"adapter.{level}")))
+        for number, layer in enumerate(decoder.msda.layers, 1):
+            hooks.append(layer.attention.register_forward_hook(_keep_places(stages, number)))
+            hooks.append(layer.register_forward_hook(_keep(stages, f"msda.{number}.out")))
+        hooks.append(decoder.msda.register_forward_hook(_keep_memory(stages)))
+    for level, afp in enumerate(network.afp, 1):
+        if network.config.afp.iterations:
+            hooks.append(afp.mlp.register_forward_hook(_keep_rounds(stages, level)))
+    try:
+        yield stages
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
+    """The stages that the output contract itself gives."""
+    stages: dict[str, Tensor] = {"pred": out.prediction}
+    for level, raw in enumerate(out.levels, 1):
+        stages[f"out.{level}"] = raw
+    for level, partition in enumerate(out.partition, 1):
+        for number, weights in enumerate(partition.unbind(1), 1):  # (B, K, N, H, W)
+            applied = weights.flatten(3) + 1e-6
+            applied = applied / applied.sum(-1, keepdim=True)
+            stages[f"afp_attn.{level}.it{number}"] = applied.flatten(0, 1)  # (BK, N, M)
+    for level, attention in enumerate(out.attention, 1):
+        for number, weights in enumerate(attention.unbind(1), 1):
+            stages[f"isd_attn.{level}.l{number}"] = weights.flatten(3).mT.flatten(
+                0, 1
+            )  # (BK, M, N)
+    fuse = fuse_depth if network.config.task == "depth" else fuse_normals
+    stages["mean_quarter"] = fuse(out.levels, tuple(out.levels[-1].shape[2:]))
+    return stages
+
+
+def _keep(stages: dict[str, Tensor], name: str) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        stages[name] = out.clone()
+
+    return hook
+
+
+def _keep_list(stages: dict[str, Tensor], name: str, first: int) -> Any:
+    def hook(module: nn.Module, args: Any, out: list[Tensor]) -> None:
+        for number, value in enumerate(out, first):
+            stages[name.format(number)] = value
+
+    return hook
+
+
+def _keep_decoded(stages: dict[str, Tensor]) -> Any:
+    def hook(module: nn.Module, args: Any, out: Any) -> None:
+        _keep_list(stages, "dec.{}", 1)(module, args, out.features)
+        _keep_list(stages, "fpn.{}", 1)(module, args, out.pixel_embeddings)
+
+    return hook
+
+
+def _keep_places(stages: dict[str, Tensor], number: int) -> Any:
+    def hook(module: Any, args: Any, out: Tensor) -> None:
+        query, reference, _, sizes = args
+        locations, weights = module.places(query, reference, sizes)
+        stages[f"msda.{number}.loc"] = locations
+        stages[f"msda.{number}.weight"] = weights
+        stages[f"msda.{number}.attn_out"] = out
+
+    return hook
+
+
+def _keep_memory(stages: dict[str, Tensor]) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        sizes = args[1]
+        parts = out.split([height * width for height, width in sizes], dim=1)
+        for level, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
+            stages[f"mem.{level}"] = tokens.to_map(part, size)
+
+    return hook
+
+
+def _keep_rounds(stages: dict[str, Tensor], level: int) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
+        stages[f"idr.{level}.it{number}"] = args[0] + out
+
+    return hook

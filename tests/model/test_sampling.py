@@ -1,0 +1,148 @@
+"""Three formulations of the sampling core are one function."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from idisc.errors import InputError
+from idisc.model import sampling
+
+needs_numba = pytest.mark.skipif(not sampling.kernel_available(), reason="numba is not installed")
+OURS = ["plain", pytest.param("accelerated", marks=needs_numba)]
+Inputs = tuple[Tensor, list[tuple[int, int]], Tensor, Tensor]
+
+
+def inputs(seed: int, dtype: torch.dtype = torch.float64, *, spread: float = 1.6) -> Inputs:
+    """Random values and places, a good part of them on the border or off the maps."""
+    make = torch.Generator().manual_seed(seed)
+    sizes = [(int(h), int(w)) for h, w in torch.randint(1, 6, (3, 2), generator=make)]
+    batch, queries, heads, points, channels = 2, 5, 2, 3, 4
+    length = sum(height * width for height, width in sizes)
+    value = torch.randn(batch, length, heads, channels, generator=make, dtype=dtype)
+    shape = (batch, queries, heads, len(sizes), points)
+    places = torch.rand(*shape, 2, generator=make, dtype=dtype) * spread - (spread - 1) / 2
+    weights = torch.rand(shape, generator=make, dtype=dtype)
+    return value, sizes, places, weights
+
+
+def by_hand(value: Tensor, sizes: list[tuple[int, int]], places: Tensor, weights: Tensor) -> Tensor:
+    """The definition, one sample at a time."""
+    batch, queries, heads, levels, points = weights.shape
+    out = torch.zeros(batch, queries, heads, value.shape[3], dtype=value.dtype)
+    starts = np.cumsum([0] + [height * width for height, width in sizes])
+    for index in np.ndindex(batch, queries, heads, levels, points):
+        b, q, k, level, _ = index
+        height, width = sizes[level]
+        x, y = (float(v) for v in places[index])
+        column, row = x * width - 0.5, y * height - 0.5
+        for i in range(int(np.floor(row)), int(np.floor(row)) + 2):
+            for j in range(int(np.floor(column)), int(np.floor(column)) + 2):
+                if 0 <= i < height and 0 <= j < width:
+                    share = (1 - abs(row - i)) * (1 - abs(column - j)) * weights[index]
+                    out[b, q, k] += share * value[b, starts[level] + i * width + j, k]
+    return out.flatten(2)
+
+
+@pytest.mark.parametrize("name", ["oracle", *OURS])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_definition(name: str, seed: int) -> None:
+    given_inputs = inputs(seed)
+    found = sampling.SAMPLERS[name](*given_inputs)
+    torch.testing.assert_close(found, by_hand(*given_inputs), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", OURS)
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=30, deadline=None)
+def test_it_agrees_with_the_oracle_in_value_and_gradient(name: str, seed: int) -> None:
+    results = []
+    for sampler in (name, "oracle"):
+        value, sizes, places, weights = inputs(seed)
+        leaves = [t.requires_grad_() for t in (value, places, weights)]
+        out = sampling.SAMPLERS[sampler](value, sizes, places, weights)
+        results.append([out, *torch.autograd.grad(out.square().sum(), leaves)])
+    for ours, golden in zip(*results, strict=True):
+        torch.testing.assert_close(ours, golden, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_its_gradients_pass_a_numerical_check(name: str) -> None:
+    value, sizes, places, weights = inputs(4, spread=1.2)
+    leaves = tuple(t.requires_grad_() for t in (value, places, weights))
+    assert torch.autograd.gradcheck(
+        lambda v, p, w: sampling.SAMPLERS[name](v, sizes, p, w), leaves, eps=1e-7, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["oracle", *OURS])
+@pytest.mark.parametrize("place", [-1e30, 1e30, 7.0])
+def test_places_off_the_map_count_nothing(name: str, place: float) -> None:
+    value, sizes, places, weights = inputs(5, torch.float32)
+    places[..., 0] = place
+    out = sampling.SAMPLERS[name](value, sizes, places, weights)
+    assert torch.equal(out, torch.zeros_like(out))
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("place", [float("nan"), float("inf"), -float("inf")])
+def test_a_place_that_is_no_number_reads_nothing_and_a_weight_that_is_none_is_seen(
+    name: str, place: float
+) -> None:
+    value, sizes, places, weights = inputs(5, torch.float32)
+    places[..., 0] = place
+    out = sampling.SAMPLERS[name](value, sizes, places, weights)
+    assert torch.equal(out, torch.zeros_like(out))
+    weights[0, 0, 0] = float("nan")
+    out = sampling.SAMPLERS[name](value, sizes, places, weights)
+    assert out[0, 0, : value.shape[3]].isnan().all()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_tensors_need_not_be_contiguous(name: str) -> None:
+    value, sizes, places, weights = inputs(6)
+    expected = sampling.sample_by_grid(value, sizes, places, weights)
+    strided = value.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    found = sampling.SAMPLERS[name](strided, sizes, places.flip(1).flip(1), weights)
+    torch.testing.assert_close(found, expected)
+
+
+@needs_numba
+def test_many_threads_may_use_the_kernel_at_a_time() -> None:
+    given_inputs = inputs(7)
+    expected = sampling.sample_by_grid(*given_inputs)
+    found: list[Tensor] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(sampling.sample_by_kernel(*given_inputs)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    for out in found:
+        torch.testing.assert_close(out, expected)
+
+
+def test_without_numba_the_plain_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "kernel_available", lambda: False)
+    monkeypatch.setattr(sampling, "sample_by_kernel", None)
+    given_inputs = inputs(8)
+    torch.testing.assert_close(
+        sampling.sample(*given_inputs), sampling.sample_by_grid(*given_inputs)
+    )
+
+
+def test_a_forced_formulation_ends_with_its_block() -> None:
+    with pytest.raises(InputError, match="sampler 'orcle' does not exist; did you mean oracle"):
+        sampling.using("orcle").__enter__()
+    with sampling.using("oracle"):
+        assert sampling._forced == "oracle"
+    assert sampling._forced is None

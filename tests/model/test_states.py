@@ -1,0 +1,113 @@
+"""Files of tensors are read without executing anything, and every kind of bad file is named."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from idisc.errors import CheckpointError
+from idisc.model.states import check_state, read_state
+
+
+class Bomb:
+    """Unpickling this would leave a file behind."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.mark),)
+
+
+def test_wrappers_and_prefixes_are_taken_off(tmp_path: Path) -> None:
+    state = {"module.a.weight": torch.ones(2)}
+    for name, content in (("bare", state), ("state_dict", {"state_dict": state, "epoch": 3})):
+        torch.save(content, tmp_path / f"{name}.pt")
+        assert list(read_state(tmp_path / f"{name}.pt")) == ["a.weight"]
+    save_file({"a.weight": torch.ones(2)}, tmp_path / "a.safetensors")
+    assert torch.equal(read_state(tmp_path / "a.safetensors")["a.weight"], torch.ones(2))
+
+
+def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    torch.save({"a": torch.ones(1), "b": Bomb(mark)}, tmp_path / "zip.pt")
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps({"b": Bomb(mark)}))
+    for name in ("zip.pt", "plain.pt"):
+        with pytest.raises(CheckpointError, match=f"{name}: contains more than tensors") as caught:
+            read_state(tmp_path / name)
+        assert "nothing in it was executed" in str(caught.value)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "truncated or not a torch checkpoint"),
+        (b"not a checkpoint at all", "not a torch checkpoint"),
+        (b"PK\x03\x04" + bytes(60), "truncated or not a torch checkpoint"),
+    ],
+)
+def test_a_file_that_is_no_checkpoint(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.pt"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        read_state(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_file(tmp_path: Path, share: float) -> None:
+    whole = tmp_path / "whole.pt"
+    torch.save({"a": torch.randn(100, 100)}, whole)
+    content = whole.read_bytes()
+    (tmp_path / "cut.pt").write_bytes(content[: int(len(content) * share)])
+    with pytest.raises(CheckpointError, match=r"cut\.pt: truncated or not a torch checkpoint"):
+        read_state(tmp_path / "cut.pt")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({}, "holds nothing, not tensors by name"),
+        ([torch.ones(1)], "holds a list, not tensors by name"),
+        (torch.ones(1), "holds a Tensor, not tensors by name"),
+        ({"a": torch.ones(1), "lr": 0.1}, "entry 'lr' is a float; only tensors belong"),
+        ({1: torch.ones(1)}, "entry 1 is a Tensor; only tensors belong"),
+    ],
+)
+def test_a_file_of_other_things(tmp_path: Path, content: object, message: str) -> None:
+    torch.save(content, tmp_path / "other.pt")
+    with pytest.raises(CheckpointError, match=message):
+        read_state(tmp_path / "other.pt")
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"none\.pt: no such file"):
+        read_state(tmp_path / "none.pt")
+    with pytest.raises(CheckpointError, match="a folder, not a file"):
+        read_state(tmp_path)
+    (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 20)
+    with pytest.raises(CheckpointError, match=r"bad\.safetensors: not readable as safetensors"):
+        read_state(tmp_path / "bad.safetensors")
+
+
+def test_what_does_not_fit_is_listed() -> None:
+    expected = {name: torch.ones(2, 3) for name in "abcdef"}
+    state = {"a": torch.ones(2, 3), "b": torch.ones(3), "x": torch.ones(1)}
+    with pytest.raises(CheckpointError) as caught:
+        check_state(state, expected, "file.pt")
+    assert str(caught.value) == (
+        "file.pt: missing c, d, e and 1 more; unexpected x; b is 3, 2x3 expected"
+    )
+
+
+def test_values_that_are_not_finite_are_found() -> None:
+    state = {"a": torch.tensor([1.0, float("nan")])}
+    with pytest.raises(CheckpointError, match=r"file\.pt: a has values that are not finite"):
+        check_state(state, state, "file.pt")

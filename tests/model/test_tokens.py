@@ -1,0 +1,87 @@
+"""Maps as sequences of tokens."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from idisc.model import tokens
+
+CPU = torch.device("cpu")
+
+
+def test_tokens_run_row_by_row_and_back() -> None:
+    maps = torch.arange(24.0).view(1, 2, 3, 4)
+    sequence = tokens.to_tokens(maps)
+    assert sequence[0, 5].tolist() == [5.0, 17.0]  # row 1, column 1 of both channels
+    assert torch.equal(tokens.to_map(sequence, (3, 4)), maps)
+
+
+def test_a_map_made_of_tokens_shares_their_memory() -> None:
+    sequence = torch.randn(2, 12, 5)
+    maps = tokens.to_map(sequence, (3, 4))
+    assert maps.data_ptr() == sequence.data_ptr()
+    assert maps.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_sine_encoding_of_the_first_pixel_is_the_number_worked_out_by_hand() -> None:
+    first = tokens.sine_encoding((2, 3), 8, CPU)[0]
+    row, column = math.pi, 2 * math.pi / 3  # 1/2 and 1/3 of the circle, wavelengths 1 and 100
+    expected = [f(a / t) for a in (row, column) for t in (1, 100) for f in (math.sin, math.cos)]
+    assert first.tolist() == pytest.approx(expected, abs=2e-6)
+
+
+def test_pixel_centres_are_x_then_y_across_the_map() -> None:
+    centres = tokens.pixel_centres((2, 4), CPU)
+    assert centres[0].tolist() == [0.125, 0.25]
+    assert centres[-1].tolist() == [0.875, 0.75]
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9])
+def test_chunks_give_what_the_whole_gives(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_chunk", 8)
+    calls = []
+
+    def double(sequence: Tensor, shift: Tensor) -> Tensor:
+        calls.append(sequence.shape[1])
+        return 2 * sequence + shift
+
+    sequence, shift = torch.randn(2, length, 3), torch.randn(1, length, 3)
+    with torch.no_grad():
+        found = tokens.in_chunks(double, sequence, shift)
+    assert torch.equal(found, 2 * sequence + shift)
+    assert max(calls) <= 4  # eight tokens over a batch of two
+    assert sum(calls) == length
+
+
+def test_only_the_caller_who_says_so_is_overwritten() -> None:
+    sequence = torch.randn(1, 5000, 2)
+    before = sequence.clone()
+    with torch.no_grad():
+        kept = tokens.in_chunks(lambda t: t + 1, sequence)
+        assert torch.equal(sequence, before)
+        replaced = tokens.in_chunks(lambda t: t + 1, sequence, overwrite=True)
+    assert replaced.data_ptr() == sequence.data_ptr()
+    assert torch.equal(replaced, kept)
+
+
+def test_with_gradients_nothing_is_chunked_or_overwritten() -> None:
+    calls = []
+    sequence = torch.randn(1, 5000, 2, requires_grad=True)
+    out = tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t * 3, sequence, overwrite=True)
+    assert calls == [5000]
+    assert out.data_ptr() != sequence.data_ptr()
+
+
+def test_whole_sequences_end_with_their_block() -> None:
+    def fail() -> None:
+        with tokens.whole_sequences():
+            assert tokens._chunk is None
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert tokens._chunk == tokens.CHUNK

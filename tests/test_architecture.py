@@ -1,0 +1,382 @@
+"""The house rules (HOUSE.md) that a syntax tree can tell, and a broken example of each of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+import idisc
+
+Node = TypeVar("Node", bound=ast.AST)
+ROOT = Path(idisc.__file__).parent
+# Floor 0 from top to bottom: each file may import those above it.
+FOUNDATION = ["errors", "files", "config", "paper", "recipes", "camera", "geometry", "images"]
+FOUNDATION += ["metrics", "visualize", "outputs", "__init__"]
+FLOORS = {
+    **dict.fromkeys(FOUNDATION, 0),
+    **dict.fromkeys(("data", "zoo", "model"), 1),
+    "predict": 2,
+    **dict.fromkeys(("evaluate", "export", "explain"), 3),
+    **dict.fromkeys(("train", "serve", "bench"), 4),
+    **dict.fromkeys(("cli", "__main__"), 5),
+}
+HEAVY = {"torch", "torchvision", "timm", "safetensors", "onnxruntime", "scipy", "h5py", "numba"}
+HEAVY |= {"av", "trimesh", "cmap", "matplotlib", "fastapi", "rich"}
+TORCH_ROOMS = {"model", "export", "explain", "train", "bench"}
+TORCH = frozenset({"torch", "timm", "safetensors"})
+OWNED = {  # what a room, or one file of it, may import at module top
+    **dict.fromkeys(("model", "train", "bench"), TORCH),
+    **dict.fromkeys(("export", "explain", "predict/torch_engine.py"), frozenset({"torch"})),
+    "model/sampling_kernel.py": frozenset({"numba"}),
+    "serve": frozenset({"fastapi"}),
+}
+MAX_FILE, MAX_FUNCTION = 500, 80
+EXCEPTIONS: dict[str, str] = {}  # "file.py" or "file.py:function" -> why it may be longer
+VAGUE_FILES = {"utils", "util", "helpers", "helper", "misc", "common", "base"}
+VAGUE_CLASSES = re.compile(r"(Manager|Factory|Handler)$|^Abstract|^Base[A-Z]")
+SILENCE = ("pass", "...", "continue", "return", "return None")
+MACHINE = re.compile(r"(?<![\w/.~-])/(?:work|root|home|Users)(?:/|\b)")
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    name: str  # "" for `import module`
+    top: bool  # runs when the file is imported: neither in a function nor for types only
+
+    @property
+    def package(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def room(self) -> str:
+        """The room of idisc that this enters; "" for other packages."""
+        if self.package != "idisc":
+            return ""
+        first = (self.module.split(".")[1:] or [self.name])[0]
+        return first if first in FLOORS else "__init__"
+
+
+@dataclass(frozen=True)
+class Source:
+    path: str  # below idisc/
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def room(self) -> str:
+        first = self.path.partition("/")[0]
+        return first.removesuffix(".py")
+
+    @property
+    def owned(self) -> frozenset[str]:
+        return OWNED.get(self.room, frozenset()) | OWNED.get(self.path, frozenset())
+
+    @cached_property
+    def imports(self) -> list[Import]:
+        return list(self._imports(self.tree, top=True))
+
+    def _imports(self, node: ast.AST, top: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                yield from (Import(alias.name, "", top) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                module = self._absolute(child)
+                yield from (Import(module, alias.name, top) for alias in child.names)
+            elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+                yield from self._imports(child, top=False)
+            else:
+                inside = isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+                yield from self._imports(child, top and not inside)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        package = ["idisc", *self.path.split("/")[:-1]]
+        parents = package[: len(package) - node.level + 1]
+        return ".".join([*parents, *filter(None, [node.module])])
+
+    def nodes(self, *kinds: type[Node]) -> Iterator[Node]:
+        return (node for node in ast.walk(self.tree) if isinstance(node, kinds))
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def imports_point_down(source: Source) -> Iterator[str]:
+    if source.room not in FLOORS:
+        yield f"{source.room} is no room of the house; HOUSE.md gives it a floor"
+        return
+    floor = FLOORS[source.room]
+    for room in sorted({found.room for found in source.imports} - {"", source.room}):
+        if FLOORS[room] > floor:
+            yield f"imports {room}, which is above it"
+        elif FLOORS[room] == floor == 0:
+            if FOUNDATION.index(room) > FOUNDATION.index(source.room):
+                yield f"imports {room}, which is below it on floor 0"
+        elif FLOORS[room] == floor and source.room != "__main__":
+            yield f"imports its neighbour {room}"
+        elif room == "model" and floor == 2 and source.path != "predict/torch_engine.py":
+            yield "imports model, which is for torch_engine.py alone"
+
+
+def private_names_stay_in_their_room(source: Source) -> Iterator[str]:
+    modules = {found.name for found in source.imports if found.room not in ("", source.room)}
+    for found in source.imports:
+        names = [*found.module.split("."), found.name]
+        if found.room not in ("", source.room) and any(map(is_private, names)):
+            yield f"imports {'.'.join(filter(None, names))}"
+    for node in source.nodes(ast.Attribute):
+        inner = node.value
+        if isinstance(inner, ast.Name) and inner.id in modules and is_private(node.attr):
+            yield f"uses {inner.id}.{node.attr}"
+
+
+def heavy_packages_are_imported_by_their_owners(source: Source) -> Iterator[str]:
+    for package in sorted({found.package for found in source.imports if found.top} & HEAVY):
+        if package not in source.owned:
+            yield f"imports {package} at module top"
+    rooms = {found.room for found in source.imports if found.top} - {source.room}
+    if "torch" not in source.owned:
+        yield from (f"imports {room}, and so torch, at module top" for room in rooms & TORCH_ROOMS)
+    if source.room == "cli":
+        above = sorted(room for room in rooms - TORCH_ROOMS if FLOORS.get(room, 0) > 1)
+        yield from (f"imports {room} at module top" for room in above)
+
+
+def only_the_command_line_speaks(source: Source) -> Iterator[str]:
+    for node in source.nodes(ast.Call):
+        called = ast.unparse(node.func)
+        if called in ("print", "sys.stdout.write", "sys.stderr.write"):
+            yield f"calls {called}"
+        if called in ("click.echo", "click.secho", "echo", "Console") and source.room != "cli":
+            yield f"calls {called} outside of cli"
+
+
+def files_and_functions_are_short(source: Source) -> Iterator[str]:
+    lines = len(source.text.splitlines())
+    if lines > MAX_FILE and source.path not in EXCEPTIONS:
+        yield f"{lines} lines"
+    for node in source.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        if lines > MAX_FUNCTION and f"{source.path}:{node.name}" not in EXCEPTIONS:
+            yield f"{node.name} has {lines} lines"
+
+
+def names_say_something(source: Source) -> Iterator[str]:
+    for part in source.path.removesuffix(".py").split("/"):
+        if VAGUE_FILES & set(part.strip("_").split("_")):
+            yield f"{part} says nothing"
+    for node in source.nodes(ast.ClassDef):
+        if VAGUE_CLASSES.search(node.name):
+            yield f"class {node.name} says nothing"
+
+
+def errors_are_not_swallowed(source: Source) -> Iterator[str]:
+    for node in source.nodes(ast.ExceptHandler):
+        caught = ast.unparse(node.type) if node.type else ""
+        if not caught:
+            yield "bare except"
+        elif re.search(r"\b(Base)?Exception\b", caught) and ast.unparse(node.body[0]) in SILENCE:
+            yield f"except {caught}: {ast.unparse(node.body[0])}"
+    for node in source.nodes(ast.Call):
+        if re.search(r"\bsuppress\(.*\b(Base)?Exception\b", ast.unparse(node)):
+            yield ast.unparse(node)
+
+
+def public_things_have_docstrings(source: Source) -> Iterator[str]:
+    if not ast.get_docstring(source.tree):
+        yield "the module has no docstring"
+    for node in source.tree.body:
+        named = isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        if named and not node.name.startswith("_") and not ast.get_docstring(node):
+            yield f"{node.name} has no docstring"
+
+
+def no_path_of_a_machine(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if MACHINE.search(line):
+            yield f"line {number} names a folder of one machine"
+
+
+def weights_are_read_strictly(source: Source) -> Iterator[str]:
+    for node in source.nodes(ast.Call):
+        called = ast.unparse(node.func)
+        given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+        if called == "torch.load" and given.get("weights_only") != "True":
+            yield "torch.load without weights_only=True"
+        if called.endswith("load_state_dict") and given.get("strict", "True") != "True":
+            yield "a load that is not strict"
+
+
+RULES: list[Rule] = [
+    imports_point_down,
+    private_names_stay_in_their_room,
+    heavy_packages_are_imported_by_their_owners,
+    only_the_command_line_speaks,
+    files_and_functions_are_short,
+    names_say_something,
+    errors_are_not_swallowed,
+    public_things_have_docstrings,
+    no_path_of_a_machine,
+    weights_are_read_strictly,
+]
+
+
+def sources() -> list[Source]:
+    paths = sorted(ROOT.rglob("*.py"))
+    return [Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in paths]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_whole_package_follows(rule: Rule) -> None:
+    assert [f"{source.path}: {fault}" for source in sources() for fault in rule(source)] == []
+
+
+def test_the_package_was_found() -> None:
+    found = {source.path for source in sources()}
+    assert {"errors.py", "model/network.py", "cli/main.py", "__main__.py"} <= found
+
+
+def test_exceptions_are_for_files_that_exist_and_say_why() -> None:
+    assert {name.partition(":")[0] for name in EXCEPTIONS} <= {s.path for s in sources()}
+    assert all(EXCEPTIONS.values())
+
+
+LONG_FUNCTION = "def long():\n" + "    x = 1\n" * 80
+MODEL = "from idisc.model.network import IDisc"
+NUMBA = "try:\n    import numba\nexcept ImportError:\n    numba = None"
+BROKEN: dict[Rule, list[tuple[str, str, str]]] = {
+    imports_point_down: [
+        ("attic.py", "", "attic is no room of the house; HOUSE.md gives it a floor"),
+        ("files.py", "from idisc import config", "imports config, which is below it on floor 0"),
+        ("config.py", f"def f():\n    {MODEL}", "imports model, which is above it"),
+        ("data/masks.py", "from ..zoo import published", "imports its neighbour zoo"),
+        ("train/loop.py", "import idisc.serve.app", "imports its neighbour serve"),
+        ("train/loop.py", "from idisc import bench", "imports its neighbour bench"),
+        ("predict/tiles.py", MODEL, "imports model, which is for torch_engine.py alone"),
+    ],
+    private_names_stay_in_their_room: [
+        ("cli/bench.py", "from idisc.bench import _parts", "imports idisc.bench._parts"),
+        ("cli/bench.py", "from idisc import bench\nbench._parts()", "uses bench._parts"),
+    ],
+    heavy_packages_are_imported_by_their_owners: [
+        ("metrics.py", "import scipy.stats", "imports scipy at module top"),
+        ("model/sampling.py", NUMBA, "imports numba at module top"),
+        ("evaluate/run.py", MODEL, "imports model, and so torch, at module top"),
+        ("cli/bench.py", "from rich.table import Table", "imports rich at module top"),
+        ("cli/serve.py", "from idisc.serve import app", "imports serve at module top"),
+    ],
+    only_the_command_line_speaks: [
+        ("cli/bench.py", "print('done')", "calls print"),
+        ("train/log.py", "click.echo('done')", "calls click.echo outside of cli"),
+    ],
+    files_and_functions_are_short: [
+        ("files.py", "x = 1\n" * 501, "501 lines"),
+        ("files.py", LONG_FUNCTION, "long has 81 lines"),
+    ],
+    names_say_something: [
+        ("data/io_utils.py", "", "io_utils says nothing"),
+        ("common/files.py", "", "common says nothing"),
+        ("files.py", "class FileManager: ...", "class FileManager says nothing"),
+    ],
+    errors_are_not_swallowed: [
+        ("files.py", "try: f()\nexcept: g()", "bare except"),
+        ("files.py", "try: f()\nexcept Exception: pass", "except Exception: pass"),
+        ("files.py", "try: f()\nexcept (A, Exception): ...", "except (A, Exception): ..."),
+        ("files.py", "with suppress(Exception): f()", "suppress(Exception)"),
+    ],
+    public_things_have_docstrings: [
+        ("files.py", "x = 1", "the module has no docstring"),
+        ("files.py", "'A.'\ndef f(): ...\ndef _g(): ...", "f has no docstring"),
+        ("files.py", "'A.'\nclass C: ...", "C has no docstring"),
+    ],
+    no_path_of_a_machine: [
+        ("files.py", "x = 1\nFOLDER = '/root/data'", "line 2 names a folder of one machine"),
+        ("files.py", "# as in /work/main", "line 1 names a folder of one machine"),
+    ],
+    weights_are_read_strictly: [
+        ("model/states.py", "torch.load(path)", "torch.load without weights_only=True"),
+        ("train/state.py", "n.load_state_dict(s, strict=False)", "a load that is not strict"),
+    ],
+}
+EXAMPLES = [(rule, *example) for rule, examples in BROKEN.items() for example in examples]
+
+
+@pytest.mark.parametrize(("rule", "path", "text", "fault"), EXAMPLES)
+def test_a_broken_rule_is_reported(rule: Rule, path: str, text: str, fault: str) -> None:
+    assert list(rule(Source(path, text))) == [fault]
+
+
+def test_every_rule_has_a_broken_example() -> None:
+    assert list(BROKEN) == RULES
+
+
+GOOD = '''
+"""A command that keeps to the rules; see https://example.org/home/page and /proc/self/status."""
+from typing import TYPE_CHECKING
+
+import click
+
+from idisc import config
+from idisc.cli import options
+from idisc.zoo import published
+
+if TYPE_CHECKING:
+    import torch
+    from idisc.bench import Component
+
+
+def command():
+    """Measure."""
+    import torch
+    from idisc import bench
+
+    try:
+        network.load_state_dict(torch.load(path, weights_only=True))
+    except Exception as error:
+        raise InputError(str(error)) from None
+    click.echo(options._shared(bench.rows))
+'''
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_good_code_is_not_reported(rule: Rule) -> None:
+    assert list(rule(Source("cli/bench.py", GOOD))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("recipes.py", "from idisc import config\nfrom .errors import InputError"),
+        (
+            "model/network.py",
+            "import torch, timm\nfrom .tokens import _pad\nfrom idisc import paper",
+        ),
+        ("model/sampling_kernel.py", "import numba, torch"),
+        ("predict/torch_engine.py", "import torch\nfrom idisc.model.network import IDisc"),
+        ("explain/idrs.py", "import torch\nfrom idisc.predict import predictor"),
+        ("serve/app.py", "import fastapi\nfrom idisc.evaluate import protocols"),
+        ("bench.py", "import torch\nfrom idisc.model import sampling"),
+        ("__main__.py", "from idisc.cli.main import main"),
+    ],
+)
+def test_what_each_floor_may_import_is_not_reported(path: str, text: str) -> None:
+    source = Source(path, text)
+    assert list(imports_point_down(source)) == []
+    assert list(private_names_stay_in_their_room(source)) == []
+    assert list(heavy_packages_are_imported_by_their_owners(source)) == []

@@ -1,0 +1,92 @@
+"""Errors: exit codes of the family, and what the absence of an optional package is told."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from idisc import errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.IdiscError, 2),
+        (errors.InputError, 2),
+        (errors.DataError, 2),
+        (errors.CheckpointError, 2),
+        (errors.MissingExtra, 2),
+        (errors.CheckFailed, 3),
+    ],
+)
+def test_each_error_of_the_family_has_its_exit_code(
+    kind: type[errors.IdiscError], code: int
+) -> None:
+    assert issubclass(kind, errors.IdiscError)
+    assert kind("depth.png: 8-bit").exit_code == code
+    assert str(kind("depth.png: 8-bit")) == "depth.png: 8-bit"
+
+
+def test_the_family_at_the_top_of_the_file_is_the_whole_family() -> None:
+    drawn = {word for word in (errors.__doc__ or "").split() if hasattr(errors, word)}
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.IdiscError)
+    }
+    assert drawn == defined
+
+
+def test_the_warning_is_a_warning_of_the_user_and_no_error_of_ours() -> None:
+    assert issubclass(errors.IdiscWarning, UserWarning)
+    assert not issubclass(errors.IdiscWarning, errors.IdiscError)
+
+
+def test_require_returns_the_module() -> None:
+    import json.decoder
+
+    assert errors.require("json", extra="train") is json
+    assert errors.require("json.decoder", extra="train") is json.decoder
+
+
+@pytest.mark.parametrize("package", ["nosuchpackage", "nosuchpackage.part"])
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str) -> None:
+    with pytest.raises(errors.MissingExtra) as caught:
+        errors.require(package, extra="data")
+    assert str(caught.value) == (
+        f"{package} is not installed; it comes with: pip install 'idisc[data]'"
+    )
+
+
+def test_a_package_that_is_blocked_counts_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(errors.MissingExtra, match=r"torch .* pip install 'idisc\[train\]'"):
+        errors.require("torch", extra="train")
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "message"),
+    [
+        ("import nosuchneed", ModuleNotFoundError, "No module named 'nosuchneed'"),
+        ("from json import nosuchname", ImportError, "cannot import name 'nosuchname'"),
+        ("raise OSError('libmissing.so')", OSError, "libmissing.so"),
+    ],
+)
+def test_a_package_whose_own_import_fails_is_not_disguised_as_missing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    kind: type[Exception],
+    message: str,
+) -> None:
+    (tmp_path / "half_broken.py").write_text(source + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(kind, match=message):
+        errors.require("half_broken", extra="train")
+
+
+def test_a_missing_part_of_a_package_that_is_there_is_not_disguised_either() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'json\.nosuchpart'"):
+        errors.require("json.nosuchpart", extra="train")

@@ -1,0 +1,194 @@
+"""Files: written whole or not at all, hashed, and read with an error that names them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from idisc import files
+from idisc.errors import InputError
+
+
+@pytest.fixture
+def umask() -> Iterator[int]:
+    """A mask under which files come out as rw-r----- and folders as rwxr-x---."""
+    before = os.umask(0o027)
+    yield 0o027
+    os.umask(before)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def write_half(path: Path, error: BaseException) -> None:
+    with files.atomic(path) as draft:
+        draft.write_text("half of the n")
+        raise error
+
+
+def write_half_a_folder(path: Path) -> None:
+    with files.atomic_folder(path) as draft:
+        (draft / "a.txt").write_text("a")
+        raise RuntimeError("torn")
+
+
+def test_new_content_appears_when_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "note.txt"
+    with files.atomic(path) as draft:
+        draft.write_text("new")
+        assert not path.exists()
+    assert path.read_text() == "new"
+    assert names_in(path.parent) == ["note.txt"]
+
+
+def test_readers_see_the_old_content_until_the_block_ends(tmp_path: Path) -> None:
+    path = tmp_path / "note.txt"
+    path.write_text("old")
+    with files.atomic(path) as draft:
+        draft.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("torn"), KeyboardInterrupt()])
+def test_old_content_survives_an_exception_inside_the_block(
+    tmp_path: Path, error: BaseException
+) -> None:
+    path = tmp_path / "note.txt"
+    path.write_text("old")
+    with pytest.raises(type(error)):
+        write_half(path, error)
+    assert path.read_text() == "old"
+    assert names_in(tmp_path) == ["note.txt"]
+
+
+def test_nothing_is_left_of_a_new_file_after_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="torn"):
+        write_half(tmp_path / "note.txt", RuntimeError("torn"))
+    assert names_in(tmp_path) == []
+
+
+def test_a_file_gets_the_permissions_of_the_users_other_files(tmp_path: Path, umask: int) -> None:
+    with files.atomic(tmp_path / "note.txt") as draft:
+        draft.write_text("new")
+    assert mode_of(tmp_path / "note.txt") == 0o640
+    assert os.umask(umask) == umask  # looking at the mask did not change it
+
+
+def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught, files.atomic(tmp_path):
+        pytest.fail("the block must not run")
+    assert str(caught.value) == f"{tmp_path}: a folder; the name of a file is needed"
+    assert names_in(tmp_path) == []
+
+
+def test_a_folder_appears_with_all_of_its_files(tmp_path: Path, umask: int) -> None:
+    path = tmp_path / "deep" / "run"
+    with files.atomic_folder(path) as draft:
+        (draft / "inner").mkdir()
+        (draft / "inner" / "a.txt").write_text("a")
+        (draft / "b.txt").write_text("b")
+        assert not path.exists()
+    assert names_in(path) == ["b.txt", "inner"]
+    assert (path / "inner" / "a.txt").read_text() == "a"
+    assert names_in(path.parent) == ["run"]
+    assert mode_of(path) == 0o750
+
+
+def test_an_empty_folder_of_that_name_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    with files.atomic_folder(path) as draft:
+        (draft / "a.txt").write_text("a")
+    assert names_in(path) == ["a.txt"]
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError) as caught, files.atomic_folder(path):
+        pytest.fail("the block must not run")
+    assert str(caught.value) == f"{path}: exists already; choose another name or remove it first"
+    assert (path / "mine.txt").read_text() == "mine"
+    assert names_in(tmp_path) == ["run"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="run: exists already"), files.atomic_folder(path):
+        pytest.fail("the block must not run")
+    assert path.read_text() == "mine"
+
+
+def test_nothing_is_left_of_a_folder_after_an_exception(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="torn"):
+        write_half_a_folder(tmp_path / "run")
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "digest"),
+    [
+        (b"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+        (b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        # a million times "a", the third example of FIPS 180-2
+        (b"a" * 1_000_000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"),
+        # by sha256sum: two MiB of zeros, more than is read at once
+        (bytes(1 << 21), "5647f05ec18958947d32874eeb788fa396a05d0bab7c1b71f112ceb7e9b31eee"),
+    ],
+)
+def test_sha256_is_that_of_the_standard(tmp_path: Path, content: bytes, digest: str) -> None:
+    path = tmp_path / "bytes.bin"
+    path.write_bytes(content)
+    assert files.sha256(path) == digest
+
+
+def test_json_is_written_indented_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    files.write_json(path, {"a": [1, None], "b": "ü"})
+    lines = ["{", '  "a": [', "    1,", "    null", "  ],", '  "b": "\\u00fc"', "}", ""]
+    assert path.read_bytes().decode() == "\n".join(lines)
+    assert files.read_json(path) == {"a": [1, None], "b": "ü"}
+
+
+def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    files.write_json(path, 1)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        files.write_json(path, object())
+    assert files.read_json(path) == 1
+    assert names_in(tmp_path) == ["value.json"]
+
+
+def test_a_missing_json_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        files.read_json(tmp_path / "none.json")
+    assert str(caught.value) == f"{tmp_path / 'none.json'}: no such file"
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": 1', b"\xff\xfe"])
+def test_a_broken_json_file_is_named_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        files.read_json(path)
+    assert str(caught.value).startswith(f"{path}: not readable as JSON (")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_is_not_readable_as_json(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        files.read_json(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path}: not readable as JSON (")

@@ -1,0 +1,141 @@
+"""The public face: what `idisc` exports, what it loads, what it says when torch is not there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import idisc
+
+HEAVY = ["torch", "torchvision", "timm", "numba", "scipy", "rich", "matplotlib", "onnxruntime"]
+BLOCK = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def loaded_by(code: str) -> set[str]:
+    """The heavy packages that a fresh interpreter has loaded after running `code`."""
+    report = f"\nimport json, sys\nprint(json.dumps([p for p in {HEAVY} if p in sys.modules]))"
+    done = run(code + report)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def call(*arguments: str) -> str:
+    return (
+        "from idisc.cli.main import main\n"
+        f"try:\n    main({list(arguments)!r})\nexcept SystemExit as end:\n    assert end.code == 0"
+    )
+
+
+def test_every_public_name_resolves() -> None:
+    assert all(getattr(idisc, name) is not None for name in idisc.__all__)
+    assert dir(idisc) == sorted(idisc.__all__)
+    assert {"IdiscError", "__version__", "load_network"} <= set(idisc.__all__)
+
+
+def test_a_public_name_is_the_one_of_its_home() -> None:
+    from idisc.errors import IdiscError
+    from idisc.model.checkpoint import load_network
+
+    assert idisc.IdiscError is IdiscError
+    assert idisc.load_network is load_network
+
+
+@pytest.mark.parametrize("name", ["load_netwrok", "RECIPES", "_nothing"])
+def test_an_unknown_attribute_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'idisc' has no attribute '{name}'$"):
+        getattr(idisc, name)
+
+
+def test_a_name_that_is_not_there_cannot_be_imported() -> None:
+    with pytest.raises(ImportError, match="cannot import name 'load_netwrok'"):
+        exec("from idisc import load_netwrok")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import idisc",
+        "import idisc; idisc.IdiscError",
+        "import idisc.recipes, idisc.paper, idisc.config, idisc.files, idisc.zoo.published",
+        call("--help"),
+        call("--version"),
+        call("convert", "--list"),
+        call("convert", "--help"),
+        call("bench", "--help"),
+    ],
+)
+def test_nothing_heavy_is_loaded_by(code: str) -> None:
+    assert loaded_by(code) == set()
+
+
+def test_the_probe_sees_what_is_loaded() -> None:
+    assert loaded_by("import rich") == {"rich"}
+
+
+def test_load_network_without_torch_says_what_to_install() -> None:
+    done = run(BLOCK.format(packages={"torch"}) + "import idisc\nidisc.load_network")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "idisc.errors.MissingExtra: torch is not installed;"
+        " it comes with: pip install 'idisc[train]'"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bench", "nyu_swint"], ["convert", "weights.pt", "--out", "never"]]
+)
+def test_a_command_without_torch_says_so_in_one_line(arguments: list[str]) -> None:
+    done = run(
+        BLOCK.format(packages={"torch", "timm", "safetensors"})
+        + f"from idisc.cli.main import main\nmain({arguments!r})"
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "idisc: torch is not installed; it comes with: pip install 'idisc[train]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["bench", "--help"], ["convert", "--help"], ["convert", "--list"]],
+)
+def test_help_and_lists_work_without_any_heavy_package(arguments: list[str]) -> None:
+    done = run(BLOCK.format(packages=set(HEAVY)) + call(*arguments))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "nyu_swnt"], "recipe 'nyu_swnt' does not exist; did you mean nyu_swint"),
+        (["bench", "nyu_swint", "--size", "wide"], "'wide' is not a size"),
+        (["convert"], "FILE and --out are needed (or --list)"),
+    ],
+)
+def test_the_first_error_of_a_command_needs_no_torch(arguments: list[str], message: str) -> None:
+    done = run(
+        BLOCK.format(packages=set(HEAVY)) + f"from idisc.cli.main import main\nmain({arguments!r})"
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,105 @@
+"""The losses, by hand and against the published code's numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.golden.store import SHARED
+from torch import Tensor
+
+from idisc.train.losses import angular_loss, silog_loss
+
+
+def test_silog_of_three_pixels_is_the_number_worked_out_by_hand() -> None:
+    prediction = torch.tensor([1.0, 2.0, 4.0]).view(1, 1, 1, 3)
+    target = torch.tensor([1.0, 1.0, 2.0]).view(1, 1, 1, 3)
+    valid = torch.ones(1, 1, 1, 3, dtype=torch.bool)
+    # errors 0, ln 2, ln 2: mean 2/3 ln 2, unbiased variance ln(2)^2 / 3
+    expected = math.sqrt(math.log(2) ** 2 / 3 + 0.15 * (2 / 3 * math.log(2)) ** 2 + 1e-6)
+    assert silog_loss(prediction, target, valid).item() == pytest.approx(expected, rel=1e-6)
+    assert expected == pytest.approx(0.4383857, abs=1e-6)
+
+
+def test_silog_sees_valid_pixels_only() -> None:
+    target = torch.rand(2, 1, 4, 5) + 1
+    prediction = target * 1.5
+    valid = torch.zeros_like(target, dtype=torch.bool)
+    valid[0, :, 1:3] = True
+    spoiled = torch.where(valid, prediction, torch.tensor(float("nan")))
+    assert torch.equal(silog_loss(spoiled, target, valid), silog_loss(prediction, target, valid))
+
+
+def test_silog_of_a_batch_without_a_valid_pixel_is_nan() -> None:
+    depth = torch.ones(1, 1, 2, 2)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        assert silog_loss(depth, depth, torch.zeros_like(depth, dtype=torch.bool)).isnan()
+
+
+def test_angular_loss_of_two_right_angles_is_the_number_worked_out_by_hand() -> None:
+    normals = torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1).expand(1, 3, 1, 2)
+    target = torch.tensor([0.0, 0.0, 1.0]).view(1, 3, 1, 1).expand(1, 3, 1, 2)
+    kappa = torch.tensor([2.0, 0.5]).view(1, 1, 1, 2)
+    valid = torch.ones(1, 1, 1, 2, dtype=torch.bool)
+    by_hand = [
+        -math.log(k * k + 1) + k * math.pi / 2 + math.log1p(math.exp(-k * math.pi))
+        for k in (2, 0.5)
+    ]
+    loss = angular_loss(normals, kappa, target, valid).item()
+    assert loss == pytest.approx(sum(by_hand) / 2, rel=1e-6)
+    assert loss == pytest.approx(1.1425707, abs=1e-6)
+
+
+def test_angular_loss_leaves_out_pixels_that_are_right_already() -> None:
+    target = F.normalize(torch.randn(1, 3, 2, 2), dim=1)
+    normals = target.clone().requires_grad_()
+    other = torch.roll(target, 1, dims=1).detach()
+    mixed = torch.cat((normals, other), dim=3)
+    loss = angular_loss(
+        mixed,
+        torch.ones(1, 1, 2, 4),
+        torch.cat((target, target), dim=3),
+        torch.ones(1, 1, 2, 4) > 0,
+    )
+    (gradient,) = torch.autograd.grad(loss, normals)
+    assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+def cases(loss: str) -> list[str]:
+    if not SHARED.is_dir():
+        return []
+    facts = json.loads((SHARED / "losses_metrics.json").read_text())[loss]
+    return [
+        name for name, entry in facts.items() if entry["value"] is not None and entry["grad_finite"]
+    ]
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the larger golden set is not beside this checkout")
+@pytest.mark.parametrize(("loss", "name"), [(k, n) for k in ("silog", "angular") for n in cases(k)])
+def test_value_and_gradient_agree_with_the_published_loss(loss: str, name: str) -> None:
+    facts = json.loads((SHARED / "losses_metrics.json").read_text())[loss][name]
+    data = np.load(SHARED / "losses.npz")
+    raw = torch.from_numpy(data[f"{loss}.{name}.input"]).requires_grad_()
+    target = torch.from_numpy(data[f"{loss}.{name}.target"])
+    key = f"{loss}.{name}.mask"
+    shape = (len(target), 1, *target.shape[2:])
+    valid = torch.from_numpy(data[key]).view(shape) != 0 if key in data else torch.ones(shape) > 0
+    value = loss_at_target_size(raw, target, valid)
+    assert value.item() == pytest.approx(facts["value"], rel=2e-5)
+    value.backward()  # type: ignore[no-untyped-call]
+    golden = data[f"{loss}.{name}.grad"]
+    assert raw.grad is not None
+    assert np.abs(raw.grad.numpy() - golden).max() <= 2e-5 * max(np.abs(golden).max(), 1e-12)
+
+
+def loss_at_target_size(raw: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+    """The published loss resizes its input; ours gets it from the network at the right size."""
+    if raw.shape[2:] != target.shape[2:]:
+        raw = F.interpolate(raw, target.shape[2:], mode="bilinear", align_corners=True)
+    if raw.shape[1] == 1:
+        return silog_loss(raw, target, valid)
+    return angular_loss(raw[:, :3], raw[:, 3:], target, valid)
