@@ -44,11 +44,13 @@ def test_the_warning_is_a_warning_of_the_user_and_no_error_of_ours() -> None:
     assert not issubclass(errors.IdiscWarning, errors.IdiscError)
 
 
-def test_require_returns_the_module() -> None:
-    import json.decoder
+def test_require_lets_installed_packages_pass() -> None:
+    errors.require("json", "json.decoder", extra="train")
 
-    assert errors.require("json", extra="train") is json
-    assert errors.require("json.decoder", extra="train") is json.decoder
+
+def test_require_names_the_first_package_that_is_missing() -> None:
+    with pytest.raises(errors.MissingExtra, match="nosuchpackage is not installed"):
+        errors.require("json", "nosuchpackage", "another", extra="train")
 
 
 @pytest.mark.parametrize("package", ["nosuchpackage", "nosuchpackage.part"])

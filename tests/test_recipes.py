@@ -158,7 +158,8 @@ def test_the_paper_has_results_for_the_recipes_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("make", recipes.PUBLISHED_RECIPES, ids=NAMES)
 def test_the_docstring_of_a_recipe_has_exactly_the_papers_numbers(make: Any) -> None:
-    words = make.__doc__.strip().removesuffix(".").partition(":")[2].split()
+    _, _, text = make.__doc__.strip().removesuffix(".").replace(".\n", ":").partition(":")
+    words = text.split()
     assert pairs(words) == paper.RESULTS[make.__name__]
 
 
@@ -307,8 +308,8 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
         ("data.augment.colour=nan", "augment.colour: nan; 0 or more is needed"),
         ("data.augment.flip=1.5", "augment.flip: 1.5 is not a probability"),
         ("data.augment.gamma=1", "augment.gamma: 1.0; less than 1 is needed"),
-        ("data.size=480", "data.size: (480,); height and width are needed, as 480,640"),
-        ("data.size=480,0", "data.size: (480, 0); height and width are needed, as 480,640"),
+        ("data.size=480", "data.size: (480,); height and width are needed, as 480x640"),
+        ("data.size=480,0", "data.size: (480, 0); height and width are needed, as 480x640"),
         ("train.iterations=0", "train.iterations: 0; at least 1 is needed"),
         ("train.batch_size=0", "train.batch_size: 0; at least 1 is needed"),
         ("train.lr=0", "train.lr: 0.0; more than 0 is needed"),

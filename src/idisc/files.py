@@ -24,16 +24,13 @@ def atomic(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it takes the place of `path` if the block ends without an error."""
     if path.is_dir():
         raise InputError(f"{path}: a folder; the name of a file is needed")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    with _place_beside(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:
         yield draft
-        draft.chmod(
-            0o666 & ~_umask()
-        )  # mkstemp is private; a result is as open as the user's others
-        _flush(draft)
+        _publish(draft)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -42,19 +39,27 @@ def atomic(path: Path) -> Iterator[Path]:
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """The same for a new folder: it appears under its name with all of its files, or not at all."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"{path}: exists already; choose another name or remove it first")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    check_new_folder(path)
+    with _place_beside(path):
+        name = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    draft = Path(name)
     try:
         yield draft
         draft.chmod(0o777 & ~_umask())
         for file in draft.rglob("*"):
             if file.is_file():
-                _flush(file)
-        draft.replace(path)  # an empty folder of that name may be there: replaced on POSIX
+                _publish(file)
+        if path.exists():
+            path.rmdir()  # an empty one, which the user made first
+        draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_new_folder(path: Path) -> None:
+    """A result never goes where something is already: InputError, before any work is done."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{path}: exists already; choose another name or remove it first")
 
 
 def sha256(path: Path) -> str:
@@ -88,6 +93,18 @@ def _umask() -> int:
     return current
 
 
-def _flush(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+def _publish(file: Path) -> None:
+    """On disk for good, and as open to others as the user's files are: a draft is private."""
+    file.chmod(0o666 & ~_umask())
+    with file.open("rb+") as content:
+        os.fsync(content.fileno())
+
+
+@contextmanager
+def _place_beside(path: Path) -> Iterator[None]:
+    """The parent of `path`, made if need be; an error names `path`, not the draft beside it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None

@@ -33,15 +33,18 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
         return
     if file is None or out is None:
         raise click.UsageError("FILE and --out are needed (or --list)")
+    files.check_new_folder(out)
     require("torch", "timm", "safetensors", extra="train")
     from idisc.model.checkpoint import save_checkpoint  # heavy: only when this command runs
     from idisc.model.convert import convert
 
     converted = convert(file, changes)
-    origin = {"file": file.name, "sha256": files.sha256(file), "licence": published.LICENCE}
+    licence = published.LICENCE if file.name in published.PUBLISHED else "unknown"
+    origin = {"file": file.name, "sha256": files.sha256(file), "licence": licence}
     save_checkpoint(out, converted.model, converted.state, origin)
     for label, text in _recognised(file, converted):
         click.echo(f"{label:<10}{text}")
+    click.echo(f"{'licence':<10}{licence}")
     click.echo(f"{'written':<10}{out}")
 
 
@@ -52,6 +55,10 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
         value.numel()
         for name, value in converted.state.items()
         if not name.endswith(("running_mean", "running_var", "num_batches_tracked"))
+    )
+    assumed = (
+        f"{afp.iterations} AFP iterations, {afp.heads} and {model.isd.heads} heads in AFP and ISD,"
+        f" {model.activation}, {decoder.heads} MSDA heads"
     )
     fitting = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
     return [
@@ -69,7 +76,7 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
         ("output", model.task),
         ("dropped", f"{len(converted.dropped)} tensors that take no part"),
         ("fits", ", ".join(fitting) or "no published recipe"),
-        ("licence", f"{published.LICENCE} if it is a published file: not for commercial use"),
+        ("assumed", f"{assumed}: no shape tells; --set changes them"),
     ]
 
 

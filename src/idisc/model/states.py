@@ -77,7 +77,7 @@ def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
 def first_line(error: BaseException) -> str:
     """What an exception says, cut to a line that fits into one of ours."""
     text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].rstrip(".")[:160]
+    return text.splitlines()[0].partition(". ")[0].rstrip(".")[:160]
 
 
 def _read_safetensors(path: Path) -> object:
@@ -95,11 +95,8 @@ def _read_torch(path: Path) -> object:
             warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if "Unsupported global" in str(error) or "Unsupported class" in str(error):
-            reason = "contains more than tensors, so it was not opened; nothing in it was executed"
-        else:
-            reason = "not a torch checkpoint"
-        raise CheckpointError(f"{path}: {reason}") from None
+        found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
+        raise CheckpointError(f"{path}: contains {found}; nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
         reason = f"truncated or not a torch checkpoint ({first_line(error)})"
         raise CheckpointError(f"{path}: {reason}") from None
