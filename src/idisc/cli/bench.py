@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from idisc import config, files
+from idisc import config, files, paper
 from idisc.cli import options
 from idisc.errors import InputError, require
 
@@ -130,6 +130,10 @@ def _print_components(rows: list[Component]) -> None:
             f"{row.share:.0%}",
         )
     _print(table)
+    theirs = ", ".join(
+        f"{name} {row.latency_ms} ms {row.parameters} M" for name, row in paper.COMPLEXITY.items()
+    )
+    click.echo(f"The paper (Swin-L, 480x640, RTX 3090): {theirs}\n")
 
 
 def _print_comparison(title: str, rows: list[Comparison]) -> None:

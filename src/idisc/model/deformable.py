@@ -56,12 +56,13 @@ class DeformableAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Where queries look (B, Q, K, V, S, 2) and what each place counts (B, Q, K, V, S)."""
         shape = (self.heads, self.levels, self.points)
-        offsets = self.offsets(query).unflatten(-1, (*shape, 2))
         extent = torch.tensor([(width, height) for height, width in sizes], device=query.device)
-        locations = reference[:, :, None, None, None] + offsets / extent[:, None]  # pixels -> 0..1
-        weights = (
-            self.weights(query).unflatten(-1, (self.heads, -1)).softmax(-1)
-        )  # over levels and points
+        extent = (
+            extent[:, None].expand(*shape, 2).flatten()
+        )  # one row, so that the division is fast
+        offsets = self.offsets(query) / extent  # pixels of the level looked at -> 0..1 across it
+        locations = reference[:, :, None, None, None] + offsets.unflatten(-1, (*shape, 2))
+        weights = self.weights(query).unflatten(-1, (self.heads, -1)).softmax(-1)  # all levels
         return locations, weights.unflatten(-1, shape[1:])
 
     def forward(
