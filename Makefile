@@ -9,7 +9,7 @@ help:
 	@echo "make test    the whole test suite"
 	@echo "make check   format, lint and types"
 	@echo "make format  rewrite the code in the house style"
-	@echo "make bench   speed and memory beside a plain formulation, on this machine"
+	@echo "make bench   speed and memory on this machine, beside an oracle"
 	@echo "make clean   remove the environment and all caches"
 
 # torch, torchvision and timm in one resolver call, so that they fit one another.

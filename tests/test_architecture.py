@@ -1,4 +1,4 @@
-"""The house rules (HOUSE.md) that a syntax tree can tell, and a broken example of each of them."""
+"""The rules of docs/architecture.md that a syntax tree can tell, and a breach of each."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def is_private(name: str) -> bool:
 
 def imports_point_down(source: Source) -> Iterator[str]:
     if source.room not in FLOORS:
-        yield f"{source.room} is no room of the house; HOUSE.md gives it a floor"
+        yield f"{source.room} is no room of the house; docs/architecture.md gives it a floor"
         return
     floor = FLOORS[source.room]
     for room in sorted({found.room for found in source.imports} - {"", source.room}):
@@ -262,7 +262,7 @@ MODEL = "from idisc.model.network import IDisc"
 NUMBA = "try:\n    import numba\nexcept ImportError:\n    numba = None"
 BROKEN: dict[Rule, list[tuple[str, str, str]]] = {
     imports_point_down: [
-        ("attic.py", "", "attic is no room of the house; HOUSE.md gives it a floor"),
+        ("attic.py", "", "attic is no room of the house; docs/architecture.md gives it a floor"),
         ("files.py", "from idisc import config", "imports config, which is below it on floor 0"),
         ("config.py", f"def f():\n    {MODEL}", "imports model, which is above it"),
         ("data/masks.py", "from ..zoo import published", "imports its neighbour zoo"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +49,12 @@ def call(*arguments: str) -> str:
 def test_every_public_name_resolves() -> None:
     assert all(getattr(idisc, name) is not None for name in idisc.__all__)
     assert dir(idisc) == sorted(idisc.__all__)
-    assert {"IdiscError", "__version__", "load_network"} <= set(idisc.__all__)
+
+
+def test_the_readme_lists_the_public_names() -> None:
+    readme = Path(__file__).parents[1] / "README.md"
+    (line,) = (row for row in readme.read_text().splitlines() if row.startswith("Public names:"))
+    assert set(re.findall(r"`(\w+)`", line)) == set(idisc.__all__)
 
 
 def test_a_public_name_is_the_one_of_its_home() -> None:

@@ -1,4 +1,4 @@
-"""The recipes and the paper's numbers, held against the tables of REFERENCE.md, section 10."""
+"""The recipes and the paper's numbers, held against the released configurations."""
 
 from __future__ import annotations
 

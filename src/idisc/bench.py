@@ -2,15 +2,14 @@
 
 `measure_components` gives the paper's complexity table (latency, throughput and parameters of each
 part) and how much of the machine's matrix multiplication each part reaches. `compare_cores` and
-`compare_networks` hold our formulations against the plain one: `grid_sample` on whole sequences,
-the way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are
-not.
+`compare_networks` hold our formulations against the oracle: `grid_sample` on whole sequences, the
+way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are less
+so.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import statistics
 import sys
 import time
@@ -26,10 +25,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
+from idisc.model.pixel_decoder import DeformablePixelDecoder
 from idisc.recipes import ModelConfig
 
 Size = tokens.Size
-FORMULATIONS = ("accelerated", "plain", "oracle")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +110,7 @@ def compare_cores(
 
 
 def compare_networks(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparison]:
-    """A whole forward pass: our formulations, and the plain one."""
+    """A whole forward pass by each formulation."""
 
     def run(name: str) -> None:
         with formulation(name), torch.inference_mode():
@@ -122,7 +121,7 @@ def compare_networks(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparis
 
 @contextmanager
 def formulation(name: str) -> Iterator[None]:
-    """The network with one sampler; "oracle" is plain throughout, without chunks of tokens, too."""
+    """The network with one sampler; "oracle" also runs whole sequences, not chunks."""
     with ExitStack() as stack:
         stack.enter_context(sampling.using(name))
         if name == "oracle":
@@ -148,7 +147,8 @@ def multiply_adds_per_second(device: torch.device) -> float:
 
 
 def _available() -> list[str]:
-    return [name for name in FORMULATIONS if name != "accelerated" or sampling.kernel_available()]
+    kernel = sampling.kernel_available()
+    return [name for name in sampling.SAMPLERS if name != "accelerated" or kernel]
 
 
 def _compare(runs: dict[str, Callable[[], None]], repeats: int) -> list[Comparison]:
@@ -165,23 +165,26 @@ def _compare(runs: dict[str, Callable[[], None]], repeats: int) -> list[Comparis
     ]
 
 
+def _now() -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()  # a launch is not a result
+    return time.perf_counter()
+
+
 def _seconds(run: Callable[[], object]) -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    start = time.perf_counter()
+    start = _now()
     run()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return _now() - start
 
 
 def _parts(network: IDisc) -> dict[str, Sequence[nn.Module]]:
     """The rows of the paper's table. Heads count with ISD; FPN is the decoder, less MSDA later."""
-    msda = [m for name, m in network.decoder.named_children() if name == "msda"]
+    decoder = network.decoder
+    msda = [decoder.msda] if isinstance(decoder, DeformablePixelDecoder) else []
     return {
         "encoder": [network.encoder],
         "MSDA": msda,
-        "FPN": [network.decoder],
+        "FPN": [decoder],
         "AFP": list(network.afp),
         "ISD": [*network.isd, *network.heads],
     }
@@ -195,10 +198,10 @@ def _timed_parts(
     for name, modules in parts.items():
 
         def start(*_: object, name: str = name) -> None:
-            spent[name] -= time.perf_counter()
+            spent[name] -= _now()
 
         def stop(*_: object, name: str = name) -> None:
-            spent[name] += time.perf_counter()
+            spent[name] += _now()
 
         for module in modules:
             hooks += [module.register_forward_pre_hook(start), module.register_forward_hook(stop)]
@@ -232,5 +235,7 @@ def _predict_once(config: ModelConfig, size: Size, name: str) -> int:
     if status.exists():  # ru_maxrss would remember the parent that this process was forked from
         fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
         return int(fields["VmHWM"].split()[0]) * 1024
+    import resource  # not on Windows
+
     scale = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale

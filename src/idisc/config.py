@@ -1,5 +1,4 @@
-"""Frozen dataclasses as configuration: to JSON and back, `a.b=c` changes, names looked up in
-tables.
+"""Configuration as frozen dataclasses: to JSON and back, changed by `a.b=c`, looked up by name.
 
 A value is checked against the type of its field (int, float, bool, str, Literal, optional, tuple,
 nested dataclass); a name that does not exist is answered with the nearest ones that do.
@@ -84,9 +83,7 @@ def _put(data: dict[str, Any], kind: Any, path: list[str], text: str, where: str
 
 
 def _parsed(text: str, kind: Any) -> object:
-    """A text from the command line as the JSON value it stands for, or as it is if it stands for
-    none.
-    """
+    """A text from the command line as the JSON value it stands for, if it stands for one."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return None if text.lower() == "none" else _parsed(text, args[0])
@@ -105,8 +102,8 @@ def _parsed(text: str, kind: Any) -> object:
 def _checked(value: object, kind: Any, where: str) -> Any:
     """A JSON value as the type of a field, or an InputError that names the field."""
     origin, args = get_origin(kind), get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        return _built(kind, value, where)  # type: ignore[arg-type]
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return _built(kind, value, where)
     if origin is Literal:
         if value not in args:
             raise InputError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")

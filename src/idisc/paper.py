@@ -16,7 +16,7 @@ class Complexity(NamedTuple):
     parameters: float  # millions
 
 
-def _depth(names: str, values: str) -> dict[str, float]:
+def _metrics(names: str, values: str) -> dict[str, float]:
     return dict(zip(names.split(), map(float, values.split()), strict=True))
 
 
@@ -26,30 +26,30 @@ _ROAD = "d1 d2 d3 rmse rmse_log abs_rel sq_rel"
 _ZERO_SHOT = "d1 rmse abs_rel silog"
 
 RESULTS: dict[str, dict[str, float]] = {
-    "nyu_r101": _depth(_NYU, ".892 .983 .995 .380 .109 .046"),
-    "nyu_eb5": _depth(_NYU, ".903 .986 .997 .369 .104 .044"),
-    "nyu_swint": _depth(_NYU, ".894 .983 .996 .377 .109 .045"),
-    "nyu_swinb": _depth(_NYU, ".926 .989 .997 .327 .091 .039"),
-    "nyu_swinl": _depth(_NYU, ".940 .993 .999 .313 .086 .037"),
-    "nyu_sunrgbd": _depth(_ZERO_SHOT, ".838 .387 .128 10.91"),
-    "nyu_diode": _depth(_ZERO_SHOT, ".810 .721 .156 18.11"),
-    "nyunorm_swinl": _depth(
+    "nyu_r101": _metrics(_NYU, ".892 .983 .995 .380 .109 .046"),
+    "nyu_eb5": _metrics(_NYU, ".903 .986 .997 .369 .104 .044"),
+    "nyu_swint": _metrics(_NYU, ".894 .983 .996 .377 .109 .045"),
+    "nyu_swinb": _metrics(_NYU, ".926 .989 .997 .327 .091 .039"),
+    "nyu_swinl": _metrics(_NYU, ".940 .993 .999 .313 .086 .037"),
+    "nyu_sunrgbd": _metrics(_ZERO_SHOT, ".838 .387 .128 10.91"),
+    "nyu_diode": _metrics(_ZERO_SHOT, ".810 .721 .156 18.11"),
+    "nyunorm_swinl": _metrics(
         "a11.5 a22.5 a30 rmse_deg mean_deg median_deg", ".638 .798 .856 22.8 14.6 7.3"
     ),
-    "kitti_r101": _depth(_KITTI, ".860 .965 .996 2.362 .090 .059 .197"),
-    "kitti_eb5": _depth(_KITTI, ".852 .963 .994 2.510 .094 .063 .223"),
-    "kitti_swint": _depth(_KITTI, ".870 .968 .996 2.291 .087 .058 .184"),
-    "kitti_swinb": _depth(_KITTI, ".885 .974 .997 2.149 .081 .054 .159"),
-    "kitti_swinl": _depth(_KITTI, ".896 .977 .997 2.067 .077 .050 .145"),
-    "kitti_argo": _depth(_ZERO_SHOT, ".560 12.18 .269 33.35"),
-    "kitti_ddad": _depth(_ZERO_SHOT, ".350 14.26 .367 29.37"),
-    "argo_swinl": _depth(_ROAD, ".821 .923 .960 7.567 .243 .163 2.22"),
-    "ddad_swinl": _depth(_ROAD, ".809 .934 .971 8.989 .221 .163 1.85"),
+    "kitti_r101": _metrics(_KITTI, ".860 .965 .996 2.362 .090 .059 .197"),
+    "kitti_eb5": _metrics(_KITTI, ".852 .963 .994 2.510 .094 .063 .223"),
+    "kitti_swint": _metrics(_KITTI, ".870 .968 .996 2.291 .087 .058 .184"),
+    "kitti_swinb": _metrics(_KITTI, ".885 .974 .997 2.149 .081 .054 .159"),
+    "kitti_swinl": _metrics(_KITTI, ".896 .977 .997 2.067 .077 .050 .145"),
+    "kitti_argo": _metrics(_ZERO_SHOT, ".560 12.18 .269 33.35"),
+    "kitti_ddad": _metrics(_ZERO_SHOT, ".350 14.26 .367 29.37"),
+    "argo_swinl": _metrics(_ROAD, ".821 .923 .960 7.567 .243 .163 2.22"),
+    "ddad_swinl": _metrics(_ROAD, ".809 .934 .971 8.989 .221 .163 1.85"),
 }
 """Reported metrics by recipe. nyu_diode is after rescaling with the mean of the ground truth."""
 
 ABLATIONS: dict[str, dict[str, float]] = {
-    name: _depth("d1 rmse abs_rel", values)
+    name: _metrics("d1 rmse abs_rel", values)
     for name, values in {
         "none": ".890 .370 .104",
         "edd": ".905 .367 .102",

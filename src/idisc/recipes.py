@@ -35,10 +35,9 @@ class DecoderConfig:
     points: int = 4  # sampling points of each head on each level; eight outdoors
 
     def __post_init__(self) -> None:
-        _check(
-            min(self.width, self.layers, self.heads, self.points) >= 1,
-            "decoder: all sizes must be at least 1",
-        )
+        for name in ("width", "layers", "heads", "points"):
+            value = getattr(self, name)
+            _check(value >= 1, f"decoder.{name}: {value}; at least 1 is needed")
         _check(
             self.width % 4 == 0,
             f"decoder.width: {self.width} is not a multiple of 4 (sine encoding)",
@@ -55,11 +54,10 @@ class AfpConfig:
 
     idrs: int = 32  # N
     width: int = 128  # channels of an IDR
-    heads: int = 1
+    heads: int = 1  # one in every published configuration
     iterations: int = 2  # R, with shared weights; 0: the priors themselves, "ISD without AFP"
-    # random and slot are how slot attention does it: drawn around one mean; gated by a GRU
-    priors: Literal["learned", "random"] = "learned"
-    update: Literal["residual", "slot"] = "residual"
+    priors: Literal["learned", "random"] = "learned"  # random: drawn around one learned mean
+    update: Literal["residual", "slot"] = "residual"  # slot: gated by a GRU, as in slot attention
     softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
 
     def __post_init__(self) -> None:
@@ -75,8 +73,8 @@ class AfpConfig:
 class IsdConfig:
     """Internal scene discretization (eq. 2): IDRs back onto the pixels."""
 
-    layers: int = 2
-    heads: int = 1
+    layers: int = 2  # N_ISD of the paper, each with weights of its own
+    heads: int = 1  # one in every published configuration
 
     def __post_init__(self) -> None:
         _check(
@@ -92,7 +90,7 @@ class EddConfig:
 
     bins: int = 32  # as many as there are IDRs, so that the ablation compares like with like
     min_depth: float = 0.1  # metres; the bin centres start evenly spaced in log depth between these
-    max_depth: float = 10.0
+    max_depth: float = 10.0  # NYU's; 80 for KITTI
 
     def __post_init__(self) -> None:
         _check(self.bins >= 2, f"edd.bins: {self.bins}; at least 2 are needed")
@@ -101,11 +99,11 @@ class EddConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The network. Defaults are those common to all published configurations (Swin-T, NYU)."""
+    """The network. The defaults are the published Swin-T of NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
-    task: Task = "depth"
-    discretization: Literal["isd", "edd", "none"] = "isd"
+    task: Task = "depth"  # normals come with a concentration
+    discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first
     activation: Activation = "gelu"  # of all MLPs and convolutions outside the encoder
     expansion: int = 4  # inner width of an MLP over its outer width
@@ -141,12 +139,12 @@ class AugmentConfig:
     flip: float = 0.5  # probability
     colour: float = 0.1  # brightness, contrast, saturation 10^U(-a, a); hue U(-a, a)
     gamma: float = 0.1  # U(1 - a, 1 + a)
-    rotation_deg: float = 5.0
+    rotation_deg: float = 5.0  # angle U(-a, a)
     zoom: float = 0.1  # factor U(1, 1 + a)
     translation: float = 0.1  # share of width and height
     contrast_weight: float = 1.0  # the paper's list has no contrast
     geometry_weight: float = 1.0  # rotation and zoom; 0 for normals
-    translation_weight: float = 1.0
+    translation_weight: float = 1.0  # 0 outdoors and for Swin-T
 
     def __post_init__(self) -> None:
         for name in (item.name for item in fields(self)):
@@ -158,10 +156,10 @@ class AugmentConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Which datasets, by their names in the catalog, and how their pictures enter the network."""
+    """Which datasets, by name, and how their pictures enter the network."""
 
-    train: str = "nyu"
-    test: str = "nyu"
+    train: str = "nyu"  # dataset to learn from
+    test: str = "nyu"  # dataset to be measured on; another one is zero-shot
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
     # The window of the evaluation; argoverse and ddad have none.
     crop: Literal["eigen", "garg"] = "eigen"
@@ -179,16 +177,16 @@ class TrainConfig:
     iterations: int = 40_000  # optimizer steps
     batch_size: int = 16  # of one forward pass, over all processes
     accumulate: int = 1  # passes to a step; batch_size * accumulate is 16 in every configuration
-    validate_every: int = 200
+    validate_every: int = 200  # steps
     lr: float = 2e-4  # decoder, AFP, ISD; constant for 30 % of the run, then cosine to a tenth
-    lr_encoder: float = 2e-5
-    weight_decay: float = 0.02
+    lr_encoder: float = 2e-5  # a tenth of lr but for the CNNs; 0 leaves the encoder as it is
+    weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
     momentum: Literal["cycled", "constant"] = "cycled"
-    loss: Literal["silog", "angular"] = "silog"
-    loss_weight: float = 10.0
-    clip_norm: float = 1.0
-    seed: int = 13
+    loss: Literal["silog", "angular"] = "silog"  # angular: for normals
+    loss_weight: float = 10.0  # alpha of eq. 4
+    clip_norm: float = 1.0  # of the gradient over all parameters
+    seed: int = 13  # as released
 
     def __post_init__(self) -> None:
         for name in ("iterations", "batch_size", "accumulate", "validate_every"):

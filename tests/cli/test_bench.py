@@ -109,7 +109,7 @@ def test_a_part_that_a_network_lacks_has_an_empty_row() -> None:
 
 
 @pytest.mark.slow
-def test_compare_holds_our_formulations_against_the_plain_one(tmp_path: Path) -> None:
+def test_compare_holds_our_formulations_against_the_oracle(tmp_path: Path) -> None:
     code, out, err = bench(*SMALL, "--compare", "--json", str(tmp_path / "numbers.json"))
     assert (code, err) == (0, "")
     record = json.loads((tmp_path / "numbers.json").read_text())
@@ -129,7 +129,7 @@ def test_compare_holds_our_formulations_against_the_plain_one(tmp_path: Path) ->
             assert row["times_faster"] == pytest.approx(oracle["seconds"] / row["seconds"])
     assert list(record["peak_bytes"]) == names
     assert all(value > 27_759_053 * 4 for value in record["peak_bytes"].values())  # the weights
-    assert out.count("plain formulation (grid_sample)") == 4
+    assert out.count("oracle (grid_sample, whole sequences)") == 4
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,7 @@ def test_compare_holds_our_formulations_against_the_plain_one(tmp_path: Path) ->
         ([*SMALL, "--device", "gpu"], "--device gpu: "),
         ([*SMALL, "--device", "cpu:x"], "--device cpu:x: Invalid device string: 'cpu:x'"),
         ([*SMALL, "--device", "hpu"], "--device hpu: "),
+        ([*SMALL, "--device", "meta"], "--device meta: "),
         ([*SMALL, "--set", "afp"], "--set afp: no '='; write it as field.name=value"),
         (
             [*SMALL, "--set", "afp.idr=4"],

@@ -19,7 +19,6 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 STD = np.array([0.229, 0.224, 0.225], np.float32)
-_MASK = (1 << 64) - 1
 _GOLDEN, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 

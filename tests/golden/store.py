@@ -44,7 +44,7 @@ class Case:
 
     @property
     def arrays(self) -> Mapping[str, rule.Array]:
-        return np.load(self.folder / self.kind / f"{self.name}.npz")  # type: ignore[no-any-return]
+        return np.load(self.folder / self.kind / f"{self.name}.npz")
 
     def weights(self) -> dict[str, rule.Array]:
         """The released checkpoint of this case, by rule; its digest shows that the rule is ours."""

@@ -136,7 +136,7 @@ def test_a_hub_out_of_reach_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
         r"encoder swin_base: the weights swin_base_patch4_window7_224.ms_in1k could not be had"
     )
     with pytest.raises(CheckpointError, match=message) as caught:
-        load_encoder_weights(None, "swin_base", "imagenet")  # type: ignore[arg-type]
+        load_encoder_weights(None, "swin_base", "imagenet")
     assert str(caught.value).endswith(
         "(no route to host); get the file by other means and give its path"
     )

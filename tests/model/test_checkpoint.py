@@ -91,7 +91,7 @@ def damaged(folder: Path, how: str) -> None:
 )
 def test_a_damaged_folder_is_named(folder: Path, how: str, message: str) -> None:
     damaged(folder, how)
-    with pytest.raises((CheckpointError, InputError)) as caught:
+    with pytest.raises(CheckpointError) as caught:
         load_network(folder)
     assert message in str(caught.value)
     assert str(folder) in str(caught.value)
@@ -101,5 +101,5 @@ def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such folder"):
         load_network(tmp_path / "none")
     (tmp_path / "nyu.pt").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="a file; `idisc convert` makes a checkpoint of"):
+    with pytest.raises(CheckpointError, match="a file; `idisc convert` makes a checkpoint folder"):
         load_network(str(tmp_path / "nyu.pt"))

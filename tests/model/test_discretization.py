@@ -15,8 +15,8 @@ from idisc.model.discretization import (
 )
 from idisc.recipes import AfpConfig, EddConfig, IsdConfig
 
-B, M, C, N, D = 2, 15, 8, 5, 6
-AFP = AfpConfig(idrs=N, width=D)
+B, M, C, N, E = 2, 15, 8, 5, 6
+AFP = AfpConfig(idrs=N, width=E)
 
 
 def partition(config: AfpConfig, seed: int = 0) -> FeaturePartition:
@@ -25,14 +25,17 @@ def partition(config: AfpConfig, seed: int = 0) -> FeaturePartition:
 
 
 def test_every_pixel_is_dealt_out_once() -> None:
-    _, rounds = partition(AFP)(torch.randn(B, M, C))
+    rounds: list[Tensor] = []
+    idrs = partition(AFP)(torch.randn(B, M, C), rounds)
+    assert idrs.shape == (B, N, E)
     assert [weights.shape for weights in rounds] == [(B, 1, M, N)] * 2
     for weights in rounds:
         torch.testing.assert_close(weights.sum(-1), torch.ones(B, 1, M))
 
 
 def test_standard_attention_lets_every_idr_average_the_picture() -> None:
-    _, rounds = partition(replace(AFP, softmax="pixels"))(torch.randn(B, M, C))
+    rounds: list[Tensor] = []
+    partition(replace(AFP, softmax="pixels"))(torch.randn(B, M, C), rounds)
     torch.testing.assert_close(rounds[0].sum(-2), torch.ones(B, 1, N))
 
 
@@ -61,7 +64,9 @@ def test_equation_1_with_identity_projections() -> None:
     nn.init.zeros_(module.mlp[3].weight)
     nn.init.zeros_(module.mlp[3].bias)
     features = torch.randn(B, M, C)
-    idrs, (weights,) = module(features)
+    rounds: list[Tensor] = []
+    idrs = module(features, rounds)
+    (weights,) = rounds
     expected_weights = torch.softmax(features @ module.priors.mT / C**0.5, dim=-1)
     torch.testing.assert_close(weights[:, 0], expected_weights)
     shares = expected_weights + 1e-6
@@ -71,7 +76,8 @@ def test_equation_1_with_identity_projections() -> None:
 
 def test_no_iterations_return_the_priors_and_have_no_other_weights() -> None:
     module = partition(replace(AFP, iterations=0))
-    idrs, rounds = module(torch.randn(B, M, C))
+    rounds: list[Tensor] = []
+    idrs = module(torch.randn(B, M, C), rounds)
     assert rounds == []
     assert torch.equal(idrs, module.priors.expand(B, -1, -1))
     assert [name for name, _ in module.named_parameters()] == ["priors"]
@@ -82,7 +88,10 @@ def test_more_iterations_share_their_weights() -> None:
     assert one.state_dict().keys() == three.state_dict().keys()
     three.load_state_dict(one.state_dict())
     features = torch.randn(B, M, C)
-    first, last = one(features)[1], three(features)[1]
+    first: list[Tensor] = []
+    last: list[Tensor] = []
+    one(features, first)
+    three(features, last)
     assert torch.equal(first[0], last[0])
     assert len(last) == 3
 
@@ -90,12 +99,12 @@ def test_more_iterations_share_their_weights() -> None:
 def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
     module = partition(replace(AFP, priors="random", update="slot"))
     features = torch.randn(B, M, C)
-    assert not torch.equal(module(features)[0], module(features)[0])
+    assert not torch.equal(module(features), module(features))
     module.eval()
-    assert torch.equal(module(features)[0], module(features)[0])
+    assert torch.equal(module(features), module(features))
     again = partition(replace(AFP, priors="random", update="slot"), seed=1).eval()
     again.load_state_dict(module.state_dict())  # the fixed draw travels with the weights
-    assert torch.equal(module(features)[0], again(features)[0])
+    assert torch.equal(module(features), again(features))
 
 
 def test_the_slot_update_is_gated() -> None:
@@ -105,8 +114,8 @@ def test_the_slot_update_is_gated() -> None:
     nn.init.zeros_(module.gate.weight_ih)
     nn.init.zeros_(module.gate.weight_hh)
     nn.init.zeros_(module.gate.bias_hh)
-    module.gate.bias_ih.data = torch.cat((torch.zeros(D), torch.full((D,), 50.0), torch.zeros(D)))
-    idrs, update = torch.randn(B, N, D), torch.randn(B, N, D)
+    module.gate.bias_ih.data = torch.cat((torch.zeros(E), torch.full((E,), 50.0), torch.zeros(E)))
+    idrs, update = torch.randn(B, N, E), torch.randn(B, N, E)
     torch.testing.assert_close(module._updated(idrs, update), idrs)
 
 
@@ -122,7 +131,7 @@ def test_the_slot_update_is_gated() -> None:
 def test_all_weights_of_afp_learn(config: AfpConfig) -> None:
     module = partition(config)
     features = torch.randn(B, M, C, requires_grad=True)
-    module(features)[0].square().sum().backward()
+    module(features).square().sum().backward()
     assert features.grad is not None
     for name, parameter in module.named_parameters():
         assert parameter.grad is not None, name
@@ -130,8 +139,8 @@ def test_all_weights_of_afp_learn(config: AfpConfig) -> None:
 
 def test_isd_is_attention_over_idrs_with_residuals() -> None:
     torch.manual_seed(0)
-    module = SceneDiscretization(C, D, IsdConfig(layers=3), expansion=2, activation="silu")
-    pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, D)
+    module = SceneDiscretization(C, E, IsdConfig(layers=3), expansion=2, activation="silu")
+    pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, E)
     seen: list[Tensor] = []
     out = module(pixels, idrs, seen)
     assert out.shape == pixels.shape
@@ -159,24 +168,27 @@ def test_explicit_discretization_is_a_degenerate_case_of_isd() -> None:
     """
     torch.manual_seed(0)
     edd = ExplicitDiscretization(C, EddConfig(bins=N)).double()
-    isd = SceneDiscretization(C, D, IsdConfig(layers=1), expansion=2, activation="gelu").double()
-    idrs = torch.randn(1, N, D, dtype=torch.float64)  # N <= D: some linear map sends them anywhere
+    nn.init.normal_(edd.norm.weight)
+    nn.init.normal_(edd.norm.bias)
+    isd = SceneDiscretization(C, E, IsdConfig(layers=1), expansion=2, activation="gelu").double()
+    idrs = torch.randn(1, N, E, dtype=torch.float64)  # N <= E: some linear map sends them anywhere
     layer = isd.layers[0]
     attention = layer.attention
-    seen = attention.source_norm(idrs)[0]  # (N, D)
-    keys = torch.linalg.lstsq(seen, edd.bins.weight * C**0.5).solution.T  # (C, D): S K^T = bins
-    centres = torch.linalg.lstsq(seen, edd.log_centres.exp()[:, None]).solution.T  # (1, D)
-    values = torch.cat((centres, torch.zeros(C - 1, D)))
+    seen = attention.source_norm(idrs)[0]  # (N, E)
+    keys = torch.linalg.lstsq(seen, edd.bins.weight * C**0.5).solution.T  # (C, E): S K^T = bins
+    shift = torch.linalg.lstsq(edd.bins.weight, edd.bins.bias[:, None]).solution[:, 0]
+    centres = torch.linalg.lstsq(seen, edd.log_centres.exp()[:, None]).solution.T  # (1, E)
+    values = torch.cat((centres, torch.zeros(C - 1, E)))
     with torch.no_grad():
-        edd.bins.bias.zero_()
+        attention.sink_norm.load_state_dict(edd.norm.state_dict())
         attention.query.weight.copy_(torch.eye(C))
+        attention.query.bias.copy_(shift)  # bins (p + shift) = bins p + bias
         attention.key_value.weight.copy_(torch.cat((keys, values)))
         attention.out.weight.copy_(torch.eye(C))
-        for bias in (attention.query.bias, attention.key_value.bias, attention.out.bias):
+        for bias in (attention.key_value.bias, attention.out.bias):
             bias.zero_()
         layer.mlp[3].weight.zero_()  # the MLP is not in eq. 2
         layer.mlp[3].bias.zero_()
-        edd.norm.load_state_dict(attention.sink_norm.state_dict())
         pixels = torch.randn(B, M, C, dtype=torch.float64)
         added = isd(pixels, idrs.expand(B, -1, -1)) - pixels
         depth = edd(pixels).exp()

@@ -36,7 +36,7 @@ def test_loss_and_gradients_agree_with_the_published_network(
             module.eval()
     loss = loss_of(network, rgb, case)
     assert loss.item() == pytest.approx(meta["loss_weighted64"], rel=1e-12)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
 
     parameters = dict(network.named_parameters())
     compared = 0

@@ -24,7 +24,7 @@ from idisc.model.discretization import CrossAttention, FeaturePartition, SceneDi
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
-from idisc.model.tokens import sine_encoding, to_map, to_tokens
+from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
 from idisc.recipes import AfpConfig, DecoderConfig, IsdConfig
 
 Arrays = Mapping[str, Any]
@@ -46,7 +46,7 @@ def facts_of(path: Path) -> dict[str, Any]:
     return content
 
 
-def check(path: Path, network: nn.Module, run: Callable[[dict[str, Tensor]], list[Tensor]]) -> None:
+def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Tensor]]) -> None:
     """Outputs in both precisions, and gradients of inputs and weights, in float32.
 
     `network` carries the golden weights under the released names given to it by `Named`.
@@ -55,8 +55,9 @@ def check(path: Path, network: nn.Module, run: Callable[[dict[str, Tensor]], lis
     network.train(facts["train_mode"])
     inputs = {k[3:]: torch.from_numpy(data[k]) for k in data if k.startswith("in.")}
     if not facts["train_mode"]:  # a second pass in train mode would see other statistics
+        network.double()
         with torch.no_grad():
-            doubles = run({k: v.double() for k, v in inputs.items()}) if _double(network) else []
+            doubles = run({k: v.double() for k, v in inputs.items()})
         for index, out in enumerate(doubles):
             store.assert_close(
                 out.numpy(), data[f"out64.{index}"], f"{path.stem} out64.{index}", 1e-13
@@ -69,7 +70,7 @@ def check(path: Path, network: nn.Module, run: Callable[[dict[str, Tensor]], lis
         store.assert_close(out.detach().numpy(), data[f"out.{index}"], f"{path.stem} out.{index}")
     total = sum((out * torch.from_numpy(data[f"cot.{i}"])).sum() for i, out in enumerate(outs))
     assert isinstance(total, Tensor)
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     for name, value in inputs.items():
         assert value.grad is not None
         store.assert_close(
@@ -79,12 +80,12 @@ def check(path: Path, network: nn.Module, run: Callable[[dict[str, Tensor]], lis
     for name in (k.removeprefix("grad.w.") for k in data if k.startswith("grad.w.")):
         if name in facts["vanishing"] or name in facts["no_gradient"]:
             continue
-        gradient = parameters[network.names[name]].grad  # type: ignore[index, operator]
+        gradient = parameters[network.names[name]].grad
         assert gradient is not None
         store.assert_close(gradient.numpy(), data[f"grad.w.{name}"], f"{path.stem} grad.w.{name}")
     buffers = dict(network.named_buffers())
     for name in (k.removeprefix("after.") for k in data if k.startswith("after.")):
-        ours = buffers[network.names[name]].numpy()  # type: ignore[index, operator]
+        ours = buffers[network.names[name]].numpy()
         store.assert_close(ours, data[f"after.{name}"], f"{path.stem} after {name}")
 
 
@@ -100,11 +101,6 @@ class Named(nn.Module):
             k: ours for k in weights if (ours := rename(prefix + k, "golden")) is not None
         }
         self.load_state_dict({self.names[k]: v for k, v in weights.items() if k in self.names})
-
-
-def _double(network: nn.Module) -> bool:
-    network.double()
-    return True
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -124,7 +120,7 @@ def test_sampling_core(path: Path, sampler: str) -> None:
         )
         if "grad.value" not in data:
             continue  # special places, at some of which there is no gradient
-        (out * torch.from_numpy(data["cot"])).sum().backward()  # type: ignore[no-untyped-call]
+        (out * torch.from_numpy(data["cot"])).sum().backward()
         for name, value in zip(names, inputs, strict=True):
             assert value.grad is not None
             golden = data[f"grad.{name}{suffix}"]
@@ -215,7 +211,7 @@ def test_feature_partition(path: Path) -> None:
         path,
         network,
         lambda inputs: [
-            afp(_placed(inputs[f"map{level}"]))[0] for level, afp in enumerate(levels, 1)
+            afp(to_placed_tokens(inputs[f"map{level}"])) for level, afp in enumerate(levels, 1)
         ],
     )
 
@@ -239,8 +235,8 @@ def test_scene_discretization(path: Path) -> None:
         outs = []
         for level, (discretize, head) in enumerate(zip(isd, heads, strict=True), 1):
             maps = inputs[f"map{level}"]
-            pixels = discretize(_placed(maps), inputs[f"idr{level}"])
-            outs.append(to_map(head(pixels), (maps.shape[2], maps.shape[3])))
+            pixels = discretize(to_placed_tokens(maps), inputs[f"idr{level}"])
+            outs.append(to_map(head(pixels), size_of(maps)))
         return outs
 
     check(path, network, run)
@@ -308,16 +304,11 @@ def test_fusion_of_the_resolutions(path: Path) -> None:
         ("64", torch.float64, 1e-13),
     ):
         levels = [torch.from_numpy(data[name]).to(kind).requires_grad_() for name in names]
-        fused = fuse(levels, size)  # type: ignore[arg-type]
+        fused = fuse(levels, size)
         golden = data[f"for_loss{suffix}"]
         store.assert_close(fused.detach().numpy(), golden, f"{path.stem} for_loss", tolerance)
-        (fused * torch.from_numpy(data["cot"])).sum().backward()  # type: ignore[no-untyped-call]
+        (fused * torch.from_numpy(data["cot"])).sum().backward()
         for name, level in zip(names, levels, strict=True):
             assert level.grad is not None
             golden = data[f"grad.{name.removeprefix('in.')}{suffix}"]
             store.assert_close(level.grad.numpy(), golden, f"{path.stem} grad.{name}", tolerance)
-
-
-def _placed(maps: Tensor) -> Tensor:
-    position = sine_encoding((maps.shape[2], maps.shape[3]), maps.shape[1], maps.device)
-    return to_tokens(maps) + position.to(maps.dtype)

@@ -106,14 +106,14 @@ def test_what_is_asked_for_sums_to_one_at_every_pixel_and_changes_nothing() -> N
 def test_what_is_not_asked_for_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     network = build()
     kept: list[Any] = []
-    for isd in network.isd:
-        forward = isd.forward
+    for module in [*network.afp, *network.isd]:
+        forward = module.forward
         monkeypatch.setattr(
-            isd, "forward", lambda p, h, seen=None, f=forward: kept.append(seen) or f(p, h, seen)
+            module, "forward", lambda *args, f=forward: kept.append(args[-1]) or f(*args)
         )
     with torch.no_grad():
         network(torch.rand(1, 3, 64, 64))
-    assert kept == [None, None, None]
+    assert kept == [None] * 6
 
 
 def test_explicit_discretization_has_nothing_to_explain() -> None:

@@ -131,6 +131,15 @@ def test_many_threads_may_use_the_kernel_at_a_time() -> None:
         torch.testing.assert_close(out, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_takes_the_plain_path(dtype: torch.dtype) -> None:
+    value, sizes, places, weights = inputs(10, torch.float32)
+    halves = (value.to(dtype), sizes, places.to(dtype), weights.to(dtype))
+    found = sampling.sample(*halves)
+    assert found.dtype == dtype
+    assert torch.equal(found, sampling.sample_by_rows(*halves))
+
+
 def test_without_numba_the_plain_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "kernel_available", lambda: False)
     monkeypatch.setattr(sampling, "sample_by_kernel", None)
@@ -140,9 +149,15 @@ def test_without_numba_the_plain_path_is_taken(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_a_forced_formulation_ends_with_its_block() -> None:
+def test_a_forced_formulation_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="sampler 'orcle' does not exist; did you mean oracle"):
         sampling.using("orcle").__enter__()
+    given_inputs, seen = inputs(9), []
+    samplers = {name: lambda *_, name=name: seen.append(name) for name in sampling.SAMPLERS}
+    monkeypatch.setattr(sampling, "SAMPLERS", samplers)
+    monkeypatch.setattr(sampling, "sample_by_kernel", samplers["accelerated"])
+    monkeypatch.setattr(sampling, "sample_by_rows", samplers["plain"])
     with sampling.using("oracle"):
-        assert sampling._forced == "oracle"
-    assert sampling._forced is None
+        sampling.sample(*given_inputs)
+    sampling.sample(*given_inputs)
+    assert seen == ["oracle", "accelerated" if sampling.kernel_available() else "plain"]

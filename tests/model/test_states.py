@@ -33,6 +33,11 @@ def test_wrappers_and_prefixes_are_taken_off(tmp_path: Path) -> None:
     assert torch.equal(read_state(tmp_path / "a.safetensors")["a.weight"], torch.ones(2))
 
 
+def test_only_a_prefix_is_taken_off(tmp_path: Path) -> None:
+    torch.save({"submodule.a": torch.ones(1), "module.b": torch.ones(1)}, tmp_path / "x.pt")
+    assert list(read_state(tmp_path / "x.pt")) == ["submodule.a", "b"]
+
+
 def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     torch.save({"a": torch.ones(1), "b": Bomb(mark)}, tmp_path / "zip.pt")

@@ -77,11 +77,19 @@ def test_with_gradients_nothing_is_chunked_or_overwritten() -> None:
 
 
 def test_whole_sequences_end_with_their_block() -> None:
+    calls: list[int] = []
+
+    def count(sequence: Tensor) -> Tensor:
+        calls.append(sequence.shape[1])
+        return sequence
+
     def fail() -> None:
         with tokens.whole_sequences():
-            assert tokens._chunk is None
+            tokens.in_chunks(count, torch.ones(1, 5000, 1))
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert tokens._chunk == tokens.CHUNK
+    with torch.no_grad():
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        tokens.in_chunks(count, torch.ones(1, 5000, 1))
+    assert calls == [5000, 2048, 2048, 904]

@@ -90,7 +90,7 @@ def test_value_and_gradient_agree_with_the_published_loss(loss: str, name: str) 
     valid = torch.from_numpy(data[key]).view(shape) != 0 if key in data else torch.ones(shape) > 0
     value = loss_at_target_size(raw, target, valid)
     assert value.item() == pytest.approx(facts["value"], rel=2e-5)
-    value.backward()  # type: ignore[no-untyped-call]
+    value.backward()
     golden = data[f"{loss}.{name}.grad"]
     assert raw.grad is not None
     assert np.abs(raw.grad.numpy() - golden).max() <= 2e-5 * max(np.abs(golden).max(), 1e-12)

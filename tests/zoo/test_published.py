@@ -1,4 +1,4 @@
-"""The released checkpoints, held against the table of REFERENCE.md, section 4."""
+"""The released checkpoints, held against what was measured of them."""
 
 from __future__ import annotations
 

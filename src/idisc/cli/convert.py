@@ -56,8 +56,14 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
         for name, value in converted.state.items()
         if not name.endswith(("running_mean", "running_var", "num_batches_tracked"))
     )
-    assumed = (
-        f"{afp.iterations} AFP iterations, {afp.heads} and {model.isd.heads} heads in AFP and ISD,"
+    discretization = [
+        ("AFP", f"{afp.idrs} IDRs of {afp.width}, {afp.iterations} iterations"),
+        ("ISD", f"{model.isd.layers} layers at {model.resolutions} resolutions"),
+    ]
+    if model.discretization != "isd":
+        discretization = [("AFP, ISD", "none")]
+    unseen = (
+        f"{afp.iterations} AFP iterations, {afp.heads} AFP and {model.isd.heads} ISD heads,"
         f" {model.activation}, {decoder.heads} MSDA heads"
     )
     fitting = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
@@ -71,12 +77,11 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
             if decoder.msda
             else f"plain FPN, width {decoder.width}",
         ),
-        ("AFP", f"{afp.idrs} IDRs of {afp.width}, {afp.iterations} iterations"),
-        ("ISD", f"{model.isd.layers} layers at {model.resolutions} resolutions"),
+        *discretization,
         ("output", model.task),
         ("dropped", f"{len(converted.dropped)} tensors that take no part"),
         ("fits", ", ".join(fitting) or "no published recipe"),
-        ("assumed", f"{assumed}: no shape tells; --set changes them"),
+        ("taken as", f"{unseen}: no shape tells, --set changes them"),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -66,6 +67,6 @@ def main(args: Sequence[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"idisc: {message}", err=True)
     sys.exit(code)

@@ -1,10 +1,8 @@
 """Encoders on timm: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
 
-An encoder is a module with `channels` (fine to coarse), `mean` and `std` (of the RGB it wants),
-whose maps have ceil(size / 4), then half of that rounded up, and so on. `BACKBONES` names the
-published ones and three small ones; `timm:NAME` takes any other timm model that has such a pyramid.
-Weights are random until `load_encoder_weights` fills them, from timm's hub when asked or from a
-file.
+An encoder is a module with `channels` (fine to coarse) whose maps have the size of the picture over
+the stride, rounded up. `BACKBONES` has the published ones and two small ones; `timm:NAME` is any
+other timm model with such a pyramid. Weights are random until `load_encoder_weights` fills them.
 """
 
 from __future__ import annotations
@@ -50,11 +48,11 @@ class TimmPyramid(nn.Module):
         self.taps = [len(strides) - 1 - strides[::-1].index(stride) for stride in STRIDES]
         self.channels = tuple(self.body.feature_info.channels()[tap] for tap in self.taps)
 
-    def forward(self, rgb: Tensor) -> list[Tensor]:
-        height, width = rgb.shape[2:]
+    def forward(self, normalised: Tensor) -> list[Tensor]:
+        height, width = normalised.shape[2:]
         if self.align:
-            rgb = F.pad(rgb, (0, -width % STRIDES[-1], 0, -height % STRIDES[-1]))
-        maps = self.body(rgb)
+            normalised = F.pad(normalised, (0, -width % STRIDES[-1], 0, -height % STRIDES[-1]))
+        maps = self.body(normalised)
         if getattr(self.body, "output_fmt", "NCHW") == "NHWC":
             maps = [m.permute(0, 3, 1, 2) for m in maps]
         return [
@@ -82,8 +80,10 @@ class EfficientNetB5(nn.Module):
         super().__init__()
         self.body = timm.create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
 
-    def forward(self, rgb: Tensor) -> list[Tensor]:
-        x = self.body.bn1(self.body.conv_stem(rgb))  # timm's bn1 and bn2 include the activation
+    def forward(self, normalised: Tensor) -> list[Tensor]:
+        x = self.body.bn1(
+            self.body.conv_stem(normalised)
+        )  # timm's bn1 and bn2 include the activation
         maps = []
         for index, stage in enumerate(self.body.blocks):
             x = stage(x)

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from idisc import config, files
-from idisc.errors import CheckpointError
+from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import check_state, read_state
 from idisc.recipes import ModelConfig
@@ -36,12 +36,8 @@ def load_network(folder: str | Path) -> IDisc:
     """The network of a checkpoint folder, in eval mode on the CPU; CheckpointError if amiss."""
     folder = Path(folder)
     if not folder.is_dir():
-        hint = (
-            "; `idisc convert` makes a checkpoint of a published file" if folder.is_file() else ""
-        )
-        raise CheckpointError(
-            f"{folder}: {'a file' if folder.is_file() else 'no such folder'}{hint}"
-        )
+        found = "a file" if folder.is_file() else "no such folder"
+        raise CheckpointError(f"{folder}: {found}; `idisc convert` makes a checkpoint folder")
     network = IDisc(read_config(folder))
     state = read_state(folder / WEIGHTS)
     check_state(state, network.state_dict(), str(folder / WEIGHTS))
@@ -54,8 +50,11 @@ def read_config(folder: Path) -> ModelConfig:
     path = folder / CONFIG
     if not path.is_file():
         raise CheckpointError(f"{folder}: no {CONFIG} in it, so not a checkpoint folder")
-    record = files.read_json(path)
-    found = record.get("format") if isinstance(record, dict) else None
-    if found != config.FORMAT:
-        raise CheckpointError(f"{path}: format {found!r}, this version reads {config.FORMAT!r}")
-    return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
+    try:
+        record = files.read_json(path)
+        found = record.get("format") if isinstance(record, dict) else None
+        if found != config.FORMAT:
+            raise CheckpointError(f"{path}: format {found!r}, this version reads {config.FORMAT!r}")
+        return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
+    except InputError as error:  # to its reader a checkpoint is one thing
+        raise CheckpointError(str(error)) from None

@@ -225,7 +225,7 @@ def _count(state: Mapping[str, Tensor], pattern: str) -> int:
 
 
 def _unused(name: str, model: ModelConfig) -> bool:
-    """Whether an ablation, asked for by a change, leaves a tensor without a part."""
+    """Whether this network has no place for a tensor: AFP without rounds, or no ISD at all."""
     if not name.startswith("afp."):
         return False
     return model.discretization == "none" or (

@@ -1,5 +1,4 @@
-"""Multi-scale deformable attention (MSDA): every pixel of every scale looks at a few places on all
-scales.
+"""Multi-scale deformable attention (MSDA): every pixel looks at a few places on every scale.
 
 A query does not compare itself with keys. It says directly where to look (offsets from its own
 position, in pixels of the level looked at) and how much each place counts. `sampling` does the
@@ -21,7 +20,7 @@ from idisc.recipes import Activation, DecoderConfig
 
 
 class DeformableAttention(nn.Module):
-    """V levels, K heads, S points to a head and level; width C."""
+    """Each of K heads reads S places on each of V levels, chosen by the query; width C."""
 
     def __init__(self, width: int, levels: int, heads: int, points: int) -> None:
         super().__init__()
@@ -134,9 +133,8 @@ class DeformableEncoder(nn.Module):
                     for size, level in zip(sizes, self.level_embedding, strict=True)
                 ]
             )  # (L, C)
-            reference = torch.cat([pixel_centres(size, device) for size in sizes]).to(
-                dtype
-            )  # (L, 2)
+            centres = torch.cat([pixel_centres(size, device) for size in sizes])  # (L, 2)
+            reference = centres.to(dtype)
             for layer in self.layers:
                 tokens = layer(tokens, position[None], reference[None], sizes)
         return tokens

@@ -1,13 +1,16 @@
 """The heart of the paper: AFP (eq. 1), ISD (eq. 2) and, to compare, explicit bins, EDD (eq. 3).
 
-Read it beside section 3.1. A scene is taken apart into N internal discrete representations (IDRs) H
+Read it beside section 3.1. A scene is taken apart into N internal discrete representations (IDRs)
 by adaptive feature partitioning, and put together again, pixel by pixel, by internal scene
 discretization. Both are cross-attention between M pixels and N IDRs; they differ in the axis of the
 softmax. Around the paper's equations stand the parts that its text leaves out and its weights need:
-layer norms before each projection, logits divided by the root of their width, residuals, MLPs.
+a sine encoding of the position, which `network` adds to F and P; layer norms before each
+projection; logits divided by the root of their width; an output projection; residuals; MLPs.
 
-Letters: B batch, M pixels of a level, C their channels, N IDRs, D their channels, K heads, R
-iterations. Every module here is one level; the network holds one of each per resolution.
+Letters in shapes: B batch, M pixels of a level, C their channels, N IDRs, E their channels, K
+heads, T tokens (pixels or IDRs), R iterations. Letters in equations are the paper's: F features, P
+pixel embeddings, H IDRs, D what ISD makes of P, and Q, K, V queries, keys, values. Every module
+here is one level; the network holds one of each for each resolution.
 """
 
 from __future__ import annotations
@@ -35,18 +38,18 @@ class CrossAttention(nn.Module):
         self.out = nn.Linear(width, sink)
 
     def queries(self, sink: Tensor) -> Tensor:
-        """(B, T, C) -> Q (B, K, T, width/K), already divided by the root of its width."""
+        """(B, T, sink) -> Q (B, K, T, width/K), already divided by the root of its width."""
         queries = self._by_head(self.query(self.sink_norm(sink)))
         return queries * queries.shape[-1] ** -0.5
 
     def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, C) -> K and V, each (B, K, T, width/K)."""
+        """(B, T, source) -> K and V, each (B, K, T, width/K)."""
         keys, values = self.key_value(self.source_norm(source)).chunk(2, dim=-1)
         return self._by_head(keys), self._by_head(values)
 
-    def write(self, heads: Tensor) -> Tensor:
-        """Heads side by side through the output projection: (B, K, T, width/K) -> (B, T, sink)."""
-        return self.out(heads.transpose(1, 2).flatten(2))
+    def write(self, read: Tensor) -> Tensor:
+        """What the heads read, side by side and projected: (B, K, T, width/K) -> (B, T, sink)."""
+        return self.out(read.transpose(1, 2).flatten(2))
 
     def _by_head(self, tokens: Tensor) -> Tensor:
         return tokens.unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -73,35 +76,34 @@ class FeaturePartition(nn.Module):
         else:
             self.mean = nn.Parameter(torch.randn(1, 1, width))
             self.log_deviation = nn.Parameter(torch.zeros(1, 1, width))
-            self.register_buffer(
-                "noise", torch.randn(1, config.idrs, width)
-            )  # the draw outside training
+            # The one draw that is used outside training.
+            self.register_buffer("noise", torch.randn(1, config.idrs, width))
         if config.iterations:
             self.attention = CrossAttention(width, features, width, config.heads)
             self.gate = nn.GRUCell(width, width) if config.update == "slot" else None
             self.mlp = Mlp(width, expansion, activation)
 
-    def forward(self, features: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """F (B, M, C) -> H (B, N, D), and the R partitions W (B, K, M, N), whose rows sum to 1."""
-        idrs = self.start(len(features))  # (B, N, D)
-        partitions: list[Tensor] = []
-        if self.config.iterations:
-            keys, values = self.attention.keys_and_values(
-                features
-            )  # (B, K, M, D/K), the same in all R rounds
+    def forward(self, features: Tensor, partitions: list[Tensor] | None = None) -> Tensor:
+        """F (B, M, C) -> H (B, N, E).
+
+        A list, if given, takes the partition W (B, K, M, N) of each round; its rows sum to 1.
+        """
+        idrs = self.start(len(features))  # (B, N, E)
+        if not self.config.iterations:
+            return idrs
+        keys, values = self.attention.keys_and_values(features)  # (B, K, M, E/K), for all R rounds
         for _ in range(self.config.iterations):
             logits = keys @ self.attention.queries(idrs).mT  # k_i q_j (B, K, M, N)
             partition = logits.softmax(dim=-1 if self.config.softmax == "idrs" else -2)  # W_ij
-            partitions.append(partition)
-            update = self.attention.write(
-                self._mean_weights(partition).mT @ values
-            )  # sum_i W_ij v_i (B, N, D)
-            idrs = self._updated(idrs, update)
+            if partitions is not None:
+                partitions.append(partition)
+            read = self._mean_weights(partition).mT @ values  # sum_i W_ij v_i (B, K, N, E/K)
+            idrs = self._updated(idrs, self.attention.write(read))
             idrs = idrs + self.mlp(idrs)
-        return idrs, partitions
+        return idrs
 
     def start(self, batch: int) -> Tensor:
-        """The IDRs before the first round, (B, N, D): learned, or drawn for each picture."""
+        """The IDRs before the first round, (B, N, E): learned, or drawn for each picture."""
         if self.config.priors == "learned":
             return self.priors.expand(batch, -1, -1)
         noise = self.noise.expand(batch, -1, -1)
@@ -110,10 +112,10 @@ class FeaturePartition(nn.Module):
         return self.mean + self.log_deviation.exp() * noise
 
     def _mean_weights(self, partition: Tensor) -> Tensor:
-        """Turn the sum over pixels into a mean: an IDR is not longer for owning more of them."""
+        """Weights that sum to 1 over the pixels: an IDR is a mean of its pixels, not their sum."""
         if self.config.softmax == "pixels":
-            return partition  # sums to 1 over the pixels already
-        shares = partition + 1e-6
+            return partition  # is that already
+        shares = partition + 1e-6  # as released: an IDR that no pixel chose averages them all
         return shares / shares.sum(dim=-2, keepdim=True)
 
     def _updated(self, idrs: Tensor, update: Tensor) -> Tensor:
@@ -133,7 +135,7 @@ class SceneLayer(nn.Module):
         self.mlp = Mlp(pixels, expansion, activation)
 
     def forward(self, pixels: Tensor, idrs: Tensor) -> tuple[Tensor, Tensor]:
-        """D_i (B, M, C), H (B, N, D) -> D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
+        """D_i (B, M, C), H (B, N, E) -> D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
         keys, values = self.attention.keys_and_values(idrs)  # (B, K, N, C/K)
         logits = self.attention.queries(pixels) @ keys.mT  # Q K^T
         attention = logits.softmax(dim=-1)  # over the IDRs: each row sums to 1
@@ -156,7 +158,7 @@ class SceneDiscretization(nn.Module):
     def forward(
         self, pixels: Tensor, idrs: Tensor, attention: list[Tensor] | None = None
     ) -> Tensor:
-        """D_0 = P (B, M, C), H (B, N, D) -> D (B, M, C).
+        """D_0 = P (B, M, C), H (B, N, E) -> D (B, M, C).
 
         A list, if given, takes the attention (B, K, M, N) of each layer.
         """

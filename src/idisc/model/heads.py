@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.model.tokens import Size, in_chunks
+from idisc.model.tokens import Size, in_chunks, size_of
 
 
 class OutputHead(nn.Module):
@@ -33,7 +33,7 @@ class OutputHead(nn.Module):
 
 def fuse_depth(levels: Sequence[Tensor], size: Size) -> Tensor:
     """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W)."""
-    fine = _size(levels[-1])
+    fine = size_of(levels[-1])
     depth = torch.stack([_resized(level.exp(), fine) for level in levels]).mean(0)
     return _resized(depth, size)
 
@@ -44,22 +44,16 @@ def fuse_normals(levels: Sequence[Tensor], size: Size) -> Tensor:
     Channels x, y, z and concentration. A mean of unit vectors is shorter than one where the
     resolutions disagree, and is left so.
     """
-    fine = _size(levels[-1])
+    fine = size_of(levels[-1])
     normals = torch.stack([_unit_normals(_resized(level, fine)) for level in levels]).mean(0)
     return _resized(normals, size, mode="bicubic")
 
 
 def _unit_normals(raw: Tensor) -> Tensor:
-    direction, concentration = raw[:, :3], raw[:, 3:]
+    direction, concentration = raw[:, :3], F.elu(raw[:, 3:]) + 1.01  # > 0.01
     length = (direction.square().sum(1, keepdim=True) + 1e-6).sqrt()
-    return torch.cat(
-        (direction / length, F.elu(concentration) + 1.01), dim=1
-    )  # concentration > 0.01
+    return torch.cat((direction / length, concentration), dim=1)
 
 
 def _resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
     return F.interpolate(maps, size=size, mode=mode, align_corners=True)
-
-
-def _size(maps: Tensor) -> Size:
-    return maps.shape[2], maps.shape[3]

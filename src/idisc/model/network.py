@@ -15,7 +15,7 @@ from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
-from idisc.model.tokens import Size, sine_encoding, to_map, to_tokens
+from idisc.model.tokens import Size, size_of, to_map, to_placed_tokens
 from idisc.recipes import ModelConfig
 
 
@@ -27,17 +27,18 @@ class Output:
     """
 
     prediction: Tensor
-    """Depth in metres (B, 1, H, W), or normals (B, 3, H, W), which are no longer than one."""
+    """Depth in metres (B, 1, H, W); or normals (B, 3, H, W), whose length is not exactly one."""
     levels: tuple[Tensor, ...]
     """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration."""
     idrs: tuple[Tensor, ...]
-    """Internal discrete representations (B, N, D); empty where there is no ISD."""
+    """Internal discrete representations (B, N, E); empty where there is no ISD."""
     concentration: Tensor | None = None
-    """For normals (B, 1, H, W), above 0: how sure the direction is. None for depth."""
+    """For normals (B, 1, H, W): how sure the direction is, high for sure. None for depth."""
     partition: tuple[Tensor, ...] | None = None
     """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), with sum 1 over N.
 
-    Empty for R = 0. What multiplies the values is this, renormalised over the pixels.
+    (Over the pixels with `afp.softmax=pixels`.) Empty for R = 0. What multiplies the values is
+    this, renormalised over the pixels.
     """
     attention: tuple[Tensor, ...] | None = None
     """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
@@ -58,7 +59,7 @@ class IDisc(nn.Module):
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
         channels = tuple(reversed(self.encoder.channels))  # coarse to fine from here on
         width, expansion, activation = config.decoder.width, config.expansion, config.activation
-        self.decoder: nn.Module
+        self.decoder: DeformablePixelDecoder | PlainPixelDecoder
         if config.decoder.msda:
             self.decoder = DeformablePixelDecoder(channels, config.decoder, expansion, activation)
         else:
@@ -85,18 +86,20 @@ class IDisc(nn.Module):
         maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
         features, embeddings = self.decoder(maps[::-1])  # F and P, coarse to fine from here on
         finest = slice(-self.config.resolutions, None)
-        idrs, rounds = self._partitioned(features[finest])
 
+        idrs: list[Tensor] = []
+        rounds: list[list[Tensor]] = [[] for _ in self.afp]
+        layers: list[list[Tensor]] = [[] for _ in self.isd]
         levels: list[Tensor] = []
-        layers: list[list[Tensor]] = [[] for _ in idrs]
-        for index, (head, m) in enumerate(zip(self.heads, embeddings[finest], strict=True)):
-            pixels = _with_position(m)  # P (B, M, C)
-            if idrs:
-                seen = layers[index] if explain else None
-                pixels = self.isd[index](pixels, idrs[index], seen)  # D (B, M, C)
-            levels.append(to_map(head(pixels), (m.shape[2], m.shape[3])))
+        for index, (f, p) in enumerate(zip(features[finest], embeddings[finest], strict=True)):
+            pixels = to_placed_tokens(p)  # P (B, M, C)
+            if self.config.discretization == "isd":
+                kept = (rounds[index], layers[index]) if explain else (None, None)
+                idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
+                pixels = self.isd[index](pixels, idrs[index], kept[1])  # D (B, M, C)
+            levels.append(to_map(self.heads[index](pixels), size_of(p)))
 
-        prediction, concentration = self._fused(levels, size or (rgb.shape[2], rgb.shape[3]))
+        prediction, concentration = self._fused(levels, size or size_of(rgb))
         return Output(
             prediction=prediction,
             levels=tuple(levels),
@@ -106,24 +109,11 @@ class IDisc(nn.Module):
             attention=_as_maps(layers, levels) if explain else None,
         )
 
-    def _partitioned(self, features: list[Tensor]) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """F of each level -> its IDRs H (B, N, D) and AFP's rounds; none where there is no ISD."""
-        if not self.afp:
-            return [], []
-        found = [afp(_with_position(m)) for afp, m in zip(self.afp, features, strict=True)]
-        return [idrs for idrs, _ in found], [rounds for _, rounds in found]
-
     def _fused(self, levels: list[Tensor], size: Size) -> tuple[Tensor, Tensor | None]:
         if self.config.task == "depth":
             return fuse_depth(levels, size), None
         normals = fuse_normals(levels, size)
         return normals[:, :3], normals[:, 3:]
-
-
-def _with_position(maps: Tensor) -> Tensor:
-    """(B, C, H, W) -> (B, M, C), each pixel told where it is."""
-    position = sine_encoding((maps.shape[2], maps.shape[3]), maps.shape[1], maps.device)
-    return to_tokens(maps) + position.to(maps.dtype)
 
 
 def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:

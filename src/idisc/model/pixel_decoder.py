@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from idisc.model.deformable import DeformableEncoder
 from idisc.model.layers import ConvNorm
-from idisc.model.tokens import Size, to_map, to_tokens
+from idisc.model.tokens import size_of, to_map, to_tokens
 from idisc.recipes import Activation, DecoderConfig
 
 
@@ -55,7 +55,7 @@ class DeformablePixelDecoder(nn.Module):
 
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
         """All levels at one width and as one sequence through MSDA, then maps again: F."""
-        sizes: list[Size] = [(m.shape[2], m.shape[3]) for m in maps]
+        sizes = [size_of(m) for m in maps]
         adapted = [to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True)]
         refined = self.msda(adapted, sizes)  # (B, L, C)
         levels = refined.split([height * width for height, width in sizes], dim=1)
@@ -89,8 +89,9 @@ class PlainPixelDecoder(nn.Module):
 
 def _adapter(channels: int, width: int) -> nn.Sequential:
     conv = nn.Conv2d(channels, width, 1)
-    nn.init.xavier_uniform_(conv.weight)
-    nn.init.zeros_(conv.bias)  # type: ignore[arg-type]
+    weight, bias = conv.parameters()
+    nn.init.xavier_uniform_(weight)
+    nn.init.zeros_(bias)
     return nn.Sequential(conv, nn.GroupNorm(1, width))
 
 

@@ -4,7 +4,7 @@ Three formulations of one function, the same to rounding:
 
 - `sample_by_rows` (plain): each sample is four rows of the value table and four weights, so the
   whole core is one weighted sum of rows. It runs anywhere and is what `torch.compile` and export
-  see, where it is written with Gather, because GridSample is miscompiled or slow in several
+  see; for export it is written with Gather, because GridSample is miscompiled or slow in several
   runtimes.
 - `sample_by_kernel` (accelerated): one loop without temporaries, compiled at first use by numba
   (extra `fast`), on CPU tensors. Chosen by itself where numba is installed.
@@ -31,6 +31,7 @@ from idisc.config import lookup
 from idisc.model.tokens import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
+KERNEL_DTYPES = (torch.float32, torch.float64)  # numba has no half precision on a CPU
 _forced: str | None = None
 
 
@@ -38,7 +39,8 @@ def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Ten
     """Sum of weighted bilinear samples, zero outside the maps, the best way for these tensors."""
     if _forced is not None:
         return SAMPLERS[_forced](value, sizes, locations, weights)
-    if not torch.compiler.is_compiling() and value.device.type == "cpu" and kernel_available():
+    on_kernel = value.device.type == "cpu" and value.dtype in KERNEL_DTYPES
+    if on_kernel and not torch.compiler.is_compiling() and kernel_available():
         return sample_by_kernel(value, sizes, locations, weights)
     return sample_by_rows(value, sizes, locations, weights)
 
@@ -71,9 +73,7 @@ def sample_by_grid(
     for level, (part, size) in enumerate(zip(_split(value, sizes), sizes, strict=True)):
         maps = part.permute(0, 2, 3, 1).reshape(batch * heads, channels, *size)  # (BK, D, H, W)
         grid = (2 * locations[:, :, :, level] - 1).transpose(1, 2).flatten(0, 1)  # (BK, Q, S, 2)
-        samples.append(
-            F.grid_sample(maps, grid, align_corners=False)
-        )  # (BK, D, Q, S), zeros outside
+        samples.append(F.grid_sample(maps, grid, align_corners=False))  # (BK, D, Q, S)
     stacked = torch.cat(samples, dim=-1)  # (BK, D, Q, VS)
     shares = weights.transpose(1, 2).reshape(batch * heads, 1, queries, -1)  # (BK, 1, Q, VS)
     return (stacked * shares).sum(-1).view(batch, heads * channels, queries).mT
@@ -108,8 +108,8 @@ def sample_by_kernel(
 
 
 SAMPLERS: dict[str, Sampler] = {
-    "plain": sample_by_rows,
     "accelerated": sample_by_kernel,
+    "plain": sample_by_rows,
     "oracle": sample_by_grid,
 }
 
@@ -123,9 +123,7 @@ def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple
     device = locations.device
     heights, widths = torch.tensor(sizes, dtype=torch.int32, device=device)[:, None].unbind(-1)
     areas = heights * widths  # (V, 1)
-    starts = (areas.cumsum(0, dtype=torch.int32) - areas)[
-        ..., None
-    ]  # of each level in the sequence
+    starts = (areas.cumsum(0, dtype=torch.int32) - areas)[..., None]  # of the levels
     column, horizontal = _neighbours(locations[..., 0], widths)
     row, vertical = _neighbours(locations[..., 1], heights)
     rows = starts + row * widths[..., None]  # (B, Q, K, V, S, 2), first pixels of the two rows

@@ -15,11 +15,8 @@ from torch import Tensor, nn
 from idisc.errors import CheckpointError
 
 State = dict[str, Tensor]
-_WRAPPERS = (
-    "state_dict",
-    "model",
-    "model_state_dict",
-)  # what training scripts put around the weights
+# What training scripts put around the weights.
+_WRAPPERS = ("state_dict", "model", "model_state_dict")
 
 
 def read_state(path: Path) -> State:
@@ -44,7 +41,7 @@ def read_state(path: Path) -> State:
             raise CheckpointError(
                 f"{path}: entry {name!r} is {_kind(value)}; only tensors belong in a checkpoint"
             )
-    return {name.replace("module.", ""): value for name, value in content.items()}
+    return {name.removeprefix("module."): value for name, value in content.items()}
 
 
 def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
@@ -95,10 +92,11 @@ def _read_torch(path: Path) -> object:
             warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        # torch says "Unsupported operand" of bytes that are no pickle of its own
         found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
         raise CheckpointError(f"{path}: contains {found}; nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
-        reason = f"truncated or not a torch checkpoint ({first_line(error)})"
+        reason = f"truncated or not a torch checkpoint ({first_line(error)}); get it again"
         raise CheckpointError(f"{path}: {reason}") from None
 
 

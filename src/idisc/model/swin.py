@@ -28,12 +28,10 @@ class SwinBlock(SwinTransformerBlock):
     """timm's block on windows that are padded first; maps are (B, H, W, C)."""
 
     def __init__(self, width: int, heads: int, *, shifted: bool, drop_path: float) -> None:
+        nominal = (WINDOW, WINDOW)  # windows never adapt to it, and masks are made for each map
         super().__init__(
             width,
-            (
-                WINDOW,
-                WINDOW,
-            ),  # a nominal size: windows never adapt to it, and masks are made for each map
+            nominal,
             heads,
             window_size=WINDOW,
             shift_size=WINDOW // 2 if shifted else 0,
@@ -93,9 +91,8 @@ class Swin(nn.Module):
             strict_img_size=False,
         )
         last = sum(depths) - 1
-        rates = iter(
-            [drop_path * block / last for block in range(last + 1)]
-        )  # from 0 to the maximum
+        # Stochastic depth grows from 0 to its maximum.
+        rates = iter([drop_path * block / last for block in range(last + 1)])
         self.layers = nn.ModuleList(
             SwinStage((before, width), head, [next(rates) for _ in range(depth)])
             for before, width, head, depth in zip(
@@ -104,11 +101,10 @@ class Swin(nn.Module):
         )
         self.norms = nn.ModuleList(_Norm(width) for width in channels)
 
-    def forward(self, rgb: Tensor) -> list[Tensor]:
-        height, width = rgb.shape[2:]
-        x = self.patch_embed(
-            F.pad(rgb, (0, -width % PATCH, 0, -height % PATCH))
-        )  # (B, H/4, W/4, C)
+    def forward(self, normalised: Tensor) -> list[Tensor]:
+        height, width = normalised.shape[2:]
+        padded = F.pad(normalised, (0, -width % PATCH, 0, -height % PATCH))
+        x = self.patch_embed(padded)  # (B, H/4, W/4, C)
         maps = []
         for stage, norm in zip(self.layers, self.norms, strict=True):
             x = stage(x)
@@ -116,7 +112,7 @@ class Swin(nn.Module):
         return maps
 
     def take(self, complete: nn.Module) -> None:
-        """Fill from timm's classifier; it has no norms for the outputs: these keep their start."""
+        """Fill from timm's classifier, which has no norms for the outputs: those stay 1 and 0."""
         state = complete.state_dict()
         fill(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
         fill(self.layers, _below(state, "layers."), "layers")

@@ -25,6 +25,17 @@ def to_map(tokens: Tensor, size: Size) -> Tensor:
     return tokens.unflatten(1, size).permute(0, 3, 1, 2)
 
 
+def to_placed_tokens(features: Tensor) -> Tensor:
+    """(B, C, H, W) -> (B, M, C), each pixel told where it is by its sine encoding."""
+    position = sine_encoding(size_of(features), features.shape[1], features.device)
+    return to_tokens(features) + position.to(features.dtype)
+
+
+def size_of(features: Tensor) -> Size:
+    """(height, width) of a map (B, C, H, W)."""
+    return features.shape[2], features.shape[3]
+
+
 def sine_encoding(size: Size, channels: int, device: torch.device) -> Tensor:
     """Position of every pixel of a map, (M, C) float32: first half its row, second half its column.
 
@@ -69,22 +80,21 @@ def in_chunks(function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool
         return function(*tensors)
     batch, length = tensors[0].shape[:2]
     rows = max(1, _chunk // batch)
-    whole = tensors[0] if overwrite else None
-    for start in range(0, length, rows):
-        part = function(*(tensor[:, start : start + rows] for tensor in tensors))
-        if whole is None:
-            whole = part.new_empty(batch, length, part.shape[2])
-        whole[:, start : start + rows] = part
-    assert whole is not None, "a sequence without tokens"
+    first = function(*(tensor[:, :rows] for tensor in tensors))
+    whole = tensors[0] if overwrite else first.new_empty(batch, length, first.shape[2])
+    whole[:, :rows] = first
+    for start in range(rows, length, rows):
+        part = slice(start, start + rows)
+        whole[:, part] = function(*(tensor[:, part] for tensor in tensors))
     return whole
 
 
 @contextmanager
 def whole_sequences() -> Iterator[None]:
-    """Switch the chunks off, as the plain formulation has it (for comparisons)."""
+    """Switch the chunks off, for comparisons."""
     global _chunk
-    _chunk = None
+    previous, _chunk = _chunk, None
     try:
         yield
     finally:
-        _chunk = CHUNK
+        _chunk = previous

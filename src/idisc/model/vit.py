@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.model.states import fill
+from idisc.model.tokens import Size, size_of
 
 STRIDE = 16
 
@@ -24,7 +25,7 @@ class VitPyramid(nn.Module):
         self.vit = timm.create_model(name, pretrained=False, num_classes=0, dynamic_img_size=True)
         width, depth = self.vit.embed_dim, len(self.vit.blocks)
         self.patch = self.vit.patch_embed.patch_size[0]
-        self.taps = [depth * (i + 1) // 4 - 1 for i in range(4)]  # the ends of the four quarters
+        self.depths = [depth * (i + 1) // 4 - 1 for i in range(4)]  # the ends of the four quarters
         self.channels = (width // 4, width // 2, width, width)
         self.resize = nn.ModuleList(
             (
@@ -40,27 +41,22 @@ class VitPyramid(nn.Module):
             )
         )
 
-    def forward(self, rgb: Tensor) -> list[Tensor]:
-        return self.pyramid(self.tokens(rgb), (rgb.shape[2], rgb.shape[3]))
+    def forward(self, normalised: Tensor) -> list[Tensor]:
+        return self.pyramid(self.tapped(normalised), size_of(normalised))
 
-    def tokens(self, rgb: Tensor) -> list[Tensor]:
+    def tapped(self, normalised: Tensor) -> list[Tensor]:
         """The transformer's part: four maps (B, C, H/16, W/16), shallow to deep."""
-        grid = [-(-length // STRIDE) for length in rgb.shape[2:]]
-        rgb = F.interpolate(
-            rgb,
-            [self.patch * n for n in grid],
-            mode="bilinear",
-            align_corners=False,
-            antialias=True,
-        )
+        grid = [-(-length // STRIDE) for length in normalised.shape[2:]]
+        size = [self.patch * length for length in grid]
+        pixels = F.interpolate(normalised, size, mode="bilinear", antialias=True)
         return self.vit.forward_intermediates(
-            rgb, indices=self.taps, norm=True, output_fmt="NCHW", intermediates_only=True
+            pixels, indices=self.depths, norm=True, output_fmt="NCHW", intermediates_only=True
         )
 
-    def pyramid(self, tokens: list[Tensor], size: tuple[int, int]) -> list[Tensor]:
+    def pyramid(self, taps: list[Tensor], size: Size) -> list[Tensor]:
         """The learned part: each map to its stride, cut to the size every other encoder gives."""
         maps = []
-        for stride, resize, tapped in zip((4, 8, 16, 32), self.resize, tokens, strict=True):
+        for stride, resize, tapped in zip((4, 8, 16, 32), self.resize, taps, strict=True):
             height, width = (-(-length // stride) for length in size)
             maps.append(resize(tapped)[:, :, :height, :width])
         return maps

@@ -1,1 +1,1 @@
-"""Training: losses, augmentation, the loop. Needs torch."""
+"""Training: so far its losses. Needs torch."""

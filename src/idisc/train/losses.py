@@ -1,8 +1,7 @@
 """What a prediction is trained on: SILog for depth (eq. 4), an angular loss for normals.
 
 Both take the network's output at the size of the target and a mask of valid pixels, pool all valid
-pixels of the batch, and return one number without the recipe's weight. A batch without a valid
-pixel gives NaN; the training loop skips it.
+pixels of the batch, and return one number without the recipe's weight: NaN if no pixel is valid.
 """
 
 from __future__ import annotations
@@ -13,23 +12,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-SILOG_LAMBDA = 0.15  # share of the squared mean that stays in the loss
+SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
 EPSILON = 1e-6
 
 
 def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor) -> Tensor:
     """Scale-invariant log loss (eq. 4): prediction and target metres (B, 1, H, W), valid boolean.
 
-    sqrt(Var[e] + 0.15 Mean[e]^2) with e the difference of logs and the variance unbiased. This is
-    the loss; the metric, which drops the mean altogether, is `metrics.silog`.
+    sqrt(Var[e] + 0.15 Mean[e]^2) with e the difference of logs and the variance unbiased. The
+    metric of the same name drops the mean altogether.
     """
     error = (prediction[valid] + EPSILON).log() - (target[valid] + EPSILON).log()
     return (error.var() + SILOG_LAMBDA * error.mean().square() + EPSILON).sqrt()
 
 
 def angular_loss(normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor) -> Tensor:
-    """Negative log likelihood of the angle to the target, under a concentration of its own per
-    pixel.
+    """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
     normals and target (B, 3, H, W), concentration (B, 1, H, W), valid (B, 1, H, W) boolean. Pixels
     within 2.6 degrees of parallel or opposite take no part: the slope of arccos has no limit there.

@@ -1,1 +1,1 @@
-"""Models by name: the released ones that can be converted, and what ships."""
+"""Models by name: the released checkpoints."""
