@@ -287,7 +287,7 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model.decoder.layers=0", "decoder: all sizes must be at least 1"),
+        ("model.decoder.layers=0", "decoder.layers: 0; at least 1 is needed"),
         ("model.decoder.width=254", "decoder.width: 254 is not a multiple of 4 (sine encoding)"),
         ("model.decoder.heads=3", "decoder.heads: 3 does not divide the width 256"),
         ("model.afp.idrs=0", "afp.idrs: 0; at least 1 is needed"),
@@ -298,9 +298,9 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
         ("model.isd.heads=0", "isd.heads: 0; at least 1 is needed"),
         ("model.isd.heads=3", "isd.heads: 3 does not divide the decoder's width 256"),
         ("model.edd.bins=1", "edd.bins: 1; at least 2 are needed"),
-        ("model.edd.min_depth=0", "edd: 0 < min_depth < max_depth is needed"),
-        ("model.edd.min_depth=10", "edd: 0 < min_depth < max_depth is needed"),
-        ("model.edd.max_depth=nan", "edd: 0 < min_depth < max_depth is needed"),
+        ("model.edd.min_depth=0", "edd: 0 < min_depth < max_depth is needed, both finite"),
+        ("model.edd.min_depth=10", "edd: 0 < min_depth < max_depth is needed, both finite"),
+        ("model.edd.max_depth=nan", "edd: 0 < min_depth < max_depth is needed, both finite"),
         ("model.resolutions=0", "resolutions: 0 is not between 1 and 4"),
         ("model.resolutions=5", "resolutions: 5 is not between 1 and 4"),
         ("model.expansion=0", "expansion: 0; at least 1 is needed"),

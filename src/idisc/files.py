@@ -58,6 +58,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def check_new_folder(path: Path) -> None:
     """A result never goes where something is already: InputError, before any work is done."""
+    if path.resolve() == Path.cwd():
+        raise InputError(f"{path}: the folder you are in; name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"{path}: exists already; choose another name or remove it first")
 
@@ -83,7 +85,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise InputError(f"{path}: not readable as JSON ({error})") from None
 
 

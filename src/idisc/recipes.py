@@ -94,7 +94,8 @@ class EddConfig:
 
     def __post_init__(self) -> None:
         _check(self.bins >= 2, f"edd.bins: {self.bins}; at least 2 are needed")
-        _check(0 < self.min_depth < self.max_depth, "edd: 0 < min_depth < max_depth is needed")
+        ordered = 0 < self.min_depth < self.max_depth < float("inf")
+        _check(ordered, "edd: 0 < min_depth < max_depth is needed, both finite")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,14 @@ def test_bad_calls_are_one_line_and_leave_nothing_behind(
         ("convert", released, "--out", taken): "taken: exists already; choose another name",
         ("convert", released, "--out", cut / "x"): "cannot be written (File exists)",
         ("convert", released, "--out", out, "--set", "afp.iter=1"): "did you mean iterations",
-        ("convert", released, "--out", out, "--set", "afp.idrs=8"): "1x32x128, 1x8x128 expected",
+        (
+            "convert",
+            released,
+            "--out",
+            out,
+            "--set",
+            "afp.idrs=8",
+        ): "afp.mu_1 is 1x32x128, 1x8x128 expected",
     }
     for arguments, message in calls.items():
         assert run(*arguments) == 2

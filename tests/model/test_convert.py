@@ -118,17 +118,23 @@ def edited(edit: Callable[[State], object]) -> State:
         (edited(lambda s: s.pop("afp.mu_2")), "missing afp.1.priors"),
         (edited(lambda s: s.pop("afp.mu_1")), "missing afp.mu_1; not a released iDisc checkpoint"),
         (edited(lambda s: s.update(extra=torch.ones(1))), "unexpected tensor extra"),
+        (edited(lambda s: s.update({"afp.mu_0": torch.ones(1)})), "unexpected tensor afp.mu_0"),
+        (edited(lambda s: s.update({"afp.mu_01": torch.ones(1)})), "unexpected tensor afp.mu_01"),
+        (
+            edited(lambda s: s.update({"pixel_encoder.fc.evil": torch.ones(1)})),
+            "unexpected pixel_encoder.fc.evil",
+        ),
         (
             edited(lambda s: s.update({"isd.head_9.mlp_1.0.weight": torch.ones(256)})),
-            "unexpected isd.8.layers.0.mlp.0.weight",
+            "unexpected isd.head_9.mlp_1.0.weight",
         ),
         (
             edited(lambda s: s.update({"afp.mu_3": torch.ones(1, 32, 64)})),
-            "afp.2.priors is 1x32x64, 1x32x128 expected",
+            "afp.mu_3 is 1x32x64, 1x32x128 expected",
         ),
         (
             edited(lambda s: s.update({"afp.mu_3": torch.full((1, 32, 128), float("inf"))})),
-            "afp.2.priors has values that are not finite",
+            "afp.mu_3 has values that are not finite",
         ),
         (
             edited(

@@ -177,6 +177,16 @@ def test_normalisation_is_inside() -> None:
     assert torch.equal(seen[0], (rgb - mean) / std)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((3, 64, 64), torch.float32), ((1, 1, 64, 64), torch.float32), ((1, 3, 64, 64), torch.uint8)],
+)
+def test_what_is_no_rgb_is_refused(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    message = r"rgb: .*; \(B, 3, H, W\) of floats in \[0, 1\] is needed"
+    with pytest.raises(InputError, match=message):
+        build()(torch.zeros(shape, dtype=dtype))
+
+
 def test_mixed_precision_stays_close() -> None:
     network, rgb = build(), torch.rand(1, 3, 64, 96)
     with torch.no_grad():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from idisc.errors import InputError
+from idisc.errors import IdiscWarning, InputError
 from idisc.model import sampling
 
 needs_numba = pytest.mark.skipif(not sampling.kernel_available(), reason="numba is not installed")
@@ -138,6 +138,27 @@ def test_half_precision_takes_the_plain_path(dtype: torch.dtype) -> None:
     found = sampling.sample(*halves)
     assert found.dtype == dtype
     assert torch.equal(found, sampling.sample_by_rows(*halves))
+
+
+@needs_numba
+def test_an_unsound_numba_is_said_once_and_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise RuntimeError("cannot cache function: no locator available\nmore")
+
+    monkeypatch.setattr(sampling.importlib, "import_module", fail)
+    sampling._kernel.cache_clear()
+    with pytest.warns(IdiscWarning, match="numba cannot be used, MSDA is slower: cannot cache"):
+        assert not sampling.kernel_available()
+    monkeypatch.undo()
+    sampling._kernel.cache_clear()
+    assert sampling.kernel_available()
+
+
+@needs_numba
+def test_a_forked_process_takes_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sampling.kernel_available()
+    monkeypatch.setattr(sampling.os, "getpid", lambda: -1)
+    assert not sampling.kernel_available()
 
 
 def test_without_numba_the_plain_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,14 +82,27 @@ def test_a_truncated_file(tmp_path: Path, share: float) -> None:
         ({}, "holds nothing, not tensors by name"),
         ([torch.ones(1)], "holds a list, not tensors by name"),
         (torch.ones(1), "holds a Tensor, not tensors by name"),
-        ({"a": torch.ones(1), "lr": 0.1}, "entry 'lr' is a float; only tensors belong"),
-        ({1: torch.ones(1)}, "entry 1 is a Tensor; only tensors belong"),
+        ({"a": torch.ones(1), "lr": 0.1}, "entry 'lr' is a float; only plain tensors belong"),
+        ({1: torch.ones(1)}, "entry 1 is a Tensor; only plain tensors belong"),
+        (torch.zeros(3), "holds a Tensor, not tensors by name"),
+        ({"a": torch.ones(2).to_sparse()}, "entry 'a' is a Tensor; only plain tensors belong"),
+        ({"a": torch.ones(2, device="meta")}, "entry 'a' is a Tensor; only plain tensors belong"),
+        ({"a": torch.ones(1), "module.a": torch.ones(1)}, "a is there twice"),
     ],
 )
 def test_a_file_of_other_things(tmp_path: Path, content: object, message: str) -> None:
     torch.save(content, tmp_path / "other.pt")
     with pytest.raises(CheckpointError, match=message):
         read_state(tmp_path / "other.pt")
+
+
+def test_a_flipped_byte_is_found(tmp_path: Path) -> None:
+    torch.save({"a": torch.zeros(1000)}, tmp_path / "x.pt")
+    content = bytearray((tmp_path / "x.pt").read_bytes())
+    content[content.index(bytes(500)) + 250] ^= 1
+    (tmp_path / "x.pt").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"the checksum of .*data/0 is wrong"):
+        read_state(tmp_path / "x.pt")
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
@@ -110,6 +123,11 @@ def test_what_does_not_fit_is_listed() -> None:
     assert str(caught.value) == (
         "file.pt: missing c, d, e and 1 more; unexpected x; b is 3, 2x3 expected"
     )
+
+
+def test_numbers_of_another_kind_are_found() -> None:
+    with pytest.raises(CheckpointError, match=r"a is 2 of torch\.int64, 2 expected"):
+        check_state({"a": torch.ones(2).long()}, {"a": torch.ones(2)}, "file.pt")
 
 
 def test_values_that_are_not_finite_are_found() -> None:

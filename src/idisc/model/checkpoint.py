@@ -38,7 +38,10 @@ def load_network(folder: str | Path) -> IDisc:
     if not folder.is_dir():
         found = "a file" if folder.is_file() else "no such folder"
         raise CheckpointError(f"{folder}: {found}; `idisc convert` makes a checkpoint folder")
-    network = IDisc(read_config(folder))
+    try:
+        network = IDisc(read_config(folder))
+    except InputError as error:  # an encoder that does not exist
+        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     state = read_state(folder / WEIGHTS)
     check_state(state, network.state_dict(), str(folder / WEIGHTS))
     network.load_state_dict(state)

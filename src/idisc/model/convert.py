@@ -59,8 +59,9 @@ _ENCODERS = {  # first convolution, its width, blocks of the third stage
 # Released name -> ours, the first pattern that matches a whole name; None: it takes no part.
 # A group that is a number counts from 1 in the file and from 0 here.
 _RENAMES: tuple[tuple[str, str | None], ...] = (
-    (r"pixel_encoder\..*\.relative_position_index", None),  # follows from the window size
-    (r"pixel_encoder\.fc\..+", None),  # ResNet's classifier
+    # Follows from the window size.
+    (r"pixel_encoder\.layers\.\d\.blocks\.\d+\.attn\.relative_position_index", None),
+    (r"pixel_encoder\.fc\.(?:weight|bias)", None),  # ResNet's classifier
     *(
         (
             rf"pixel_encoder\.layers\.{s}\.downsample\.(.+)",
@@ -71,36 +72,36 @@ _RENAMES: tuple[tuple[str, str | None], ...] = (
     *((rf"pixel_encoder\.norm{s}\.(.+)", f"encoder.norms.{s}.{{}}") for s in range(4)),
     (r"pixel_encoder\.((?:patch_embed|layers)\..+)", "encoder.{}"),
     (r"pixel_encoder\.(.+)", "encoder.body.{}"),
-    (r"afp\.mu_(\d+)", "afp.{}.priors"),
+    (r"afp\.mu_([1-9]\d*)", "afp.{}.priors"),
     *(
-        (rf"afp\.cross_attn_(\d+)_d1\.{old}\.(.+)", f"afp.{{}}.attention.{new}.{{}}")
+        (rf"afp\.cross_attn_([1-9]\d*)_d1\.{old}\.(.+)", f"afp.{{}}.attention.{new}.{{}}")
         for old, new in _ATTENTION.items()
     ),
-    (r"afp\.mlp_cross_(\d+)_d1\.(.+)", "afp.{}.mlp.{}"),
+    (r"afp\.mlp_cross_([1-9]\d*)_d1\.(.+)", "afp.{}.mlp.{}"),
     *(
         (
-            rf"isd\.head_(\d+)\.cross_attn_(\d+)\.{old}\.(.+)",
+            rf"isd\.head_([1-9]\d*)\.cross_attn_([1-9]\d*)\.{old}\.(.+)",
             f"isd.{{}}.layers.{{}}.attention.{new}.{{}}",
         )
         for old, new in _ATTENTION.items()
     ),
-    (r"isd\.head_(\d+)\.mlp_(\d+)\.(.+)", "isd.{}.layers.{}.mlp.{}"),
-    (r"isd\.head_(\d+)\.proj_output\.(.+)", "heads.{}.layers.{}"),
-    (r"pixel_decoder\.input_adapter_(\d+)\.(.+)", "decoder.adapters.{}.{}"),
+    (r"isd\.head_([1-9]\d*)\.mlp_([1-9]\d*)\.(.+)", "isd.{}.layers.{}.mlp.{}"),
+    (r"isd\.head_([1-9]\d*)\.proj_output\.(.+)", "heads.{}.layers.{}"),
+    (r"pixel_decoder\.input_adapter_([1-9]\d*)\.(.+)", "decoder.adapters.{}.{}"),
     (r"pixel_decoder\.transformer\.level_embed", "decoder.msda.level_embedding"),
     *(
         (
-            rf"pixel_decoder\.transformer\.encoder\.layer_(\d+)\.{old}\.(.+)",
+            rf"pixel_decoder\.transformer\.encoder\.layer_([1-9]\d*)\.{old}\.(.+)",
             f"decoder.msda.layers.{{}}.{new}.{{}}",
         )
         for old, new in _MSDA.items()
     ),
     *(
-        (rf"pixel_decoder\.{old}_(\d+)\.weight", f"decoder.{new}.{{}}.conv.weight")
+        (rf"pixel_decoder\.{old}_([1-9]\d*)\.weight", f"decoder.{new}.{{}}.conv.weight")
         for old, new in _CONVS.items()
     ),
     *(
-        (rf"pixel_decoder\.{old}_(\d+)\.(norm\..+)", f"decoder.{new}.{{}}.{{}}")
+        (rf"pixel_decoder\.{old}_([1-9]\d*)\.(norm\..+)", f"decoder.{new}.{{}}.{{}}")
         for old, new in _CONVS.items()
     ),
     # The plain decoder has no lateral for the coarsest map, so its first is number 2.
@@ -130,19 +131,23 @@ def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
     source = read_state(path)
     model = config.override(infer_config(source, str(path)), changes)
     renamed: State = {}
+    names: dict[str, str] = {}  # ours -> the file's
     dropped = []
     for name, value in source.items():
         ours = rename(name, str(path))
         if ours is None or _unused(ours, model):
             dropped.append(name)
-        else:
-            renamed[ours] = value.float() if value.is_floating_point() else value
+            continue
+        if ours in renamed:
+            raise CheckpointError(f"{path}: {names[ours]} and {name} are the same tensor")
+        renamed[ours] = value.float() if value.is_floating_point() else value
+        names[ours] = name
     with torch.device("meta"):
         expected = IDisc(model).state_dict()
     for name, value in expected.items():
         if name.endswith("num_batches_tracked"):  # bookkeeping that a file may lack
             renamed.setdefault(name, torch.zeros(value.shape, dtype=value.dtype))
-    check_state(renamed, expected, str(path))
+    check_state(renamed, expected, str(path), names)
     return Converted(model, renamed, len(source), tuple(dropped))
 
 

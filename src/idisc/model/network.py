@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
@@ -83,6 +84,9 @@ class IDisc(nn.Module):
         the size of its target, because the fused map is resized once only. `explain` asks for
         partition and attention, which are not kept otherwise.
         """
+        if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
+            found = f"{tuple(rgb.shape)} of {rgb.dtype}"
+            raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
         maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
         features, embeddings = self.decoder(maps[::-1])  # F and P, coarse to fine from here on
         finest = slice(-self.config.resolutions, None)

@@ -18,16 +18,21 @@ heads, D channels of a head, V levels, S points.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from idisc.config import lookup
+from idisc.errors import IdiscWarning
 from idisc.model.tokens import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
@@ -45,10 +50,25 @@ def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Ten
     return sample_by_rows(value, sizes, locations, weights)
 
 
-@cache
 def kernel_available() -> bool:
-    """Whether numba, which compiles the accelerated path, is installed."""
-    return importlib.util.find_spec("numba") is not None
+    """Whether the accelerated path works here: numba is installed, and sound.
+
+    Not in a process forked after its use: the threads of its pool do not survive a fork.
+    """
+    kernel = _kernel()
+    return kernel is not None and os.getpid() == kernel.OWNER
+
+
+@cache
+def _kernel() -> ModuleType | None:
+    if importlib.util.find_spec("numba") is None:
+        return None
+    try:
+        return importlib.import_module("idisc.model.sampling_kernel")
+    except Exception as error:  # a numpy it does not know, no folder for its cache: numba's own
+        reason = str(error).partition("\n")[0]
+        warnings.warn(f"numba cannot be used, MSDA is slower: {reason}", IdiscWarning, stacklevel=2)
+        return None
 
 
 @contextmanager

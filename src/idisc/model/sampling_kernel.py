@@ -8,6 +8,7 @@ parallel over (image, head), each of which owns its own channels.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -28,6 +29,7 @@ _sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")
 _exact = numba.njit(cache=True, error_model="numpy")
 # One of numba's threading layers aborts the process when two threads enter it at a time.
 _one_at_a_time = threading.Lock()
+OWNER = os.getpid()  # the process whose threads run the kernels
 
 
 class KernelSampling(torch.autograd.Function):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,31 +37,44 @@ def read_state(path: Path) -> State:
         content = inner[0] if inner else content
     if not isinstance(content, dict) or not content:
         raise CheckpointError(f"{path}: holds {_kind(content)}, not tensors by name")
+    state: State = {}
     for name, value in content.items():
-        if not isinstance(name, str) or not isinstance(value, Tensor):
-            raise CheckpointError(
-                f"{path}: entry {name!r} is {_kind(value)}; only tensors belong in a checkpoint"
-            )
-    return {name.removeprefix("module."): value for name, value in content.items()}
+        if not isinstance(name, str) or not _plain(value):
+            found = f"entry {name!r} is {_kind(value)}"
+            raise CheckpointError(f"{path}: {found}; only plain tensors belong in a checkpoint")
+        short = name.removeprefix("module.")
+        if short in state:
+            raise CheckpointError(f"{path}: {short} is there twice, with and without 'module.'")
+        state[short] = value
+    return state
 
 
-def check_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str) -> None:
-    """Names and shapes must be those expected; the error lists those that are not."""
+def check_state(
+    state: Mapping[str, Tensor],
+    expected: Mapping[str, Tensor],
+    where: str,
+    names: Mapping[str, str] | None = None,
+) -> None:
+    """Names, shapes and kinds must be those expected; the error lists those that are not.
+
+    `names` are what the file calls its tensors, where that differs.
+    """
+    called = {name: (names or {}).get(name, name) for name in state}
     missing = [name for name in expected if name not in state]
-    extra = [name for name in state if name not in expected]
-    shapes = [
-        f"{name} is {_shape(value)}, {_shape(expected[name])} expected"
+    extra = [called[name] for name in state if name not in expected]
+    wrong = [
+        f"{called[name]} is {_form(value)}, {_form(expected[name])} expected"
         for name, value in state.items()
-        if name in expected and value.shape != expected[name].shape
+        if name in expected and _form(value) != _form(expected[name])
     ]
     complaints = [f"missing {_some(missing)}"] if missing else []
     complaints += [f"unexpected {_some(extra)}"] if extra else []
-    complaints += [_some(shapes)] if shapes else []
+    complaints += [_some(wrong)] if wrong else []
     if complaints:
         raise CheckpointError(f"{where}: {'; '.join(complaints)}")
     for name, value in state.items():
         if value.is_floating_point() and not bool(value.isfinite().all()):
-            raise CheckpointError(f"{where}: {name} has values that are not finite")
+            raise CheckpointError(f"{where}: {called[name]} has values that are not finite")
 
 
 def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
@@ -88,6 +102,9 @@ def _read_safetensors(path: Path) -> object:
 
 def _read_torch(path: Path) -> object:
     try:
+        damaged = zipfile.ZipFile(path).testzip() if zipfile.is_zipfile(path) else None
+        if damaged:
+            raise ValueError(f"the checksum of {damaged} is wrong")  # torch does not look
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
             return torch.load(path, map_location="cpu", weights_only=True)
@@ -100,12 +117,25 @@ def _read_torch(path: Path) -> object:
         raise CheckpointError(f"{path}: {reason}") from None
 
 
+def _plain(value: object) -> bool:
+    """A tensor whose values are all there: dense, on the CPU, not quantized."""
+    return (
+        isinstance(value, Tensor)
+        and value.layout == torch.strided
+        and value.device.type == "cpu"
+        and not value.is_quantized
+    )
+
+
 def _kind(value: object) -> str:
-    return f"a {type(value).__name__}" if value or isinstance(value, Tensor) else "nothing"
+    if isinstance(value, (dict, list, tuple)) and not value:
+        return "nothing"
+    return f"a {type(value).__name__}"
 
 
-def _shape(value: Tensor) -> str:
-    return "x".join(map(str, value.shape)) or "a single number"
+def _form(value: Tensor) -> str:
+    shape = "x".join(map(str, value.shape)) or "a single number"
+    return shape if value.is_floating_point() else f"{shape} of {value.dtype}"
 
 
 def _some(names: list[str]) -> str:
