@@ -100,9 +100,8 @@ def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
             stages[f"afp_attn.{level}.it{number}"] = applied.flatten(0, 1)  # (BK, N, M)
     for level, attention in enumerate(out.attention, 1):
         for number, weights in enumerate(attention.unbind(1), 1):
-            stages[f"isd_attn.{level}.l{number}"] = weights.flatten(3).mT.flatten(
-                0, 1
-            )  # (BK, M, N)
+            by_pixel = weights.flatten(3).mT  # (B, K, M, N)
+            stages[f"isd_attn.{level}.l{number}"] = by_pixel.flatten(0, 1)
     fuse = fuse_depth if network.config.task == "depth" else fuse_normals
     stages["mean_quarter"] = fuse(out.levels, tuple(out.levels[-1].shape[2:]))
     return stages

@@ -81,9 +81,8 @@ class EfficientNetB5(nn.Module):
         self.body = timm.create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
-        x = self.body.bn1(
-            self.body.conv_stem(normalised)
-        )  # timm's bn1 and bn2 include the activation
+        # timm's bn1 and bn2 include the activation.
+        x = self.body.bn1(self.body.conv_stem(normalised))
         maps = []
         for index, stage in enumerate(self.body.blocks):
             x = stage(x)

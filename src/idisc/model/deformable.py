@@ -56,9 +56,8 @@ class DeformableAttention(nn.Module):
         """Where queries look (B, Q, K, V, S, 2) and what each place counts (B, Q, K, V, S)."""
         shape = (self.heads, self.levels, self.points)
         extent = torch.tensor([(width, height) for height, width in sizes], device=query.device)
-        extent = (
-            extent[:, None].expand(*shape, 2).flatten()
-        )  # one row, so that the division is fast
+        # One row, so that the division is fast.
+        extent = extent[:, None].expand(*shape, 2).flatten()
         offsets = self.offsets(query) / extent  # pixels of the level looked at -> 0..1 across it
         locations = reference[:, :, None, None, None] + offsets.unflatten(-1, (*shape, 2))
         weights = self.weights(query).unflatten(-1, (self.heads, -1)).softmax(-1)  # all levels
