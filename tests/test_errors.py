@@ -45,7 +45,7 @@ def test_the_warning_is_a_warning_of_the_user_and_no_error_of_ours() -> None:
 
 
 def test_require_lets_installed_packages_pass() -> None:
-    errors.require("json", "json.decoder", extra="train")
+    assert errors.require("json", "json.decoder", extra="train") is None
 
 
 def test_require_names_the_first_package_that_is_missing() -> None:

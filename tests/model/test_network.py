@@ -73,7 +73,9 @@ def test_every_row_of_the_ablation_table_learns(row: str) -> None:
     ],
 )
 def test_every_other_choice_learns(change: str) -> None:
-    learns(build(config.override(SMALL, [change])))
+    network = build(config.override(SMALL, [change]))
+    assert network.config != SMALL
+    learns(network)
 
 
 def test_the_contract_of_the_output() -> None:
