@@ -42,7 +42,7 @@ EXCEPTIONS: dict[str, str] = {}  # "file.py" or "file.py:function" -> why it may
 VAGUE_FILES = {"utils", "util", "helpers", "helper", "misc", "common", "base"}
 VAGUE_CLASSES = re.compile(r"(Manager|Factory|Handler)$|^Abstract|^Base[A-Z]")
 SILENCE = ("pass", "...", "continue", "return", "return None")
-ROOT = "/"  # apart, so that this file itself names no folder of a machine
+SLASH = "/"  # apart, so that this file itself names no folder of a machine
 MACHINE = re.compile(r"(?<![\w/.~-])/(?:work|root|home|Users)(?:/|\b)")
 
 
@@ -307,8 +307,8 @@ BROKEN: dict[Rule, list[tuple[str, str, str]]] = {
         ("files.py", "'A.'\nclass C: ...", "C has no docstring"),
     ],
     no_path_of_a_machine: [
-        ("files.py", f"x = 1\nFOLDER = '{ROOT}root/data'", "line 2 names a folder of one machine"),
-        ("files.py", f"# as in {ROOT}work/main", "line 1 names a folder of one machine"),
+        ("files.py", f"x = 1\nFOLDER = '{SLASH}root/data'", "line 2 names a folder of one machine"),
+        ("files.py", f"# as in {SLASH}work/main", "line 1 names a folder of one machine"),
     ],
     weights_are_read_strictly: [
         ("model/states.py", "torch.load(path)", "torch.load without weights_only=True"),
