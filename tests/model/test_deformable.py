@@ -35,8 +35,7 @@ def test_any_depth_points_and_heads_run_forward_and_backward() -> None:
     for layers, heads, points in ((1, 1, 1), (2, 8, 2), (3, 2, 5)):
         config = DecoderConfig(width=16, layers=layers, heads=heads, points=points)
         encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu")
-        levels = [torch.randn(2, height * width, 16) for height, width in SIZES]
-        out = encoder(levels, SIZES)
+        out = encoder(torch.randn(2, 30, 16), SIZES)
         assert out.shape == (2, 30, 16)
         out.square().sum().backward()
         assert all(p.grad is not None for p in encoder.parameters())
@@ -45,20 +44,23 @@ def test_any_depth_points_and_heads_run_forward_and_backward() -> None:
 def test_it_stays_in_full_precision_under_autocast() -> None:
     config = DecoderConfig(width=16, layers=1)
     encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu").eval()
-    levels = [torch.randn(1, height * width, 16) for height, width in SIZES]
+    tokens = torch.randn(1, 30, 16)
     with torch.no_grad():
-        expected = encoder(levels, SIZES)
+        expected = encoder(tokens.clone(), SIZES)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            found = encoder(levels, SIZES)
+            found = encoder(tokens.clone(), SIZES)
     assert found.dtype == torch.float32
     assert torch.equal(found, expected)
 
 
-def test_the_levels_given_are_left_alone() -> None:
+def test_the_tokens_given_are_overwritten_only_without_gradients() -> None:
     config = DecoderConfig(width=16, layers=2)
     encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu").eval()
-    levels = [torch.randn(1, height * width, 16) for height, width in SIZES]
-    before = [level.clone() for level in levels]
+    tokens = torch.randn(1, 30, 16)
+    before = tokens.clone()
+    learned = encoder(tokens, SIZES)
+    assert torch.equal(tokens, before)
     with torch.no_grad():
-        encoder(levels, SIZES)
-    assert all(torch.equal(a, b) for a, b in zip(levels, before, strict=True))
+        found = encoder(tokens, SIZES)
+    torch.testing.assert_close(found, learned)
+    assert found.data_ptr() == tokens.data_ptr()

@@ -117,12 +117,12 @@ class DeformableEncoder(nn.Module):
             DeformableLayer(config, levels, expansion, activation) for _ in range(config.layers)
         )
 
-    def forward(self, levels: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
-        """Tokens of each level (B, M_l, C) -> all of them refined, (B, L, C).
+    def forward(self, tokens: Tensor, sizes: Sequence[Size]) -> Tensor:
+        """(B, L, C), the pixels of all levels -> (B, L, C), refined.
 
-        Never in half precision: an offset of many pixels would lose its fraction.
+        Never in half precision: an offset of many pixels would lose its fraction. Without gradients
+        the tokens given are overwritten, as by each layer.
         """
-        tokens = torch.cat(tuple(levels), dim=1)
         with torch.autocast(tokens.device.type, enabled=False):
             dtype, device = self.level_embedding.dtype, tokens.device
             tokens = tokens.to(dtype)

@@ -87,8 +87,8 @@ class IDisc(nn.Module):
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
-        maps = self.encoder((rgb - self.mean) / self.std)  # strides 4, 8, 16, 32
-        features, embeddings = self.decoder(maps[::-1])  # F and P, coarse to fine from here on
+        # Strides 4, 8, 16, 32 out of the encoder; F and P, and all below, from coarse to fine.
+        features, embeddings = self.decoder(self.encoder((rgb - self.mean) / self.std)[::-1])
         finest = slice(-self.config.resolutions, None)
 
         idrs: list[Tensor] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -56,13 +57,16 @@ class DeformablePixelDecoder(nn.Module):
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
         """All levels at one width and as one sequence through MSDA, then maps again: F."""
         sizes = [size_of(m) for m in maps]
-        adapted = [to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True)]
-        refined = self.msda(adapted, sizes)  # (B, L, C)
+        refined = self.msda(self._joined(maps), sizes)  # (B, L, C)
         levels = refined.split([height * width for height, width in sizes], dim=1)
         return [
             conv(to_map(level, size))
             for conv, level, size in zip(self.refined, levels, sizes, strict=True)
         ]
+
+    def _joined(self, maps: Sequence[Tensor]) -> Tensor:
+        levels = [to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True)]
+        return torch.cat(levels, dim=1)  # (B, L, C), coarse to fine
 
 
 class PlainPixelDecoder(nn.Module):
