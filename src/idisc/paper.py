@@ -16,6 +16,25 @@ class Complexity(NamedTuple):
     parameters: float  # millions
 
 
+class Counts(NamedTuple):
+    """Pictures of a dataset in the paper's splits; None where it uses or states none."""
+
+    train: int | None = None
+    test: int | None = None
+
+
+COUNTS: dict[str, Counts] = {
+    "nyu": Counts(24_231, 654),
+    "nyu_normals": Counts(30_912, 654),
+    "sunrgbd": Counts(test=5_050),
+    "diode": Counts(test=325),
+    "kitti": Counts(23_158, 652),
+    "argoverse": Counts(21_672, 476),
+    "ddad": Counts(18_380, 860),
+}
+"""Sizes of the splits by dataset; those of the normals are the lengths of the released lists."""
+
+
 def _metrics(names: str, values: str) -> dict[str, float]:
     return dict(zip(names.split(), map(float, values.split()), strict=True))
 

@@ -1,0 +1,1 @@
+"""Datasets without torch: from raw files over a manifest to samples in numpy."""

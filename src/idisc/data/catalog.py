@@ -1,0 +1,218 @@
+"""Every dataset as a value: what its files hold, how they are framed, where ground truth counts.
+
+Facts only. The evaluation protocol (`evaluate.protocols`) is the one place that applies windows and
+ranges, so that every result can say which it used. Where the paper's text and the released code
+differ, an entry follows the code; `find("ddad:paper")` gives the text's version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
+
+from idisc import config, paper
+from idisc.data import framing, masks
+from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.images import Size
+
+Intrinsics = tuple[float, float, float, float]
+"""fx, fy, cx, cy in pixels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec:
+    """What is true of every frame of one dataset."""
+
+    name: str
+    title: str
+    domain: Literal["indoor", "road", "any"]  # which networks should know it
+    target: Target  # as the raw files, or the published lists, have it
+    framing: framing.Framing  # stored frame -> what the network sees and what is scored
+    size: Size | None  # of the picture in the network; None: as stored
+    min_depth: float = 0.01  # metres; ground truth at or below it is none
+    max_depth: float | None = None  # metres; the range the paper states
+    capped: bool = True  # evaluation leaves out ground truth at or beyond max_depth
+    capped_training: bool = False  # so does training: the text does, the code does not
+    window: masks.WindowRule | None = None  # where the evaluation looks
+    windowed_training: bool = False  # SUN-RGBD and DIODE: training looks there only, too
+    hidden_rows: Mapping[str, int] = field(default_factory=dict)  # own car at the foot, by sensor
+    mean_rescaled: bool = False  # the paper rescales predictions to the mean of the ground truth
+    cameras: Mapping[str, tuple[Intrinsics, Size]] = field(default_factory=dict)
+    # Intrinsics for files without any: the first entry whose key is in the picture's path.
+    list_column: int = 1  # of the target in a line of a published list
+    counts: paper.Counts = field(default_factory=paper.Counts)
+    licence: str
+    home: str
+
+    @property
+    def task(self) -> Literal["depth", "normals"]:
+        """What its ground truth is."""
+        return self.target.kind
+
+
+_VGA = (480, 640)
+_NYU_CAMERA = {"": ((518.85790117, 519.46961112, 325.58244941, 253.73616633), _VGA)}
+_NYU_HOME = "https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html"
+_MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
+_KITTI_UNITS = DepthMap(metres_per_unit=1 / 256)
+
+NYU = DatasetSpec(
+    name="nyu",
+    title="NYU-Depth v2",
+    domain="indoor",
+    target=_MILLIMETRES,
+    framing=framing.top_left,
+    size=_VGA,
+    max_depth=10.0,
+    window=masks.eigen_indoor,
+    cameras=_NYU_CAMERA,
+    counts=paper.COUNTS["nyu"],
+    licence="for research, no licence text",
+    home=_NYU_HOME,
+)
+
+NYU_LABELLED = replace(
+    NYU,
+    name="nyu_labelled",
+    title="NYU-Depth v2, labelled set (in-painted depth)",
+    framing=partial(framing.resized, size=_VGA),  # reduced copies are in use, too
+    counts=paper.Counts(train=795, test=654),
+)
+
+NYU_NORMALS = DatasetSpec(
+    name="nyu_normals",
+    title="NYU-Depth v2, surface normals",
+    domain="indoor",
+    target=NormalMap(),
+    framing=framing.picture_top_left,
+    size=_VGA,
+    cameras=_NYU_CAMERA,
+    list_column=2,
+    counts=paper.COUNTS["nyu_normals"],
+    licence="for research, no licence text",
+    home="https://github.com/xjqi/GeoNet",
+)
+
+SUNRGBD = DatasetSpec(
+    name="sunrgbd",
+    title="SUN RGB-D",
+    domain="indoor",
+    target=DepthMap(metres_per_unit=1 / 1000, rotated_bits=3),
+    framing=framing.covering,
+    size=_VGA,
+    max_depth=10.0,
+    capped=False,  # the paper says 10 m, the code has no upper bound
+    window=masks.eigen_indoor,
+    windowed_training=True,
+    counts=paper.COUNTS["sunrgbd"],
+    licence="for research, no licence text",
+    home="https://rgbd.cs.princeton.edu",
+)
+
+DIODE = DatasetSpec(
+    name="diode",
+    title="DIODE, indoor",
+    domain="indoor",
+    target=_KITTI_UNITS,
+    framing=framing.reduced,
+    size=_VGA,
+    max_depth=10.0,
+    capped=False,  # as for SUN RGB-D
+    window=masks.eigen_indoor,
+    windowed_training=True,
+    cameras={"": ((886.81, 927.06, 512.0, 384.0), (768, 1024))},
+    counts=paper.COUNTS["diode"],
+    licence="MIT",
+    home="https://diode-dataset.org",
+)
+
+KITTI = DatasetSpec(
+    name="kitti",
+    title="KITTI, Eigen split, annotated depth",
+    domain="road",
+    target=_KITTI_UNITS,
+    framing=framing.bottom_middle,
+    size=(352, 1216),
+    max_depth=80.0,
+    window=masks.garg,
+    cameras={  # left part of P_rect_02, by date
+        "2011_09_26": ((721.5377, 721.5377, 609.5593, 172.8540), (375, 1242)),
+        "2011_09_28": ((707.0493, 707.0493, 604.0814, 180.5066), (370, 1224)),
+        "2011_09_29": ((718.3351, 718.3351, 600.3891, 181.5122), (374, 1238)),
+        "2011_09_30": ((707.0912, 707.0912, 601.8873, 183.1104), (370, 1226)),
+        "2011_10_03": ((718.8560, 718.8560, 607.1928, 185.2157), (376, 1241)),
+    },
+    counts=paper.COUNTS["kitti"],
+    licence="CC BY-NC-SA 3.0",
+    home="https://www.cvlibs.net/datasets/kitti",
+)
+
+ARGOVERSE = DatasetSpec(
+    name="argoverse",
+    title="Argoverse 1.1, tracking",
+    domain="road",
+    target=_KITTI_UNITS,
+    framing=framing.argoverse,
+    size=(580, 1280),
+    max_depth=150.0,
+    counts=paper.COUNTS["argoverse"],
+    licence="CC BY-NC-SA 4.0",
+    home="https://www.argoverse.org/av1.html",
+)
+
+DDAD = DatasetSpec(
+    name="ddad",
+    title="DDAD",
+    domain="road",
+    target=_KITTI_UNITS,
+    framing=framing.ddad,
+    size=(580, 1280),
+    max_depth=150.0,
+    hidden_rows={"CAMERA_09": 140},  # the camera that looks back sees its own car
+    counts=paper.COUNTS["ddad"],
+    licence="CC BY-NC-SA 4.0",
+    home="https://github.com/TRI-ML/DDAD",
+)
+
+FOLDER = DatasetSpec(
+    name="folder",
+    title="your own pictures",
+    domain="any",
+    target=_MILLIMETRES,
+    framing=framing.as_stored,
+    size=None,
+    licence="yours",
+    home="docs/data.md",
+)
+
+DATASETS: dict[str, DatasetSpec] = {
+    spec.name: spec
+    for spec in (
+        *(NYU, NYU_LABELLED, NYU_NORMALS, SUNRGBD, DIODE),
+        *(KITTI, ARGOVERSE, DDAD, FOLDER),
+    )
+}
+
+
+def find(name: str) -> DatasetSpec:
+    """A dataset by name; `name:paper` is the variant of the paper's text."""
+    plain, colon, variant = name.partition(":")
+    spec = config.lookup(DATASETS, plain, "dataset")
+    if not colon:
+        return spec
+    config.lookup({"paper": None}, variant, f"{name}: variant")
+    return as_in_paper(spec)
+
+
+def as_in_paper(spec: DatasetSpec) -> DatasetSpec:
+    """The text's version: its depth range everywhere, its crop of DDAD, its rescaling of DIODE."""
+    return replace(
+        spec,
+        name=f"{spec.name}:paper",
+        framing=framing.ddad_paper if spec.name == "ddad" else spec.framing,
+        capped=True,
+        capped_training=True,
+        mean_rescaled=spec.name == "diode",
+    )

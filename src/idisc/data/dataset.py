@@ -1,0 +1,138 @@
+"""One dataset class for all of them: a manifest's line -> a `Sample` in numpy.
+
+Images and targets are read and framed as the catalog says. `valid` is the mask of training; where
+an evaluation looks is its protocol's decision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.camera import Camera
+from idisc.data import catalog, folder, framing, manifest, masks
+from idisc.data.catalog import DatasetSpec
+from idisc.data.decode import DepthMap, FloatArray
+from idisc.data.manifest import Manifest, Record
+from idisc.errors import InputError
+from idisc.images import Size, read_image
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A picture as the network sees it and its ground truth as it is scored."""
+
+    image: NDArray[np.uint8]  # (H, W, 3) RGB
+    target: FloatArray  # depth (Hg, Wg) in metres, or normals (Hg, Wg, 3); 0 where there is none
+    valid: NDArray[np.bool_]  # (Hg, Wg), where training looks
+    camera: Camera | None  # of the picture
+    place: framing.Place  # of the target in its full frame
+    record: Record
+
+
+class Dataset:
+    """The samples of one split, in the order of the manifest."""
+
+    def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
+        self.spec, self.source, self.split = spec, source, split
+        self.records = source.of(split)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> Sample:
+        record = self.records[index]
+        image = read_image(self.source.root / record.image)
+        try:
+            framed = self.spec.framing(image, self.read_target(record), self._camera(record, image))
+        except InputError as error:
+            message = str(error)
+            named = message.startswith(str(self.source.root))
+            raise InputError(
+                message if named else f"{self.source.root / record.image}: {message}"
+            ) from None
+        return Sample(
+            image=framed.image,
+            target=framed.target,
+            valid=valid_in_training(framed.target, self.spec, record.sensor),
+            camera=framed.camera,
+            place=framed.place,
+            record=record,
+        )
+
+    def read_target(self, record: Record) -> FloatArray:
+        """The stored ground truth of a record, decoded and not yet framed."""
+        target = self.source.target
+        if record.scale is not None and isinstance(target, DepthMap):
+            target = replace(target, metres_per_unit=record.scale)
+        return target.read(self.source.root / record.target)
+
+    def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:
+        size = (image.shape[0], image.shape[1])
+        record = record if record.size else replace(record, size=size)
+        found = manifest.intrinsics_of(record, self.spec)
+        if found is None:
+            return None
+        (fx, fy, cx, cy), stated = found
+        origin = "calibration" if record.intrinsics else f"{self.spec.title}"
+        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=origin)
+        return camera if stated == size else camera.resized(size)
+
+
+def open_dataset(
+    data: Path, name: str, split: str, listing: Path | None = None, size: Size | None = None
+) -> Dataset:
+    """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
+
+    `size` is the picture's in the network, for folders of one's own.
+    """
+    spec = catalog.find(name)
+    if not data.is_dir():
+        raise InputError(f"{data}: no such folder")
+    if listing is not None:
+        source = manifest.from_list(listing, data, spec)
+        split = source.records[0].split
+    elif (data / manifest.NAME).is_file():
+        source = manifest.read(data)
+        if source.dataset != spec.name.partition(":")[0]:
+            raise InputError(f"{data}: holds {source.dataset}, not {spec.name}")
+    elif spec.name == "folder":
+        source = folder.read(data)
+    else:
+        source = manifest.read(data)  # says what is missing
+    if size is not None:
+        if spec.size is not None:
+            raise InputError(
+                f"{name}: its pictures enter the network at {spec.size}; leave out size"
+            )
+        spec = replace(spec, framing=lambda *parts: framing.resized(*parts, size=size), size=size)
+    return Dataset(source, split, spec)
+
+
+def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:
+    """(H, W): depth above the smallest, or a normal that is there."""
+    if target.ndim == 3:
+        return np.asarray((target != 0).any(axis=-1))
+    return np.asarray(target > min_depth)  # NaN is not
+
+
+def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
+    """(H, W): not the own car at the foot of the picture."""
+    mask = np.ones(size, dtype=bool)
+    if rows := spec.hidden_rows.get(sensor, 0):
+        mask[-rows:] = False
+    return mask
+
+
+def valid_in_training(target: FloatArray, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
+    """The training mask (H, W)."""
+    size = target.shape[0], target.shape[1]
+    valid = has_value(target, spec.min_depth) & seen(size, spec, sensor)
+    if spec.capped_training and spec.max_depth is not None:
+        valid &= target < spec.max_depth
+    if spec.windowed_training and spec.window is not None:
+        valid &= masks.inside(size, spec.window(size))
+    return valid

@@ -1,0 +1,142 @@
+"""A user's own pairs: a folder of pictures and one of depth, or a CSV or JSONL that lists them.
+
+    DIR/images/a.jpg  DIR/depth/a.png        pairs by name; 16-bit PNG in millimetres, or NPY, NPZ
+    DIR/pairs.csv                            columns image, depth and, if known, split, scene,
+                                             fx, fy, cx, cy, depth_scale (metres of one unit)
+    DIR/pairs.jsonl                          the same as one JSON object in each line
+
+`train/` and `test/` (or `val/`) folders around `images/` and `depth/` are splits; without them
+everything is both: what is there to be measured may also be learnt from.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from idisc.data.catalog import FOLDER
+from idisc.data.decode import ARRAYS
+from idisc.data.manifest import Manifest, Record
+from idisc.errors import InputError
+from idisc.images import picture_size
+
+IMAGE_FOLDERS = ("images", "image", "rgb", "color", "colour", "imgs")
+DEPTH_FOLDERS = ("depth", "depths", "gt", "depth_gt")
+SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
+TABLES = (".csv", ".jsonl")
+_COLUMNS = ("image", "depth", "split", "scene", "fx", "fy", "cx", "cy", "depth_scale")
+
+
+def read(root: Path) -> Manifest:
+    """The pairs of a folder; an InputError says what was looked for if there are none."""
+    tables = sorted(path for path in root.iterdir() if path.suffix in TABLES)
+    if len(tables) > 1:
+        names = ", ".join(path.name for path in tables)
+        raise InputError(f"{root}: several tables ({names}); keep the one that counts")
+    records = list(_from_table(tables[0], root) if tables else _from_folders(root))
+    if not records:
+        raise InputError(
+            f"{root}: no pairs; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL"
+            " with the columns image and depth, is needed"
+        )
+    digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
+    return Manifest(
+        dataset="folder",
+        target=FOLDER.target,
+        records=tuple(records),
+        root=root,
+        prepared={"from": tables[0].name if tables else "folders"},
+        sha256=digest.hexdigest(),
+    )
+
+
+def _from_folders(root: Path) -> Iterator[Record]:
+    splits = [path for path in sorted(root.iterdir()) if path.is_dir() and path.name in SPLITS]
+    if not splits:
+        for record in _pairs(root, root, ""):
+            yield replace(record, split="train")
+            yield replace(record, split="test")
+    for folder in splits:
+        yield from _pairs(root, folder, SPLITS[folder.name])
+
+
+def _pairs(root: Path, folder: Path, split: str) -> Iterator[Record]:
+    images = next((folder / name for name in IMAGE_FOLDERS if (folder / name).is_dir()), None)
+    depths = next((folder / name for name in DEPTH_FOLDERS if (folder / name).is_dir()), None)
+    if images is None or depths is None:
+        return
+    found = {
+        path.relative_to(depths).with_suffix(""): path
+        for path in sorted(depths.rglob("*"))
+        if path.suffix.lower() in (*ARRAYS, ".png", ".tif", ".tiff")
+    }
+    for image in sorted(images.rglob("*")):
+        if image.suffix.lower() not in PICTURES:
+            continue
+        name = image.relative_to(images).with_suffix("")
+        if name not in found:
+            raise InputError(f"{image}: no depth of that name in {depths}")
+        yield _record(root, image, found[name], {"split": split, "scene": str(name.parent)})
+
+
+def _from_table(table: Path, root: Path) -> Iterator[Record]:
+    for number, row in _rows(table):
+        where = f"{table}:{number}"
+        unknown = set(row) - set(_COLUMNS)
+        if unknown or not row.get("image") or not row.get("depth"):
+            what = f"column {sorted(unknown)[0]}" if unknown else "image or depth missing"
+            raise InputError(f"{where}: {what}; columns are {', '.join(_COLUMNS)}")
+        image, depth = root / row["image"], root / row["depth"]
+        for path in (image, depth):
+            if not path.is_file():
+                raise InputError(f"{where}: {path}: no such file")
+        if row.get("split"):
+            yield _record(root, image, depth, row, where)
+        else:
+            for split in ("train", "test"):
+                yield _record(root, image, depth, {**row, "split": split}, where)
+
+
+def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        if table.suffix == ".csv":
+            yield from enumerate(csv.DictReader(file), start=2)
+            return
+        for number, line in enumerate(file, start=1):
+            try:
+                row = json.loads(line) if line.strip() else None
+            except ValueError as error:
+                raise InputError(f"{table}:{number}: not JSON ({error})") from None
+            if row is not None and not isinstance(row, dict):
+                raise InputError(f"{table}:{number}: one JSON object in each line is needed")
+            if row:
+                yield number, row
+
+
+def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: str = "") -> Record:
+    split = str(row.get("split", ""))
+    numbers = [row.get(name) for name in ("fx", "fy", "cx", "cy")]
+    given = [number for number in numbers if number not in (None, "")]
+    if len(given) not in (0, 4):
+        raise InputError(f"{where}: {len(given)} of fx, fy, cx, cy; all four or none are needed")
+    try:
+        intrinsics = tuple(float(number) for number in given) or None
+        scale = float(row["depth_scale"]) if row.get("depth_scale") else None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {error}") from None
+    array = depth.suffix.lower() in ARRAYS
+    return Record(
+        image=image.relative_to(root).as_posix(),
+        target=depth.relative_to(root).as_posix(),
+        split=SPLITS.get(split, split),
+        scene=str(row.get("scene") or ""),
+        size=picture_size(image) if intrinsics else None,
+        intrinsics=intrinsics,
+        scale=scale if scale is not None else (1.0 if array else None),  # arrays are in metres
+    )

@@ -1,0 +1,182 @@
+"""How a stored frame enters the network: the crop and the resize of each dataset.
+
+A framing takes the picture, the target and the camera of the picture as they are on disk. The
+picture comes back in the size the network sees, the target in the size it is scored in; the two
+differ on purpose for Argoverse and DDAD. The camera follows the picture, and `Place` remembers
+where the target's crop lies in the full frame, for protocols that count from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.camera import Camera
+from idisc.data.decode import FloatArray
+from idisc.errors import InputError
+from idisc.images import Size, resize_bilinear
+
+
+class Place(NamedTuple):
+    """Where a crop of the target lies in the target's full frame."""
+
+    top: int
+    left: int
+    full: Size
+
+
+@dataclass(frozen=True)
+class Framed:
+    """Picture, target and camera of one sample, framed."""
+
+    image: NDArray[np.uint8]  # (H, W, 3)
+    target: FloatArray  # (Hg, Wg) depth or (Hg, Wg, 3) normals
+    camera: Camera | None  # of the picture
+    place: Place
+
+
+Framing = Callable[[NDArray[np.uint8], FloatArray, Camera | None], Framed]
+
+
+def as_stored(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """Nothing is cut or resized."""
+    return Framed(image, target, camera, _whole(target))
+
+
+def resized(
+    image: NDArray[np.uint8], target: FloatArray, camera: Camera | None, *, size: Size
+) -> Framed:
+    """The picture at `size`, the target as it is."""
+    return Framed(
+        resize_bilinear(image, size), target, camera and camera.resized(size), _whole(target)
+    )
+
+
+def top_left(
+    image: NDArray[np.uint8], target: FloatArray, camera: Camera | None, *, size: Size = (480, 640)
+) -> Framed:
+    """NYU: the first 480 rows and 640 columns, which is all of a well-formed file."""
+    return _cut(image, target, camera, top=0, left=0, size=size)
+
+
+def picture_top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """NYU normals: the picture is cut to 480x640, the normals are not."""
+    cut = top_left(image, target, camera)
+    return Framed(cut.image, target, cut.camera, _whole(target))
+
+
+def bottom_middle(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """KITTI: the lowest 352 rows and the middle 1216 columns, of picture and target by itself."""
+    rows, columns = 352, 1216
+    _check_size(image, (rows, columns))
+    _check_size(target, (rows, columns))
+
+    def corner(array: NDArray[np.generic]) -> tuple[int, int]:
+        return array.shape[0] - rows, (array.shape[1] - columns) // 2
+
+    (top, left), (down, right) = corner(image), corner(target)
+    return Framed(
+        image[top : top + rows, left : left + columns],
+        target[down : down + rows, right : right + columns],
+        camera and camera.cropped(top, left, (rows, columns)),
+        Place(down, right, _size(target)),
+    )
+
+
+def covering(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """SUN-RGBD: resized until 480x640 is covered, then the middle of it."""
+    rows, columns = 480, 640
+    aspect = image.shape[1] / image.shape[0]
+    size = (int(columns / aspect), columns) if aspect < 4 / 3 else (rows, int(rows * aspect))
+    size = max(size[0], rows), max(size[1], columns)  # 640 / (640 / 480) may end below 480
+    top, left = (size[0] - rows) // 2, (size[1] - columns) // 2
+    return _cut(
+        resize_bilinear(image, size),
+        resize_nearest(target, size),
+        camera and camera.resized(size),
+        top=top,
+        left=left,
+        size=(rows, columns),
+    )
+
+
+def reduced(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """DIODE: picture and target from 768x1024 to 480x640."""
+    size = (480, 640)
+    target = resize_nearest(target, size)
+    return Framed(
+        resize_bilinear(image, size), target, camera and camera.resized(size), _whole(target)
+    )
+
+
+def road_window(
+    image: NDArray[np.uint8],
+    target: FloatArray,
+    camera: Camera | None,
+    *,
+    top: int,
+    left: int,
+) -> Framed:
+    """Argoverse, DDAD: 870x1920 without sky and bonnet; the picture then by 1/1.5 to 580x1280."""
+    cut = _cut(image, target, camera, top=top, left=left, size=(870, 1920))
+    size = (580, 1280)
+    return Framed(
+        resize_bilinear(cut.image, size),
+        cut.target,
+        cut.camera and cut.camera.resized(size),
+        cut.place,
+    )
+
+
+argoverse = partial(road_window, top=180, left=0)
+ddad = partial(road_window, top=180, left=8)
+ddad_paper = partial(road_window, top=210, left=8)  # the text's 210 px; the code has 180
+
+
+def resize_nearest(target: FloatArray, size: Size) -> FloatArray:
+    """Nearest by truncation, index floor(i * scale), as OpenCV does it."""
+    height, width = target.shape[:2]
+    rows = np.minimum(np.arange(size[0]) * height // size[0], height - 1)
+    columns = np.minimum(np.arange(size[1]) * width // size[1], width - 1)
+    return np.ascontiguousarray(target[rows[:, None], columns])
+
+
+def _cut(
+    image: NDArray[np.uint8],
+    target: FloatArray,
+    camera: Camera | None,
+    *,
+    top: int,
+    left: int,
+    size: Size,
+) -> Framed:
+    bottom, right = top + size[0], left + size[1]
+    _check_size(image, (bottom, right))
+    _check_size(target, (bottom, right))
+    return Framed(
+        image[top:bottom, left:right],
+        target[top:bottom, left:right],
+        camera and camera.cropped(top, left, size),
+        Place(top, left, _size(target)),
+    )
+
+
+def _size(array: NDArray[np.generic]) -> Size:
+    return array.shape[0], array.shape[1]
+
+
+def _whole(target: FloatArray) -> Place:
+    return Place(0, 0, _size(target))
+
+
+def _check_size(array: NDArray[np.generic], least: Size) -> None:
+    found = _size(array)
+    if found[0] < least[0] or found[1] < least[1]:
+        raise InputError(
+            f"{found[0]}x{found[1]} pixels; frames of this dataset have {least[0]}x{least[1]} or more"
+        )

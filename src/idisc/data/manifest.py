@@ -1,0 +1,213 @@
+"""manifest.jsonl: what a prepared dataset holds, one line for each picture; and published lists.
+
+The first line names the dataset, how targets are stored, and what the preparation was told; each
+other line is a `Record`. Paths are relative to the manifest's folder. Lines are sorted and carry
+the hash of their files, so that the manifest's own SHA-256 pins the whole dataset.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from idisc import config, files
+from idisc.data.catalog import DatasetSpec, Intrinsics
+from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.errors import DataError, InputError
+from idisc.images import Size
+
+NAME = "manifest.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One picture and its ground truth."""
+
+    image: str  # path below the dataset's folder
+    target: str  # path of the depth or the normals; "" if there is none
+    split: str  # train or test
+    scene: str = ""  # what must not be shared between splits
+    sensor: str = ""  # name of the camera, where a car has several
+    size: tuple[int, ...] | None = None  # (height, width) of the picture
+    intrinsics: tuple[float, ...] | None = None  # fx, fy, cx, cy of the stored picture
+    scale: float | None = None  # metres of one unit of the target, where it has its own
+    valid: float | None = None  # share of the target's pixels with a value
+    sha256: str = ""  # of the picture's bytes followed by the target's
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The records of one dataset and how to read their targets."""
+
+    dataset: str  # a name of DATASETS
+    target: Target
+    records: tuple[Record, ...]
+    root: Path  # what the paths of the records are relative to
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # what the preparation was told
+    sha256: str = ""  # of manifest.jsonl, or of the list that stands for it
+
+    def of(self, split: str) -> tuple[Record, ...]:
+        """The records of one split; a DataError if there are none."""
+        chosen = tuple(record for record in self.records if record.split == split)
+        if not chosen:
+            there = ", ".join(sorted({record.split for record in self.records})) or "none"
+            raise DataError(f"{self.root}: no picture of split '{split}'; splits there: {there}")
+        return chosen
+
+
+def write(manifest: Manifest) -> str:
+    """Write manifest.jsonl into the root, sorted; returns its SHA-256."""
+    header = {
+        "format": config.FORMAT,
+        "dataset": manifest.dataset,
+        "target": config.to_json(manifest.target),
+        "prepared": dict(manifest.prepared),
+    }
+    ordered = sorted(manifest.records, key=lambda record: (record.split, record.image))
+    lines = [json.dumps(header), *(_line(record) for record in ordered)]
+    path = manifest.root / NAME
+    with files.atomic(path) as draft:
+        draft.write_bytes(("\n".join(lines) + "\n").encode())
+    return files.sha256(path)
+
+
+def read(root: Path) -> Manifest:
+    """The manifest of a prepared folder."""
+    path = root / NAME
+    if not path.is_file():
+        raise DataError(f"{root}: no {NAME} in it; `idisc prepare` makes one (or pass --list FILE)")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise DataError(f"{path}: damaged ({error}); prepare the dataset again") from None
+    header = rows[0] if rows and isinstance(rows[0], dict) else {}
+    if header.get("format") != config.FORMAT:
+        raise DataError(f"{path}: no header of {config.FORMAT} in its first line")
+    if len(rows) < 2:
+        raise DataError(f"{path}: no picture in it; prepare the dataset again")
+    return Manifest(
+        dataset=str(header.get("dataset")),
+        target=_target(header.get("target"), path),
+        records=tuple(
+            config.from_json(Record, row, f"{path}:{number}")
+            for number, row in enumerate(rows[1:], start=2)
+        ),
+        root=root,
+        prepared=header.get("prepared", {}),
+        sha256=files.sha256(path),
+    )
+
+
+@dataclass(frozen=True)
+class ListLine:
+    """One line of a published list: `picture target focal`, paths as they are written."""
+
+    image: str
+    target: str
+    split: str
+
+
+def read_list(path: Path, column: int = 1) -> list[ListLine]:
+    """A list file of the field: fields apart by spaces, lines whose target is None left out.
+
+    The split is `train` if the file's name says so, else `test`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise InputError(f"{path}: no such list file") from None
+    except ValueError:
+        raise InputError(f"{path}: not a text file; a list has `picture depth` lines") from None
+    split = "train" if "train" in path.stem.lower() else "test"
+    lines = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        parts = line.split()
+        if not parts:
+            continue
+        if len(parts) <= column:
+            raise InputError(
+                f"{path}:{number}: {len(parts)} fields; picture and target are needed"
+                f" (field {column + 1})"
+            )
+        if parts[column] != "None":
+            lines.append(ListLine(parts[0], parts[column], split))
+    if not lines:
+        raise InputError(f"{path}: an empty list; no line names a picture and its target")
+    return lines
+
+
+def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
+    """A published list as a manifest; the files below `root` are used as they are.
+
+    Lines whose target is not there are left out, as the field does for KITTI (697 lines, 652
+    pictures); a list of which nothing is there is an error.
+    """
+    lines = read_list(path, spec.list_column)
+    matrices = _intrinsics_beside(path)
+    records = [
+        Record(
+            image=line.image,
+            target=target,
+            split=line.split,
+            scene=str(Path(line.image).parent),
+            sensor=next((s for s in spec.hidden_rows if f"/{s}/" in f"/{line.image}"), ""),
+            intrinsics=matrices.get(line.image) or None,
+        )
+        for line in lines
+        if (target := _existing(root, line.target)) and (root / line.image).is_file()
+    ]
+    if not records:
+        raise DataError(
+            f"{root}: none of the {len(lines)} lines of {path.name} has its files there"
+        )
+    return Manifest(
+        dataset=spec.name,
+        target=spec.target,
+        records=tuple(records),
+        root=root,
+        prepared={"list": path.name, "lines": len(lines), "found": len(records)},
+        sha256=files.sha256(path),
+    )
+
+
+def intrinsics_of(record: Record, spec: DatasetSpec) -> tuple[Intrinsics, Size] | None:
+    """Intrinsics of a record and the size they belong to: its own, or its dataset's."""
+    if record.intrinsics and record.size:
+        fx, fy, cx, cy = record.intrinsics
+        return (fx, fy, cx, cy), (record.size[0], record.size[1])
+    found = (value for key, value in spec.cameras.items() if key in record.image)
+    return next(found, None)
+
+
+def _line(record: Record) -> str:
+    values = {
+        key: value for key, value in config.to_json(record).items() if value not in ("", None)
+    }
+    return json.dumps({"target": "", **values})
+
+
+def _target(data: object, path: Path) -> Target:
+    kinds: dict[str, type[Target]] = {"depth": DepthMap, "normals": NormalMap}
+    kind = str(data.get("kind")) if isinstance(data, dict) else "missing"
+    return config.from_json(config.lookup(kinds, kind, f"{path}: target"), data, f"{path}: target")
+
+
+def _existing(root: Path, target: str) -> str | None:
+    """KITTI's annotated depth comes in two folders that the lists take as merged."""
+    return next(
+        (name for name in (target, f"train/{target}", f"val/{target}") if (root / name).is_file()),
+        None,
+    )
+
+
+def _intrinsics_beside(path: Path) -> dict[str, tuple[float, ...]]:
+    """`argo_intrinsics.json` beside `argo_train.txt`: {picture: K}; an empty file is none."""
+    beside = path.with_name(f"{path.stem.split('_')[0]}_intrinsics.json")
+    if not beside.is_file() or not beside.stat().st_size:
+        return {}
+    table: Iterable[tuple[str, Any]] = files.read_json(beside).items()
+    return {name: (k[0][0], k[1][1], k[0][2], k[1][2]) for name, k in table}

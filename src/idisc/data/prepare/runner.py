@@ -1,0 +1,239 @@
+"""Scenes in parallel, resumable, the same bytes for any number of workers.
+
+A scene is done when its notes (`.prepare/<scene>.json` in the output) are there; they are written
+last, so an interrupted run goes on with the scenes that have none, and scenes with faults are
+tried again. The manifest is put together from the notes, sorted, at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from idisc import config, files
+from idisc.data import catalog, manifest
+from idisc.data.decode import FloatArray, write_depth
+from idisc.data.manifest import Manifest, Record
+from idisc.data.prepare import STEPS
+from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
+from idisc.errors import DataError, InputError
+from idisc.images import Size, open_picture, picture_size
+
+NOTES = ".prepare"
+MISSING = "missing.txt"
+Progress = Callable[[int, int, str], None]
+"""Called with scenes done, scenes in all, and the name of the last one."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a preparation made."""
+
+    counts: dict[str, int]  # pictures by split
+    valid: dict[str, float]  # mean share of pixels with ground truth, by split
+    sha256: str  # of the manifest
+    faults: list[Fault]
+
+
+def prepare(
+    dataset: str,
+    raw: Path,
+    out: Path,
+    choices: PrepareConfig,
+    *,
+    lists: Sequence[Path] = (),
+    workers: int = 1,
+    progress: Progress = lambda done, total, name: None,
+) -> Summary:
+    """Prepare the dataset below `raw` into `out`; faults are collected, not raised."""
+    steps = config.lookup(STEPS, dataset, "dataset")
+    if not raw.is_dir():
+        raise InputError(f"{raw}: no such folder; {dataset} needs {steps.needs}")
+    spec = catalog.find(dataset)
+    lines = [line for path in lists for line in manifest.read_list(path, spec.list_column)]
+    scenes = steps.scenes(raw, choices, lines if lists else None)
+    if not scenes:
+        raise DataError(f"{raw}: nothing of {dataset} in it; {steps.needs} needed, see {spec.home}")
+    request = {
+        "dataset": dataset,
+        "choices": config.to_json(choices),
+        "lists": {path.name: files.sha256(path) for path in lists},
+    }
+    _claim(out, request)
+    # One worker or four: what a scene writes depends on nothing but the scene.
+    todo = [scene for scene in scenes if not _is_done(out, scene)]
+    done = len(scenes) - len(todo)
+    for name in _each(dataset, todo, out, choices, workers):
+        done += 1
+        progress(done, len(scenes), name)
+    empty = Manifest(dataset=dataset, target=steps.stored, records=(), root=out, prepared=request)
+    return _finish(out, scenes, empty)
+
+
+def _each(
+    dataset: str, todo: Sequence[Scene], out: Path, choices: PrepareConfig, workers: int
+) -> Iterator[str]:
+    """Names of scenes, as they get done."""
+    if workers == 1 or len(todo) < 2:
+        for scene in todo:
+            _prepare_scene(dataset, scene, out, choices)
+            yield scene.name
+        return
+    # Spawned, not forked: a fork copies the locks of threads that do not come along.
+    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool:
+        jobs = {
+            pool.submit(_prepare_scene, dataset, scene, out, choices): scene.name for scene in todo
+        }
+        try:
+            for job in as_completed(jobs):
+                job.result()
+                yield jobs[job]
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig) -> None:
+    """Write the frames of one scene, then the notes that say that it is done."""
+    steps = STEPS[dataset]
+    records: list[Record] = []
+    faults: list[Fault] = []
+    try:
+        for frame in steps.frames(scene, choices):
+            if isinstance(frame, Fault):
+                faults.append(frame)
+                continue
+            try:
+                records.append(_written(frame, scene, out, choices, dataset))
+            except InputError as error:
+                faults.append(_fault(error))
+    except InputError as error:  # the scene's own files: a calibration, an index
+        faults.append(_fault(error))
+    notes = {
+        "records": [config.to_json(record) for record in records],
+        "faults": [asdict(fault) for fault in faults],
+    }
+    files.write_json(_notes(out, scene), notes)
+
+
+def _fault(error: InputError) -> Fault:
+    path, _, reason = str(error).partition(": ")
+    return Fault(path, reason)
+
+
+def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, dataset: str) -> Record:
+    stored = STEPS[dataset].stored
+    image = _write_image(frame, out, link=choices.pictures == "link")
+    target = out / stored.kind / f"{frame.name}.png"
+    if isinstance(frame.target, Path):
+        values = stored.read(frame.target)  # a damaged file is noticed here, not in training
+        _copy(frame.target, target)
+    else:
+        values = frame.target
+        write_depth(target, values, getattr(stored, "metres_per_unit", 1.0))
+    camera = frame.camera
+    return Record(
+        image=image.relative_to(out).as_posix(),
+        target=target.relative_to(out).as_posix(),
+        split=scene.split,
+        scene=scene.name,
+        sensor=frame.sensor,
+        size=camera.size if camera else _size(frame),
+        intrinsics=(camera.fx, camera.fy, camera.cx, camera.cy) if camera else None,
+        valid=round(_share(values), 6),
+        sha256=_digest(image, target),
+    )
+
+
+def _write_image(frame: Frame, out: Path, *, link: bool) -> Path:
+    if isinstance(frame.image, Path):
+        with open_picture(frame.image):  # decoded once: a damaged one is a fault, not a sample
+            path = out / "rgb" / f"{frame.name}{frame.image.suffix.lower()}"
+        if link:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            path.symlink_to(frame.image.resolve())
+        else:
+            _copy(frame.image, path)
+        return path
+    path = out / "rgb" / f"{frame.name}.png"
+    with files.atomic(path) as draft:
+        Image.fromarray(frame.image).save(draft, format="PNG")
+    return path
+
+
+def _copy(source: Path, path: Path) -> None:
+    with files.atomic(path) as draft:
+        shutil.copyfile(source, draft)
+
+
+def _size(frame: Frame) -> Size:
+    if isinstance(frame.image, Path):
+        return picture_size(frame.image)
+    return frame.image.shape[0], frame.image.shape[1]
+
+
+def _share(values: FloatArray) -> float:
+    there = (values != 0).any(axis=-1) if values.ndim == 3 else values > 0
+    return float(there.mean())
+
+
+def _digest(*paths: Path) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _claim(out: Path, request: dict[str, Any]) -> None:
+    """The output is new, or an earlier run of the same request; anything else is left alone."""
+    path = out / NOTES / "request.json"
+    if path.is_file():
+        if files.read_json(path) != request:
+            raise InputError(f"{out}: prepared with other choices; name a new folder or remove it")
+        return
+    files.check_new_folder(out)
+    files.write_json(path, request)
+
+
+def _notes(out: Path, scene: Scene) -> Path:
+    return out / NOTES / scene.split / f"{scene.name.replace('/', '+')}.json"
+
+
+def _is_done(out: Path, scene: Scene) -> bool:
+    path = _notes(out, scene)
+    return path.is_file() and not files.read_json(path)["faults"]
+
+
+def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
+    """The manifest from all notes, and the list of what was missing."""
+    notes = [files.read_json(_notes(out, scene)) for scene in scenes]
+    records = [config.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
+    faults = [Fault(**row) for each in notes for row in each["faults"]]
+    report = out / MISSING
+    report.unlink(missing_ok=True)
+    if faults:
+        with files.atomic(report) as draft:
+            draft.write_text("".join(f"{fault.path}: {fault.reason}\n" for fault in faults))
+    if not records:
+        raise DataError(f"{out}: no frame could be prepared; {report} lists {len(faults)} faults")
+    by_split = {split: [r for r in records if r.split == split] for split in ("train", "test")}
+    return Summary(
+        counts={split: len(rows) for split, rows in by_split.items()},
+        valid={
+            split: float(np.mean([row.valid or 0.0 for row in rows]))
+            for split, rows in by_split.items()
+            if rows
+        },
+        sha256=manifest.write(replace(source, records=tuple(records))),
+        faults=faults,
+    )
