@@ -128,10 +128,18 @@ def normalised(rgb: Array) -> Array:
     return (rgb - MEAN[:, None, None]) / STD[:, None, None]
 
 
-def depth_for(name: str, size: tuple[int, int], salt: str = "") -> Array:
-    """Smooth depth between 0.5 and 9.5 m, float32 (H, W)."""
+def depth_for(
+    name: str, size: tuple[int, int], salt: str = "", near: float = 0.5, far: float = 9.5
+) -> Array:
+    """Smooth depth between `near` and `far` metres, float32 (H, W)."""
     field = _field("depth/" + name, size, salt) * (1.0 / 0.95)
-    return (0.5 + (9.5 - 0.5) * field * field).astype(np.float32)
+    return (near + (far - near) * field * field).astype(np.float32)
+
+
+def perturbed_depth_for(name: str, depth: Array, amount: float = 0.2, salt: str = "") -> Array:
+    """A "prediction": depth with noise of that relative size, never below a fifth, float32."""
+    factor = np.maximum(1.0 + amount * noise("perturb/" + name, depth.shape, salt), 0.2)
+    return (depth.astype(np.float64) * factor).astype(np.float32)
 
 
 def normals_for(name: str, size: tuple[int, int], salt: str = "") -> Array:

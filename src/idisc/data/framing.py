@@ -178,5 +178,5 @@ def _check_size(array: NDArray[np.generic], least: Size) -> None:
     found = _size(array)
     if found[0] < least[0] or found[1] < least[1]:
         raise InputError(
-            f"{found[0]}x{found[1]} pixels; frames of this dataset have {least[0]}x{least[1]} or more"
+            f"{found[0]}x{found[1]} pixels; frames of this dataset have {least[0]}x{least[1]}"
         )

@@ -52,7 +52,7 @@ def prepare(
     *,
     lists: Sequence[Path] = (),
     workers: int = 1,
-    progress: Progress = lambda done, total, name: None,
+    progress: Progress | None = None,
 ) -> Summary:
     """Prepare the dataset below `raw` into `out`; faults are collected, not raised."""
     steps = config.lookup(STEPS, dataset, "dataset")
@@ -74,7 +74,8 @@ def prepare(
     done = len(scenes) - len(todo)
     for name in _each(dataset, todo, out, choices, workers):
         done += 1
-        progress(done, len(scenes), name)
+        if progress:
+            progress(done, len(scenes), name)
     empty = Manifest(dataset=dataset, target=steps.stored, records=(), root=out, prepared=request)
     return _finish(out, scenes, empty)
 
