@@ -38,7 +38,7 @@ class DatasetSpec:
     window: masks.WindowRule | None = None  # where the evaluation looks
     windowed_training: bool = False  # SUN-RGBD and DIODE: training looks there only, too
     hidden_rows: Mapping[str, int] = field(default_factory=dict)  # own car at the foot, by sensor
-    mean_rescaled: bool = False  # the paper rescales predictions to the mean of the ground truth
+    mean_rescaled: bool = False  # by the paper, to the mean of the ground truth of each picture
     cameras: Mapping[str, tuple[Intrinsics, Size]] = field(default_factory=dict)
     # Intrinsics for files without any: the first entry whose key is in the picture's path.
     list_column: int = 1  # of the target in a line of a published list
@@ -122,6 +122,7 @@ DIODE = DatasetSpec(
     capped=False,  # as for SUN RGB-D
     window=masks.eigen_indoor,
     windowed_training=True,
+    mean_rescaled=True,
     cameras={"": ((886.81, 927.06, 512.0, 384.0), (768, 1024))},
     counts=paper.COUNTS["diode"],
     licence="MIT",
@@ -207,12 +208,11 @@ def find(name: str) -> DatasetSpec:
 
 
 def as_in_paper(spec: DatasetSpec) -> DatasetSpec:
-    """The text's version: its depth range everywhere, its crop of DDAD, its rescaling of DIODE."""
+    """The text's version: its depth range everywhere, and its crop of DDAD."""
     return replace(
         spec,
         name=f"{spec.name}:paper",
         framing=framing.ddad_paper if spec.name == "ddad" else spec.framing,
         capped=True,
         capped_training=True,
-        mean_rescaled=spec.name == "diode",
     )

@@ -1,0 +1,1 @@
+"""Evaluation: a dataset, somebody's predictions and a protocol become numbers with a name."""

@@ -1,0 +1,143 @@
+"""Anybody's outputs on disk, matched to pictures by name: 16-bit PNG, NPY, NPZ; normals as PNG.
+
+A prediction for `rgb/kitchen_0004/rgb_00045.jpg` may be called `rgb/kitchen_0004/rgb_00045.png`,
+`kitchen_0004/rgb_00045.npy`, `rgb_00045.png`, or have `_` for `/`, as far as that is unique.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import numpy as np
+
+from idisc.data.dataset import Sample
+from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap
+from idisc.data.manifest import Record
+from idisc.errors import InputError
+from idisc.images import resize_map
+
+SUFFIXES = (".png", *ARRAYS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How files of predictions are to be understood."""
+
+    scale: float | None = None  # metres of one unit of a PNG; arrays are in metres
+    # Another size than ground truth or full frame: an error, or resized with aligned corners.
+    fit: Literal["error", "resize"] = "error"
+    # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
+    holes: Literal["error", "skip"] = "error"
+    task: Literal["depth", "normals"] = "depth"
+
+
+class PredictionFiles:
+    """A folder of predictions, one for each record."""
+
+    def __init__(self, folder: Path, records: Sequence[Record], reading: Reading) -> None:
+        self.reading = reading
+        self.paths = _matched(folder, [record.image for record in records])
+
+    def __call__(self, sample: Sample) -> FloatArray:
+        """The prediction for a sample, (H, W) metres or (H, W, 3) at the ground truth's size.
+
+        Holes come back as NaN if they may be skipped.
+        """
+        path = self.paths[sample.record.image]
+        values = self._fitted(self._decoded(path), path, sample)
+        if values.ndim == 3:
+            return values
+        holes = ~(np.isfinite(values) & (values > 0))
+        if holes.any():
+            if self.reading.holes == "error":
+                what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
+                raise InputError(
+                    f"{path}: {holes.sum()} pixels are {what}; mend them, or pass --holes skip to"
+                    " score the others only"
+                )
+            values = np.where(holes, np.float32(np.nan), values)
+        return values
+
+    def _decoded(self, path: Path) -> FloatArray:
+        if self.reading.task == "normals":
+            if path.suffix == ".png":
+                return NormalMap(empty=-1).read(path)
+            raise InputError(f"{path}: normals are read from 8-bit RGB PNG")
+        if path.suffix in ARRAYS:
+            return DepthMap(metres_per_unit=1.0).read(path)
+        if self.reading.scale is None:
+            raise InputError(
+                f"{path}: what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
+                " for KITTI's 1/256 m"
+            )
+        return DepthMap(metres_per_unit=self.reading.scale).read(path)
+
+    def _fitted(self, values: FloatArray, path: Path, sample: Sample) -> FloatArray:
+        size = sample.target.shape[0], sample.target.shape[1]
+        if values.shape[:2] == size:
+            return values
+        top, left, full = sample.place
+        if values.shape[:2] == full:
+            return values[top : top + size[0], left : left + size[1]]
+        if self.reading.fit == "resize":
+            return resize_map(values, size)
+        expected = " or ".join(dict.fromkeys(f"{h}x{w}" for h, w in (size, full)))
+        raise InputError(
+            f"{path}: {values.shape[0]}x{values.shape[1]} pixels, {expected} expected;"
+            " pass --fit resize to stretch it"
+        )
+
+
+def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
+    """The file of each picture; all pictures without one are named in one error.
+
+    As many leading folders are left off as gives most matches, the same number for all pictures: a
+    file of another scene with the same number must not stand in for a missing one.
+    """
+    index = _by_ending(folder)
+    deepest = max(len(PurePosixPath(image).parts) for image in images)
+    found = max((_match(images, index, leave_off, folder) for leave_off in range(deepest)), key=len)
+    missing = [image for image in images if image not in found]
+    if missing:
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        raise InputError(
+            f"{folder}: {len(missing)} of {len(images)} predictions missing:"
+            f" {', '.join(missing[:10])}{more}"
+        )
+    return found
+
+
+def _by_ending(folder: Path) -> dict[str, list[Path]]:
+    """Files by every ending of their path without suffix."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder of predictions")
+    index: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in SUFFIXES and path.is_file():
+            parts = path.relative_to(folder).with_suffix("").parts
+            for start in range(len(parts)):
+                index["/".join(parts[start:])].append(path)
+    if not index:
+        raise InputError(f"{folder}: no PNG, NPY or NPZ in it")
+    return index
+
+
+def _match(
+    images: Sequence[str], index: dict[str, list[Path]], leave_off: int, folder: Path
+) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    taken: set[Path] = set()
+    for image in images:
+        parts = PurePosixPath(image).with_suffix("").parts[leave_off:]
+        paths = index.get("/".join(parts)) or index.get("_".join(parts)) or []
+        if len(paths) > 1:
+            names = ", ".join(str(path.relative_to(folder)) for path in paths[:3])
+            raise InputError(f"{folder}: several predictions for {image}: {names}")
+        if paths and paths[0] not in taken:
+            found[image] = paths[0]
+            taken.add(paths[0])
+    return found

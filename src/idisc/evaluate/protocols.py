@@ -1,0 +1,162 @@
+"""PROTOCOLS: window, range, clamp, rescaling and averaging of an evaluation under one name.
+
+The same predictions score differently under each of them, so a number without its protocol means
+nothing; every result carries the name, and what was changed of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc import metrics, recipes
+from idisc.data import masks
+from idisc.data.catalog import DatasetSpec
+from idisc.data.dataset import Sample, has_value, seen
+from idisc.data.decode import FloatArray
+from idisc.errors import InputError
+
+Mask = NDArray[np.bool_]
+_FALLBACK_BATCH = 8  # of the published hybrid, for datasets that no published configuration tests
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """How predictions and ground truth become numbers."""
+
+    name: str
+    averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
+    batch_size: int = 0  # of averaging=batch; 0: that of the published configuration
+    # Where to look: the dataset's window on its crop, on the full frame, or everywhere.
+    window: Literal["dataset", "full_frame", "none"] = "dataset"
+    min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
+    # Largest ground truth: where the code has a bound, where the paper states one, or no bound.
+    cap: Literal["code", "paper", "none"] = "code"
+    caps: Mapping[str, float] = field(default_factory=dict)  # bounds of its own, by dataset
+    clamp: bool = False  # predictions into the range of ground truth
+    # Predictions times one number per picture; paper: the mean of the ground truth for DIODE.
+    rescale: Literal["none", "median", "mean", "paper"] = "none"
+    numbers: Literal["all", "kitti_benchmark"] = "all"  # which metrics to report
+    source: str = ""  # who evaluates so
+
+    def average(self, spec: DatasetSpec) -> metrics.Average:
+        """A new average over the images of a dataset."""
+        return metrics.average(self.averaging, self.batch_of(spec))
+
+    def batch_of(self, spec: DatasetSpec) -> int:
+        """Images in a batch of the published hybrid: those of the configuration with Swin-L."""
+        if self.batch_size:
+            return self.batch_size
+        plain = spec.name.partition(":")[0]
+        tested = [r for r in recipes.RECIPES.values() if r.data.test == plain]
+        return tested[-1].train.batch_size if tested else _FALLBACK_BATCH
+
+    def cap_of(self, spec: DatasetSpec) -> float | None:
+        """Ground truth at or beyond it is left out; None: there is no bound."""
+        if self.cap == "none":
+            return None
+        if spec.name in self.caps:
+            return self.caps[spec.name]
+        return spec.max_depth if self.cap == "paper" or spec.capped else None
+
+    def valid(self, sample: Sample, spec: DatasetSpec) -> Mask:
+        """Pixels of the ground truth that count, (H, W)."""
+        target = sample.target
+        size = target.shape[0], target.shape[1]
+        valid = has_value(target, self.min_depth or spec.min_depth)
+        valid &= seen(size, spec, sample.record.sensor)
+        cap = self.cap_of(spec)
+        if cap is not None and target.ndim == 2:
+            valid &= target < cap
+        if spec.window is not None and self.window != "none":
+            valid &= masks.inside(size, self._window(spec.window, sample))
+        return valid
+
+    def _window(self, rule: masks.WindowRule, sample: Sample) -> masks.Window:
+        if self.window == "dataset":
+            return rule((sample.target.shape[0], sample.target.shape[1]))
+        top, left, full = sample.place
+        return masks.shifted(rule(full), top, left)
+
+    def adjusted(
+        self, prediction: FloatArray, target: FloatArray, valid: Mask, spec: DatasetSpec
+    ) -> FloatArray:
+        """A depth prediction (H, W) rescaled by its valid pixels, then clamped."""
+        factor = self._factor(prediction[valid], target[valid], spec)
+        prediction = prediction * np.float32(factor)
+        if self.clamp:
+            prediction = prediction.clip(self.min_depth or spec.min_depth, self.cap_of(spec))
+        return prediction
+
+    def _factor(self, prediction: FloatArray, target: FloatArray, spec: DatasetSpec) -> float:
+        kind = self.rescale
+        if kind == "paper":
+            kind = "mean" if spec.mean_rescaled else "none"
+        if kind == "none" or not len(target):
+            return 1.0
+        middle = np.median if kind == "median" else np.mean
+        ours = float(middle(prediction.astype(np.float64)))
+        if not ours > 0:
+            raise InputError(f"{kind} of the prediction is {ours:g} m: it cannot be rescaled")
+        return float(middle(target.astype(np.float64))) / ours
+
+
+PAPER = Protocol(
+    name="paper",
+    cap="paper",
+    rescale="paper",
+    source="the paper's text: its depth ranges, DIODE rescaled to the mean of the ground truth;"
+    " mean over images, which the text leaves open",
+)
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        PAPER,
+        Protocol(
+            name="published-code",
+            averaging="batch",
+            source="the released code: pooled within a batch, batches weighted by images",
+        ),
+        Protocol(
+            name="bts",
+            window="full_frame",
+            min_depth=1e-3,
+            cap="paper",
+            clamp=True,
+            source="BTS and AdaBins: KITTI's window on the full frame, predictions clamped",
+        ),
+        Protocol(
+            name="zoedepth",
+            min_depth=1e-3,
+            cap="paper",
+            caps={"sunrgbd": 8.0, "ddad": 80.0},
+            clamp=True,
+            source="ZoeDepth and Depth Anything: windows on the crop, predictions clamped,"
+            " SUN RGB-D to 8 m, DDAD to 80 m",
+        ),
+        Protocol(
+            name="kitti-devkit",
+            window="none",
+            cap="none",
+            numbers="kitti_benchmark",
+            source="KITTI's development kit: every pixel with ground truth, mean over images",
+        ),
+    )
+}
+
+
+def changed(protocol: Protocol, result: Protocol) -> Protocol:
+    """`result` under a name that says what it changes of `protocol`."""
+    differing = [
+        f"{name}={getattr(result, name)}"
+        for name in Protocol.__dataclass_fields__
+        if name != "name" and getattr(result, name) != getattr(protocol, name)
+    ]
+    if not differing:
+        return protocol
+    return replace(result, name=f"{protocol.name} with {', '.join(differing)}")

@@ -1,0 +1,242 @@
+"""A dataset, a predictor and a protocol -> one row for each picture, totals with intervals.
+
+The predictor is anything that maps a sample to a prediction at the size of its ground truth: an
+engine, or files on disk. Pictures are taken one by one and in order, so that no result depends on
+batches or processes unless the protocol itself does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from idisc import geometry, metrics
+from idisc.data.catalog import DatasetSpec
+from idisc.data.dataset import Dataset, Sample
+from idisc.data.decode import FloatArray
+from idisc.errors import DataError, IdiscError, InputError
+from idisc.evaluate import bootstrap
+from idisc.evaluate.protocols import Mask, Protocol
+from idisc.metrics import Terms
+from idisc.predict.engine import Engine
+
+Predictor = Callable[[Sample], FloatArray]
+Progress = Callable[[int, int], None]
+KEPT = 8  # worst pictures kept for the report
+
+
+@dataclass(frozen=True)
+class Row:
+    """One picture's numbers."""
+
+    name: str
+    pixels: int  # valid ones
+    numbers: dict[str, float]  # empty without a valid pixel
+
+
+@dataclass(frozen=True)
+class Case:
+    """A picture with its prediction, kept to be looked at."""
+
+    row: Row
+    sample: Sample
+    prediction: FloatArray  # at the ground truth's size, rescaled and clamped by the protocol
+    valid: Mask  # pixels that count
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Errors of all pixels whose ground truth is between two distances."""
+
+    start: float  # metres
+    stop: float
+    pixels: int
+    abs_rel: float
+    abs_error: float  # metres
+    bias: float  # mean of prediction - ground truth, metres
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What an evaluation found."""
+
+    spec: DatasetSpec
+    split: str
+    protocol: Protocol
+    manifest_sha256: str
+    totals: dict[str, float]
+    intervals: dict[str, tuple[float, float]]  # 95 %, by bootstrap over pictures
+    rows: tuple[Row, ...]
+    by_distance: tuple[Bin, ...]  # depth only
+    worst: tuple[Case, ...]  # worst first
+    skipped: int  # pictures without a valid pixel
+    about: dict[str, str] = field(default_factory=dict)  # what made the predictions
+
+
+class EnginePredictor:
+    """An engine asked for the size of the ground truth, which it reaches in one step."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def __call__(self, sample: Sample) -> FloatArray:
+        size = sample.target.shape[0], sample.target.shape[1]
+        prediction: FloatArray = self.engine(sample.image[None], size)[0]
+        return prediction
+
+
+def evaluate(
+    dataset: Dataset,
+    predictor: Predictor,
+    protocol: Protocol,
+    *,
+    clouds: bool = False,
+    seed: int = 13,
+    progress: Progress | None = None,
+) -> Result:
+    """Score a predictor on a dataset. `clouds` adds the 3D metrics, which need a camera."""
+    spec = dataset.spec
+    average, distances = protocol.average(spec), _Distances(spec)
+    rows: list[Row] = []
+    terms: list[Terms] = []
+    worst: list[Case] = []
+    failures: list[str] = []
+    for index, coming in enumerate(_read_ahead(dataset)):
+        try:
+            case = _score(coming.result(), predictor, protocol, spec, clouds)
+        except IdiscError as error:
+            failures.append(str(error))
+            continue
+        average.add(case.terms)
+        distances.add(case)
+        rows.append(case.row)
+        terms.append(replace(case.terms, angles_deg=None))
+        worst = sorted([*worst, case], key=_badness, reverse=True)[:KEPT]
+        if progress:
+            progress(index + 1, len(dataset))
+    if failures:
+        raise InputError(_summed_up(failures, len(dataset)))
+    totals = _chosen(average.result(), protocol) | _mean_of_clouds(rows)
+    numbers = [row.numbers for row in rows]
+    return Result(
+        spec=spec,
+        split=dataset.split,
+        protocol=protocol,
+        manifest_sha256=dataset.source.sha256,
+        totals=totals,
+        intervals=bootstrap.intervals(terms, numbers, protocol, protocol.batch_of(spec), seed),
+        rows=tuple(rows),
+        by_distance=distances.bins(),
+        worst=tuple(worst),
+        skipped=sum(not row.pixels for row in rows),
+    )
+
+
+def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
+    """The samples in order; the next is read while the present one is being predicted."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        coming = pool.submit(dataset.__getitem__, 0)
+        for index in range(len(dataset)):
+            present = coming
+            if index + 1 < len(dataset):
+                coming = pool.submit(dataset.__getitem__, index + 1)
+            yield present
+
+
+def _score(
+    sample: Sample, predictor: Predictor, protocol: Protocol, spec: DatasetSpec, clouds: bool
+) -> Case:
+    prediction, target = predictor(sample), sample.target
+    if prediction.shape != target.shape:
+        raise DataError(
+            f"{sample.record.image}: prediction of shape {prediction.shape}, ground truth of"
+            f" {target.shape}; a network for {spec.task} is needed"
+        )
+    valid = protocol.valid(sample, spec)
+    try:
+        if spec.task == "depth":
+            valid &= ~np.isnan(prediction)  # holes that the reader of the files let pass
+            prediction = protocol.adjusted(prediction, target, valid, spec)
+            terms = metrics.depth_terms(prediction[valid], target[valid])
+        else:
+            terms = metrics.normal_terms(prediction[valid], target[valid])
+    except InputError as error:
+        raise InputError(f"{sample.record.image}: {error}") from None
+    numbers = _chosen(terms.metrics(), protocol) if terms.pixels else {}
+    if clouds and terms.pixels:
+        numbers |= _cloud_numbers(sample, prediction, valid)
+    row = Row(sample.record.image, terms.pixels, numbers)
+    return Case(row, sample, prediction, valid, terms)
+
+
+def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[str, float]:
+    """F1 and chamfer distance of the valid pixels as points in space."""
+    if sample.camera is None:
+        raise DataError(f"{sample.record.image}: no camera known, so no point cloud (--clouds)")
+    camera = sample.camera.resized((sample.target.shape[0], sample.target.shape[1]))
+    return metrics.cloud_metrics(
+        geometry.unproject(prediction, camera)[valid],
+        geometry.unproject(sample.target, camera)[valid],
+    )
+
+
+def _chosen(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
+    """The metrics a protocol reports; those of KITTI's benchmark only where they are asked for."""
+    benchmark = set(metrics.KITTI_BENCHMARK)
+    if protocol.numbers == "kitti_benchmark":
+        return {name: value for name, value in numbers.items() if name in benchmark}
+    return {
+        name: value for name, value in numbers.items() if name == "silog" or name not in benchmark
+    }
+
+
+def _mean_of_clouds(rows: list[Row]) -> dict[str, float]:
+    """3D metrics are means over pictures under every protocol."""
+    scored = [row.numbers for row in rows if "chamfer" in row.numbers]
+    if not scored:
+        return {}
+    names = [name for name in scored[0] if name == "chamfer" or name.startswith("f1_")]
+    return {name: float(np.mean([numbers[name] for numbers in scored])) for name in names}
+
+
+def _badness(case: Case) -> float:
+    numbers = case.row.numbers
+    return numbers.get("abs_rel", numbers.get("mean_deg", numbers.get("abs_rel_percent", -1.0)))
+
+
+def _summed_up(failures: list[str], total: int) -> str:
+    more = f"; and {len(failures) - 5} more" if len(failures) > 5 else ""
+    return f"{len(failures)} of {total} pictures cannot be scored: {'; '.join(failures[:5])}{more}"
+
+
+class _Distances:
+    """Errors by the distance of the ground truth, over all pixels."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self.task = spec.task
+        far = spec.max_depth or 100.0
+        self.width = 1.0 if far <= 20 else 10.0  # metres of one bin
+        self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; the last bin is open
+
+    def add(self, case: Case) -> None:
+        if self.task != "depth":
+            return
+        p = case.prediction[case.valid].astype(np.float64)
+        t = case.sample.target[case.valid].astype(np.float64)
+        index = np.minimum(t // self.width, self.sums.shape[1] - 1).astype(int)
+        error = p - t
+        for sums, values in zip(
+            self.sums, (np.ones_like(t), np.abs(error) / t, np.abs(error), error), strict=True
+        ):
+            sums += np.bincount(index, values, minlength=len(sums))
+
+    def bins(self) -> tuple[Bin, ...]:
+        return tuple(
+            Bin(i * self.width, (i + 1) * self.width, int(n), rel / n, error / n, bias / n)
+            for i, (n, rel, error, bias) in enumerate(self.sums.T.tolist())
+            if n
+        )
