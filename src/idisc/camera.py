@@ -29,6 +29,8 @@ class Camera:
     origin: str  # where the numbers come from, for people: "calibration", "assumed 60 deg"
 
     def __post_init__(self) -> None:
+        if min(self.size) < 1:
+            raise InputError(f"camera: a picture of {self.size} pixels has none")
         values = (self.fx, self.fy, self.cx, self.cy)
         if not all(map(math.isfinite, values)) or min(self.fx, self.fy) <= 0:
             raise InputError(
@@ -41,6 +43,8 @@ class Camera:
         k = np.asarray(matrix, dtype=np.float64)
         if k.ndim != 2 or k.shape[0] != 3 or k.shape[1] not in (3, 4):
             raise InputError(f"camera matrix: shape {k.shape}; (3, 3) is needed")
+        if k[2, 2] == 0:
+            raise InputError("camera matrix: 0 at its lower right; 1 is usual there")
         k = k / k[2, 2]
         return cls(
             fx=float(k[0, 0]),

@@ -1,0 +1,162 @@
+"""Geometry: points on their rays, and normals of planes, a sphere and a scanned apartment."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from idisc.camera import Camera
+from idisc.errors import InputError
+from idisc.geometry import normals_from_depth, unproject
+from idisc.metrics import angular_error_deg
+
+SIZE = (48, 64)
+CAMERA = Camera(fx=60.0, fy=50.0, cx=30.0, cy=25.5, size=SIZE, origin="test")
+ROWS, COLUMNS = np.mgrid[: SIZE[0], : SIZE[1]]
+RAYS = np.stack([(COLUMNS - 30.0) / 60.0, (ROWS - 25.5) / 50.0, np.ones(SIZE)], axis=-1)
+TASKONOMY = Path(__file__).parents[2] / "shared" / "data" / "taskonomy"
+Array = NDArray[np.float64]
+
+
+def plane(normal: Array, distance: float) -> Array:
+    """Depth of the plane at that distance from the camera, whose normal points to it."""
+    return -distance / (RAYS @ normal)
+
+
+def unit(x: float, y: float, z: float) -> Array:
+    return np.array([x, y, z]) / math.sqrt(x * x + y * y + z * z)
+
+
+def angles(normals: NDArray[np.float32], truth: Array) -> Array:
+    return angular_error_deg(
+        normals.reshape(-1, 3), np.broadcast_to(truth, (*SIZE, 3)).reshape(-1, 3)
+    )
+
+
+def test_a_pixel_becomes_the_point_on_its_ray() -> None:
+    depth = np.full(SIZE, 2.0)
+    depth[10, 60] = 3.0
+    points = unproject(depth, CAMERA)
+    assert points.shape == (*SIZE, 3)
+    assert points.dtype == np.float32
+    assert points[10, 60] == pytest.approx([1.5, -0.93, 3.0])  # 3 * 30 / 60 and -3 * 15.5 / 50
+    assert points[..., 2] == pytest.approx(depth)
+
+
+def test_points_project_back_to_their_pixels() -> None:
+    points = unproject(plane(unit(0.2, -0.3, -1.0), 2.0), CAMERA)
+    pixels = points @ CAMERA.matrix.T
+    assert pixels[..., 0] / pixels[..., 2] == pytest.approx(COLUMNS, abs=1e-4)
+    assert pixels[..., 1] / pixels[..., 2] == pytest.approx(ROWS, abs=1e-4)
+
+
+def test_a_missing_depth_is_the_origin() -> None:
+    assert not unproject(np.zeros(SIZE), CAMERA).any()
+
+
+def test_a_wall_from_the_front_looks_back_at_the_camera() -> None:
+    normals = normals_from_depth(np.full(SIZE, 3.0, np.float32), CAMERA)
+    assert normals.dtype == np.float32
+    assert (normals == np.array([0.0, 0.0, -1.0], np.float32)).all()
+
+
+@given(st.floats(-0.5, 0.5), st.floats(-0.5, 0.5), st.floats(0.3, 50.0))
+def test_a_tilted_plane_has_one_normal_up_to_its_border(x: float, y: float, far: float) -> None:
+    normal = unit(x, y, -1.0)
+    assert angles(normals_from_depth(plane(normal, far), CAMERA), normal).max() < 1e-2
+
+
+def test_a_floor_points_up_which_is_minus_y() -> None:
+    below = ROWS > 30
+    depth = np.where(below, 1.5 / np.where(below, RAYS[..., 1], 1.0), 0.0)
+    normals = normals_from_depth(depth, CAMERA, edge=0.5)
+    assert normals[below] == pytest.approx(np.tile([0.0, -1.0, 0.0], (below.sum(), 1)), abs=1e-6)
+
+
+def test_a_sphere_has_normals_along_its_radius() -> None:
+    centre, radius = np.array([0.2, -0.1, 5.0]), 2.0
+    along = RAYS @ centre
+    square = (RAYS * RAYS).sum(axis=-1)
+    inside = along**2 - square * (centre @ centre - radius**2)
+    seen = inside > 0
+    depth = np.where(seen, (along - np.sqrt(np.maximum(inside, 0.0))) / square, 0.0)
+    normals = normals_from_depth(depth, CAMERA)
+    truth = (RAYS * depth[..., None] - centre) / radius
+    facing = seen & (-(truth * RAYS).sum(axis=-1) / np.sqrt(square) > 0.6)  # away from the rim
+    assert facing.sum() > 500
+    assert angular_error_deg(normals[facing], truth[facing]).max() < 1.0
+    assert np.isnan(normals[~seen]).all()
+
+
+def test_normals_do_not_bend_across_a_depth_edge() -> None:
+    near, far = unit(0.3, 0.1, -1.0), unit(-0.2, 0.2, -1.0)
+    left = COLUMNS < 32
+    depth = np.where(left, plane(near, 1.0), plane(far, 4.0))
+    truth = np.where(left[..., None], near, far)
+    assert angles(normals_from_depth(depth, CAMERA), truth).max() < 1e-2
+
+
+@pytest.mark.parametrize("missing", [0.0, -1.0, math.nan, math.inf])
+def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing: float) -> None:
+    normal = unit(0.3, 0.1, -1.0)
+    depth = plane(normal, 2.0)
+    depth[20, 30] = missing
+    normals = normals_from_depth(depth, CAMERA)
+    assert np.isnan(normals[20, 30]).all()
+    normals[20, 30] = normal
+    assert angles(normals, normal).max() < 1e-2
+
+
+def test_a_pixel_without_a_neighbour_on_its_surface_has_no_normal() -> None:
+    depth = np.full(SIZE, 3.0)
+    depth[20, 30] = 2.0  # a step to all sides
+    depth[30, :] = 2.0  # neighbours to the sides only
+    missing = np.isnan(normals_from_depth(depth, CAMERA)).any(axis=-1)
+    assert missing[20, 30]
+    assert missing[30].all()
+    assert missing.sum() == 1 + SIZE[1]
+
+
+@pytest.mark.parametrize("function", [unproject, normals_from_depth])
+def test_a_camera_of_another_size_is_refused(function: object) -> None:
+    assert callable(function)
+    with pytest.raises(InputError, match=r"shape \(24, 32\) with a camera for \(48, 64\); resize"):
+        function(np.ones((24, 32)), CAMERA)
+
+
+@pytest.mark.skipif(not TASKONOMY.is_dir(), reason="no Taskonomy views beside this checkout")
+def test_normals_of_a_scanned_apartment_are_those_of_its_mesh() -> None:
+    medians, shares, covered = zip(*map(compared_with_mesh, views()), strict=True)
+    assert len(medians) == 102
+    assert np.median(medians) <= 2.0  # measured 1.87
+    assert max(medians) <= 9.0  # depth in steps of 2 mm; the worst view is a wall close by
+    assert np.mean(shares) >= 0.93  # measured 0.932
+    assert np.mean(covered) >= 0.99  # measured 0.998
+
+
+def views() -> list[str]:
+    return sorted(path.name.split("_domain")[0] for path in (TASKONOMY / "points").iterdir())
+
+
+def compared_with_mesh(view: str) -> tuple[float, float, float]:
+    """Median angle in degrees, share below 11.25 degrees, share of pixels that have a normal."""
+    pose = json.loads((TASKONOMY / "points" / f"{view}_domain_fixatedpose.json").read_text())
+    with Image.open(TASKONOMY / "depth" / f"{view}_domain_depth.png") as picture:
+        stored = np.asarray(picture).astype(np.float64)
+    with Image.open(TASKONOMY / "normal" / f"{view}_domain_normal.png") as picture:
+        colours = np.asarray(picture).astype(np.float64)
+    depth = np.where(stored < 65000, stored / 512, 0.0)
+    fov_deg = math.degrees(pose["field_of_view_rads"])
+    normals = normals_from_depth(depth, Camera.from_fov(fov_deg, (256, 256), "Taskonomy"))
+    surface = (depth > 0) & ~(colours == 128).all(axis=-1)
+    found = surface & np.isfinite(normals).all(axis=-1)
+    error = angular_error_deg(normals[found], (colours[found] - 127) / 127)
+    return float(np.median(error)), float((error < 11.25).mean()), found.sum() / surface.sum()
