@@ -32,7 +32,8 @@ HEAVY |= {"av", "trimesh", "cmap", "matplotlib", "fastapi", "rich"}
 TORCH_ROOMS = {"model", "export", "explain", "train", "bench"}
 TORCH = frozenset({"torch", "timm", "safetensors"})
 OWNED = {  # what a room, or one file of it, may import at module top
-    **dict.fromkeys(("model", "train", "bench"), TORCH),
+    **dict.fromkeys(("model", "bench"), TORCH),
+    "train": TORCH | {"torchvision"},
     **dict.fromkeys(("export", "explain", "predict/torch_engine.py"), frozenset({"torch"})),
     "model/sampling_kernel.py": frozenset({"numba"}),
     "serve": frozenset({"fastapi"}),

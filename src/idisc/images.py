@@ -19,9 +19,28 @@ Size = tuple[int, int]
 @contextmanager
 def open_picture(path: Path) -> Iterator[Image.Image]:
     """The decoded picture of a file; a missing, broken or foreign file is an InputError."""
+    with _opened(path) as picture:
+        picture.load()
+        yield picture
+
+
+def read_image(path: Path) -> NDArray[np.uint8]:
+    """RGB (H, W, 3), turned as its EXIF orientation says."""
+    with open_picture(path) as picture:
+        return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+
+
+def picture_size(path: Path) -> Size:
+    """(height, width) from the header alone; pixels are not decoded."""
+    with _opened(path) as picture:
+        return picture.height, picture.width
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """A file whose header is read; whatever goes wrong until it is closed names the file."""
     try:
         with Image.open(path) as picture:
-            picture.load()
             yield picture
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -33,21 +52,6 @@ def open_picture(path: Path) -> Iterator[Image.Image]:
         raise InputError(f"{path}: {error}") from None
     except (OSError, SyntaxError, ValueError) as error:  # how Pillow's decoders complain
         raise InputError(f"{path}: damaged or cut short ({error}); get it again") from None
-
-
-def read_image(path: Path) -> NDArray[np.uint8]:
-    """RGB (H, W, 3), turned as its EXIF orientation says."""
-    with open_picture(path) as picture:
-        return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
-
-
-def picture_size(path: Path) -> Size:
-    """(height, width) from the header alone; pixels are not decoded."""
-    try:
-        with Image.open(path) as picture:
-            return picture.height, picture.width
-    except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{path}: not readable as a picture ({error})") from None
 
 
 def resize_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
@@ -80,6 +84,14 @@ def _neighbours(
     place = np.clip((np.arange(count) + 0.5) * length / count - 0.5, 0, length - 1)
     first = place.astype(np.intp)
     return first, np.minimum(first + 1, length - 1), (place - first).astype(np.float32)
+
+
+def resize_smooth(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """Bilinear over all pixels that a new pixel covers: how photos of any size are reduced."""
+    if image.shape[:2] == size:
+        return image
+    picture = Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    return np.asarray(picture)
 
 
 def resize_map(values: NDArray[np.float32], size: Size) -> NDArray[np.float32]:

@@ -67,6 +67,19 @@ RESULTS: dict[str, dict[str, float]] = {
 }
 """Reported metrics by recipe. nyu_diode is after rescaling with the mean of the ground truth."""
 
+KITTI_BENCHMARK: dict[str, dict[str, float]] = {
+    "kitti_swinl": _metrics("silog sq_rel_percent abs_rel_percent irmse", "9.89 1.77 8.11 10.73")
+}
+"""KITTI's online benchmark: its own 500 test pictures, whose ground truth is not public."""
+
+CLOUDS: dict[str, dict[str, float]] = {
+    "nyu_swinl": _metrics(
+        "f1_0.05 f1_0.1 f1_0.2 f1_0.3 f1_0.5 f1_0.75 chamfer",
+        ".278 .520 .770 .878 .955 .981 .131",
+    )
+}
+"""Points in space on NYU: F1 scores at distances in metres as shares, chamfer distance."""
+
 ABLATIONS: dict[str, dict[str, float]] = {
     name: _metrics("d1 rmse abs_rel", values)
     for name, values in {

@@ -146,9 +146,13 @@ class AugmentConfig:
     contrast_weight: float = 1.0  # the paper's list has no contrast
     geometry_weight: float = 1.0  # rotation and zoom; 0 for normals
     translation_weight: float = 1.0  # 0 outdoors and for Swin-T
+    blur_weight: float = 0.0  # of a Gaussian blur, which no published recipe has
+    # Depth of a picture zoomed in by z: as it was (code), or over z, as one camera would see it.
+    zoom_depth: Literal["kept", "divided"] = "kept"
+    flip_normals: bool = True  # negate x of mirrored normals, which the code forgets
 
     def __post_init__(self) -> None:
-        for name in (item.name for item in fields(self)):
+        for name in (item.name for item in fields(self) if item.type == "float"):
             value = getattr(self, name)
             _check(value >= 0, f"augment.{name}: {value}; 0 or more is needed")
         _check(self.flip <= 1, f"augment.flip: {self.flip} is not a probability")
@@ -164,11 +168,14 @@ class DataConfig:
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
     # The window of the evaluation; argoverse and ddad have none.
     crop: Literal["eigen", "garg"] = "eigen"
+    mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
+    holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
         known = len(self.size) == 2 and min(self.size) >= 1
         _check(known, f"data.size: {self.size}; height and width are needed, as 480x640")
+        _check(0 <= self.holdout < 1, f"data.holdout: {self.holdout}; from 0 to less than 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +187,7 @@ class TrainConfig:
     accumulate: int = 1  # passes to a step; batch_size * accumulate is 16 in every configuration
     validate_every: int = 200  # steps
     lr: float = 2e-4  # decoder, AFP, ISD; constant for 30 % of the run, then cosine to a tenth
-    lr_encoder: float = 2e-5  # a tenth of lr but for the CNNs; 0 leaves the encoder as it is
+    lr_encoder: float = 2e-5  # a tenth of lr but for the CNNs
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
     momentum: Literal["cycled", "constant"] = "cycled"
@@ -188,17 +195,32 @@ class TrainConfig:
     loss_weight: float = 10.0  # alpha of eq. 4
     clip_norm: float = 1.0  # of the gradient over all parameters
     seed: int = 13  # as released
+    validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
+    save_every: int = 200  # steps between two checkpoints to resume from
+    freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
+    cache_features: bool = False  # of a frozen encoder, on disk; no augmentation but the flip
+    ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # MSDA and the loss stay in fp32
+    channels_last: bool = False  # memory format of the convolutions
+    checkpoint_gradients: bool = False  # compute twice to keep less: for small memory
+    compile: bool = False  # torch.compile
+    retries: int = 5  # steps with a non-finite loss or gradient in a row before a roll-back
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "batch_size", "accumulate", "validate_every"):
+        for name in ("iterations", "batch_size", "accumulate", "validate_every", "save_every"):
             value = getattr(self, name)
             _check(value >= 1, f"train.{name}: {value}; at least 1 is needed")
         for name in ("lr", "loss_weight", "clip_norm"):
             value = getattr(self, name)
             _check(value > 0, f"train.{name}: {value}; more than 0 is needed")
-        for name in ("lr_encoder", "weight_decay", "seed"):  # rate 0: the encoder stays as it is
+        for name in ("lr_encoder", "weight_decay", "seed", "validate_images", "retries"):
             value = getattr(self, name)
             _check(value >= 0, f"train.{name}: {value}; 0 or more is needed")
+        _check(0 <= self.ema < 1, f"train.ema: {self.ema}; from 0 to less than 1 is needed")
+        _check(
+            not self.cache_features or "encoder" in self.freeze,
+            "train.cache_features: features change unless train.freeze=encoder",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

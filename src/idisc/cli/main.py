@@ -15,6 +15,10 @@ from idisc.errors import IdiscError
 COMMANDS = {
     "bench": "Speed, memory and size of a recipe's network on this machine.",
     "convert": "Turn a published checkpoint into one of ours.",
+    "doctor": "Say what is wrong with a dataset, and what to change.",
+    "evaluate": "Score a network or anybody's predictions on a dataset.",
+    "prepare": "Turn a raw dataset into pictures, depth and a manifest.",
+    "train": "Train a recipe, fine-tune a checkpoint, or go on with a run.",
 }
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from pathlib import Path
 from typing import Any
 
 import click
 
-from idisc import recipes
+from idisc import config, recipes
 from idisc.errors import InputError
+
+PATH = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 class RecipeName(click.ParamType[recipes.Recipe]):
@@ -21,6 +26,23 @@ class RecipeName(click.ParamType[recipes.Recipe]):
             return recipes.find(value)
         except InputError as error:
             self.fail(str(error), param, ctx)
+
+
+class Name(click.ParamType[str]):
+    """A name of a table, which is imported when it is asked for; a wrong one gets the nearest."""
+
+    name = "name"
+
+    def __init__(self, module: str, table: str, what: str) -> None:
+        self.module, self.table, self.what = module, table, what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        table = getattr(importlib.import_module(self.module), self.table)
+        try:
+            config.lookup(table, value, self.what)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return value
 
 
 class PictureSize(click.ParamType[tuple[int, int]]):

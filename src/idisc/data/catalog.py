@@ -43,8 +43,14 @@ class DatasetSpec:
     # Intrinsics for files without any: the first entry whose key is in the picture's path.
     list_column: int = 1  # of the target in a line of a published list
     counts: paper.Counts = field(default_factory=paper.Counts)
+    like: str = ""  # another dataset whose published numbers may stand beside this one's
     licence: str
     home: str
+
+    @property
+    def published_as(self) -> str:
+        """The name under which the paper has numbers for it, if it has."""
+        return self.like or self.name.partition(":")[0]
 
     @property
     def task(self) -> Literal["depth", "normals"]:
@@ -79,6 +85,7 @@ NYU_LABELLED = replace(
     title="NYU-Depth v2, labelled set (in-painted depth)",
     framing=partial(framing.resized, size=_VGA),  # reduced copies are in use, too
     counts=paper.Counts(train=795, test=654),
+    like="nyu",  # the same 654 pictures, but the paper scores on depth with holes
 )
 
 NYU_NORMALS = DatasetSpec(
@@ -188,11 +195,33 @@ FOLDER = DatasetSpec(
     home="docs/data.md",
 )
 
+SYNTHETIC = DatasetSpec(
+    name="synthetic",
+    title="rendered rooms and streets",
+    domain="any",
+    target=_MILLIMETRES,
+    framing=framing.as_stored,
+    size=None,
+    max_depth=10.0,  # of the rooms
+    capped=False,  # streets go on to 60 m, and all of it is exact
+    licence="Apache-2.0, made by idisc",
+    home="docs/data.md",
+)
+
+SYNTHETIC_NORMALS = replace(
+    SYNTHETIC,
+    name="synthetic_normals",
+    title="rendered rooms and streets, surface normals",
+    target=NormalMap(),
+    max_depth=None,
+)
+
 DATASETS: dict[str, DatasetSpec] = {
     spec.name: spec
     for spec in (
         *(NYU, NYU_LABELLED, NYU_NORMALS, SUNRGBD, DIODE),
         *(KITTI, ARGOVERSE, DDAD, FOLDER),
+        *(SYNTHETIC, SYNTHETIC_NORMALS),
     )
 }
 

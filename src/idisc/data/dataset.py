@@ -6,7 +6,10 @@ an evaluation looks is its protocol's decision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +41,7 @@ class Dataset:
 
     def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
         self.spec, self.source, self.split = spec, source, split
-        self.records = source.of(split)
+        self.records: Sequence[Record] = source.of(split)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -70,6 +73,20 @@ class Dataset:
             target = replace(target, metres_per_unit=record.scale)
         return target.read(self.source.root / record.target)
 
+    def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
+        """The rest, and about `share` of the pictures as whole scenes, drawn by the seed."""
+        scenes = sorted({record.scene for record in self.records})
+        drawn = np.random.default_rng(seed).permutation(len(scenes))
+        held: set[str] = set()
+        while sum(record.scene in held for record in self.records) < share * len(self):
+            held.add(scenes[drawn[len(held)]])
+        rest, part = copy(self), copy(self)
+        rest.records = [record for record in self.records if record.scene not in held]
+        part.records = [record for record in self.records if record.scene in held]
+        if not rest.records:
+            raise InputError(f"{self.source.root}: one scene only, so none can be held out")
+        return rest, part
+
     def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:
         size = (image.shape[0], image.shape[1])
         record = record if record.size else replace(record, size=size)
@@ -87,7 +104,8 @@ def open_dataset(
 ) -> Dataset:
     """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
 
-    `size` is the picture's in the network, for folders of one's own.
+    A folder with lists called train.txt and test.txt needs no `listing`. `size` is the picture's
+    in the network, where it is not the catalog's.
     """
     spec = catalog.find(name)
     if not data.is_dir():
@@ -95,6 +113,8 @@ def open_dataset(
     if listing is not None:
         source = manifest.from_list(listing, data, spec)
         split = source.records[0].split
+    elif (data / f"{split}.txt").is_file() and not (data / manifest.NAME).is_file():
+        source = manifest.from_list(data / f"{split}.txt", data, spec)
     elif (data / manifest.NAME).is_file():
         source = manifest.read(data)
         if source.dataset != spec.name.partition(":")[0]:
@@ -103,12 +123,9 @@ def open_dataset(
         source = folder.read(data)
     else:
         source = manifest.read(data)  # says what is missing
-    if size is not None:
-        if spec.size is not None:
-            raise InputError(
-                f"{name}: its pictures enter the network at {spec.size}; leave out size"
-            )
-        spec = replace(spec, framing=lambda *parts: framing.resized(*parts, size=size), size=size)
+    if size is not None and size != spec.size:
+        rule = partial(framing.at_size, first=spec.framing, size=size)
+        spec = replace(spec, framing=rule, size=size)
     return Dataset(source, split, spec)
 
 
@@ -116,7 +133,7 @@ def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:
     """(H, W): depth above the smallest, or a normal that is there."""
     if target.ndim == 3:
         return np.asarray((target != 0).any(axis=-1))
-    return np.asarray(target > min_depth)  # NaN is not
+    return np.asarray((target > min_depth) & np.isfinite(target))
 
 
 def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:

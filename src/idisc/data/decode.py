@@ -21,13 +21,18 @@ from idisc.errors import InputError
 from idisc.images import open_picture
 
 FloatArray = NDArray[np.float32]
+StoredDepth = NDArray[np.float32] | NDArray[np.uint16]
+"""Depth (H, W), 0 = none: float32 in metres, or uint16 in the unit of the file it goes to."""
 ARRAYS = (".npy", ".npz")
 _SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")  # "I": what older readers make of a 16-bit PNG
 
 
 @dataclass(frozen=True, kw_only=True)
 class DepthMap:
-    """16-bit picture (or NPY, NPZ of numbers) whose values are depth in a fixed unit, 0 = none."""
+    """16-bit picture (or NPY, NPZ of numbers) whose values are depth in a fixed unit, 0 = none.
+
+    Depth packed into WebP (a reduced copy of NYU's labelled set) is known by its suffix.
+    """
 
     kind: Literal["depth"] = "depth"
     metres_per_unit: float  # of one step of the stored integer; 1/1000 millimetres, 1/256 KITTI
@@ -39,7 +44,10 @@ class DepthMap:
 
     def read(self, path: Path) -> FloatArray:
         """Depth (H, W) in metres."""
-        stored = _read_array(path) if path.suffix in ARRAYS else _read_integers(path)
+        if path.suffix.lower() == ".webp":
+            return _read_packed(path)
+        array = path.suffix.lower() in ARRAYS
+        stored: NDArray[np.generic] = read_array(path) if array else _read_integers(path)
         if self.rotated_bits:
             bits = stored.astype(np.uint16)
             stored = (bits >> self.rotated_bits) | (bits << (16 - self.rotated_bits))
@@ -73,12 +81,27 @@ class NormalMap:
 Target = DepthMap | NormalMap
 
 
-def write_depth(path: Path, depth: NDArray[np.floating], metres_per_unit: float) -> None:
-    """Depth (H, W) in metres as a 16-bit PNG, rounded down as the published preparation does."""
-    units = np.asarray(depth, dtype=np.float64) / metres_per_unit
-    stored = np.clip(units, 0, 65535).astype(np.uint16)
+def write_depth(path: Path, depth: StoredDepth, metres_per_unit: float) -> None:
+    """Depth (H, W) as a 16-bit PNG.
+
+    Metres are rounded down, as the published preparation of LiDAR and DIODE does; who wants
+    another rounding gives uint16, which is written as it is.
+    """
+    units = depth.astype(np.float64)
+    if depth.dtype != np.uint16:
+        units = np.where(np.isfinite(units), units, 0) / metres_per_unit  # NaN is no value
     buffer = io.BytesIO()
-    Image.fromarray(stored).save(buffer, format="PNG")
+    Image.fromarray(np.clip(units, 0, 65535).astype(np.uint16)).save(buffer, format="PNG")
+    with files.atomic(path) as draft:
+        draft.write_bytes(buffer.getvalue())
+
+
+def write_normals(path: Path, normals: FloatArray, stored: NormalMap) -> None:
+    """Unit normals (H, W, 3) as an 8-bit RGB PNG; (0, 0, 0) is written as `stored.empty`."""
+    values = np.rint(np.clip(normals * stored.scale + stored.middle, 0, 255)).astype(np.uint8)
+    values[(normals == 0).all(axis=-1)] = stored.empty
+    buffer = io.BytesIO()
+    Image.fromarray(values).save(buffer, format="PNG")
     with files.atomic(path) as draft:
         draft.write_bytes(buffer.getvalue())
 
@@ -94,7 +117,8 @@ def _read_integers(path: Path) -> NDArray[np.int32]:
         return np.asarray(picture).astype(np.int32)
 
 
-def _read_array(path: Path) -> NDArray[np.generic]:
+def read_array(path: Path) -> NDArray[np.generic]:
+    """The numbers (H, W) of an NPY or NPZ file; axes of length one are left out."""
     try:
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.lib.npyio.NpzFile):
@@ -108,3 +132,17 @@ def _read_array(path: Path) -> NDArray[np.generic]:
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise InputError(f"{path}: shape {loaded.shape} of {loaded.dtype}; (H, W) numbers expected")
     return array
+
+
+def _read_packed(path: Path) -> FloatArray:
+    """Depth as a logarithmic code in lossless WebP: 0.5 exp(step * code), code = 256 R + G."""
+    with open_picture(path) as picture:
+        if picture.mode not in ("RGB", "RGBA"):
+            raise InputError(f"{path}: mode {picture.mode}; packed depth is an RGB picture")
+        channels = np.asarray(picture.convert("RGB")).astype(np.int32)
+    code = 256 * channels[..., 0] + channels[..., 1]
+    step = 0.005 if code.shape[1] == 640 else 0.008  # full size is packed finer
+    depth = np.where(code > 0, 0.5 * np.exp(step * code), 0)
+    if depth.max() > 65.0:  # beyond any sensor of this kind, and beyond 16-bit millimetres
+        raise InputError(f"{path}: {depth.max():g} m; not a packed depth map")
+    return depth.astype(np.float32)

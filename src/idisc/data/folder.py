@@ -82,17 +82,18 @@ def _pairs(root: Path, folder: Path, split: str) -> Iterator[Record]:
         name = image.relative_to(images).with_suffix("")
         if name not in found:
             raise InputError(f"{image}: no depth of that name in {depths}")
-        yield _record(root, image, found[name], {"split": split, "scene": str(name.parent)})
+        scene = "" if name.parent == Path() else name.parent.as_posix()
+        yield _record(root, image, found[name], {"split": split, "scene": scene})
 
 
 def _from_table(table: Path, root: Path) -> Iterator[Record]:
     for number, row in _rows(table):
         where = f"{table}:{number}"
-        unknown = set(row) - set(_COLUMNS)
+        unknown = sorted(str(name) for name in set(row) - set(_COLUMNS))
         if unknown or not row.get("image") or not row.get("depth"):
-            what = f"column {sorted(unknown)[0]}" if unknown else "image or depth missing"
+            what = f"column {unknown[0]}" if unknown else "image or depth missing"
             raise InputError(f"{where}: {what}; columns are {', '.join(_COLUMNS)}")
-        image, depth = root / row["image"], root / row["depth"]
+        image, depth = root / str(row["image"]), root / str(row["depth"])
         for path in (image, depth):
             if not path.is_file():
                 raise InputError(f"{where}: {path}: no such file")
@@ -104,19 +105,23 @@ def _from_table(table: Path, root: Path) -> Iterator[Record]:
 
 
 def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with table.open(encoding="utf-8-sig", newline="") as file:
-        if table.suffix == ".csv":
-            yield from enumerate(csv.DictReader(file), start=2)
-            return
-        for number, line in enumerate(file, start=1):
-            try:
-                row = json.loads(line) if line.strip() else None
-            except ValueError as error:
-                raise InputError(f"{table}:{number}: not JSON ({error})") from None
-            if row is not None and not isinstance(row, dict):
-                raise InputError(f"{table}:{number}: one JSON object in each line is needed")
-            if row:
-                yield number, row
+    try:
+        lines = table.read_text(encoding="utf-8-sig").splitlines()
+    except ValueError:
+        raise InputError(f"{table}: not a text file in UTF-8; save it again as one") from None
+    if table.suffix == ".csv":
+        # Cells beyond the header have no name of their own.
+        yield from enumerate(csv.DictReader(lines, restkey="without a name"), start=2)
+        return
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line) if line.strip() else None
+        except ValueError as error:
+            raise InputError(f"{table}:{number}: not JSON ({error})") from None
+        if row is not None and not isinstance(row, dict):
+            raise InputError(f"{table}:{number}: one JSON object in each line is needed")
+        if row:
+            yield number, row
 
 
 def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: str = "") -> Record:
@@ -127,16 +132,21 @@ def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: st
         raise InputError(f"{where}: {len(given)} of fx, fy, cx, cy; all four or none are needed")
     try:
         intrinsics = tuple(float(number) for number in given) or None
-        scale = float(row["depth_scale"]) if row.get("depth_scale") else None
+        scale = None if row.get("depth_scale") in (None, "") else float(row["depth_scale"])
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {error}") from None
     array = depth.suffix.lower() in ARRAYS
     return Record(
-        image=image.relative_to(root).as_posix(),
-        target=depth.relative_to(root).as_posix(),
-        split=SPLITS.get(split, split),
+        image=_below(root, image),
+        target=_below(root, depth),
+        split=SPLITS.get(split.lower(), split),
         scene=str(row.get("scene") or ""),
         size=picture_size(image) if intrinsics else None,
         intrinsics=intrinsics,
         scale=scale if scale is not None else (1.0 if array else None),  # arrays are in metres
     )
+
+
+def _below(root: Path, path: Path) -> str:
+    """Relative to the folder; a table may also name files elsewhere, by their whole path."""
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

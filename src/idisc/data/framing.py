@@ -9,7 +9,7 @@ where the target's crop lies in the full frame, for protocols that count from th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data.decode import FloatArray
 from idisc.errors import InputError
-from idisc.images import Size, resize_bilinear
+from idisc.images import Size, resize_bilinear, resize_smooth
 
 
 class Place(NamedTuple):
@@ -54,6 +54,23 @@ def resized(
     """The picture at `size`, the target as it is."""
     return Framed(
         resize_bilinear(image, size), target, camera and camera.resized(size), _whole(target)
+    )
+
+
+def at_size(
+    image: NDArray[np.uint8],
+    target: FloatArray,
+    camera: Camera | None,
+    *,
+    first: Framing,
+    size: Size,
+) -> Framed:
+    """Another framing, whose picture is then brought to the size a network was trained at."""
+    framed = first(image, target, camera)
+    return replace(
+        framed,
+        image=resize_smooth(framed.image, size),
+        camera=framed.camera and framed.camera.resized(size),
     )
 
 

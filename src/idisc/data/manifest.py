@@ -8,9 +8,9 @@ the hash of their files, so that the manifest's own SHA-256 pins the whole datas
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from idisc import config, files
@@ -134,7 +134,8 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
                 f" (field {column + 1})"
             )
         if parts[column] != "None":
-            lines.append(ListLine(parts[0], parts[column], split))
+            # Some lists begin their paths with a slash; they are below the dataset all the same.
+            lines.append(ListLine(parts[0].lstrip("/"), parts[column].lstrip("/"), split))
     if not lines:
         raise InputError(f"{path}: an empty list; no line names a picture and its target")
     return lines
@@ -153,7 +154,7 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
             image=line.image,
             target=target,
             split=line.split,
-            scene=str(Path(line.image).parent),
+            scene=PurePosixPath(line.image).parent.as_posix(),
             sensor=next((s for s in spec.hidden_rows if f"/{s}/" in f"/{line.image}"), ""),
             intrinsics=matrices.get(line.image) or None,
         )
@@ -209,5 +210,11 @@ def _intrinsics_beside(path: Path) -> dict[str, tuple[float, ...]]:
     beside = path.with_name(f"{path.stem.split('_')[0]}_intrinsics.json")
     if not beside.is_file() or not beside.stat().st_size:
         return {}
-    table: Iterable[tuple[str, Any]] = files.read_json(beside).items()
-    return {name: (k[0][0], k[1][1], k[0][2], k[1][2]) for name, k in table}
+    table = files.read_json(beside)
+    try:
+        return {
+            name: (float(k[0][0]), float(k[1][1]), float(k[0][2]), float(k[1][2]))
+            for name, k in table.items()
+        }
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        raise InputError(f"{beside}: {{picture: 3x3 matrix}} is needed") from None

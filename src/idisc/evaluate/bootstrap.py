@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from idisc.evaluate.protocols import Protocol
 from idisc.metrics import METRICS, PUBLISHED, TEXTBOOK, Metric, Terms
 
-RESAMPLES = 1000
+RESAMPLES, SEED = 1000, 13
 Double = NDArray[np.float64]
 
 
@@ -23,14 +23,13 @@ def intervals(
     numbers: Sequence[Mapping[str, float]],
     protocol: Protocol,
     batch_size: int,
-    seed: int,
 ) -> dict[str, tuple[float, float]]:
     """Intervals by metric from the terms and the numbers of each picture, in the same order."""
     there = [index for index, each in enumerate(terms) if each.pixels]
     if len(there) < 2:
         return {}
     terms, numbers = [terms[i] for i in there], [numbers[i] for i in there]
-    picks = np.random.default_rng(seed).integers(len(there), size=(RESAMPLES, len(there)))
+    picks = np.random.default_rng(SEED).integers(len(there), size=(RESAMPLES, len(there)))
     found = {}
     for name in numbers[0]:
         metric = METRICS.get(name)

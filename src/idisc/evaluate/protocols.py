@@ -6,8 +6,7 @@ nothing; every result carries the name, and what was changed of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ from idisc.data.decode import FloatArray
 from idisc.errors import InputError
 
 Mask = NDArray[np.bool_]
+ZOEDEPTH_CAPS = {"sunrgbd": 8.0, "ddad": 80.0}  # metres; elsewhere the paper's
 _FALLBACK_BATCH = 8  # of the published hybrid, for datasets that no published configuration tests
 
 
@@ -34,9 +34,9 @@ class Protocol:
     # Where to look: the dataset's window on its crop, on the full frame, or everywhere.
     window: Literal["dataset", "full_frame", "none"] = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
-    # Largest ground truth: where the code has a bound, where the paper states one, or no bound.
-    cap: Literal["code", "paper", "none"] = "code"
-    caps: Mapping[str, float] = field(default_factory=dict)  # bounds of its own, by dataset
+    # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
+    cap: Literal["code", "paper", "zoedepth", "none"] = "code"
+    max_depth: float = 0.0  # metres, a bound of one's own instead; 0: as `cap` says
     clamp: bool = False  # predictions into the range of ground truth
     # Predictions times one number per picture; paper: the mean of the ground truth for DIODE.
     rescale: Literal["none", "median", "mean", "paper"] = "none"
@@ -51,17 +51,17 @@ class Protocol:
         """Images in a batch of the published hybrid: those of the configuration with Swin-L."""
         if self.batch_size:
             return self.batch_size
-        plain = spec.name.partition(":")[0]
-        tested = [r for r in recipes.RECIPES.values() if r.data.test == plain]
+        tested = [r for r in recipes.RECIPES.values() if r.data.test == spec.published_as]
         return tested[-1].train.batch_size if tested else _FALLBACK_BATCH
 
     def cap_of(self, spec: DatasetSpec) -> float | None:
         """Ground truth at or beyond it is left out; None: there is no bound."""
-        if self.cap == "none":
+        if self.max_depth:
+            return self.max_depth
+        if self.cap == "none" or (self.cap == "code" and not spec.capped):
             return None
-        if spec.name in self.caps:
-            return self.caps[spec.name]
-        return spec.max_depth if self.cap == "paper" or spec.capped else None
+        bounds = ZOEDEPTH_CAPS if self.cap == "zoedepth" else {}
+        return bounds.get(spec.name, spec.max_depth)
 
     def valid(self, sample: Sample, spec: DatasetSpec) -> Mask:
         """Pixels of the ground truth that count, (H, W)."""
@@ -133,8 +133,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             name="zoedepth",
             min_depth=1e-3,
-            cap="paper",
-            caps={"sunrgbd": 8.0, "ddad": 80.0},
+            cap="zoedepth",
             clamp=True,
             source="ZoeDepth and Depth Anything: windows on the crop, predictions clamped,"
             " SUN RGB-D to 8 m, DDAD to 80 m",

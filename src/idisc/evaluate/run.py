@@ -2,12 +2,12 @@
 
 The predictor is anything that maps a sample to a prediction at the size of its ground truth: an
 engine, or files on disk. Pictures are taken one by one and in order, so that no result depends on
-batches or processes unless the protocol itself does.
+batches or processes unless the protocol itself does (averaging by batch).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -45,7 +45,6 @@ class Case:
     sample: Sample
     prediction: FloatArray  # at the ground truth's size, rescaled and clamped by the protocol
     valid: Mask  # pixels that count
-    terms: Terms
 
 
 @dataclass(frozen=True)
@@ -92,48 +91,67 @@ class EnginePredictor:
 def evaluate(
     dataset: Dataset,
     predictor: Predictor,
-    protocol: Protocol,
+    protocols: Sequence[Protocol],
     *,
     clouds: bool = False,
-    seed: int = 13,
     progress: Progress | None = None,
-) -> Result:
-    """Score a predictor on a dataset. `clouds` adds the 3D metrics, which need a camera."""
-    spec = dataset.spec
-    average, distances = protocol.average(spec), _Distances(spec)
-    rows: list[Row] = []
-    terms: list[Terms] = []
-    worst: list[Case] = []
+) -> list[Result]:
+    """Score a predictor on a dataset, the same predictions under each of the protocols.
+
+    `clouds` adds the 3D metrics, which need a camera. Pictures that cannot be scored are named
+    together in one error: a total over the others would pass for a total over all.
+    """
+    tallies = [_Tally(dataset, protocol, clouds) for protocol in protocols]
     failures: list[str] = []
     for index, coming in enumerate(_read_ahead(dataset)):
         try:
-            case = _score(coming.result(), predictor, protocol, spec, clouds)
+            sample = coming.result()
+            prediction = predictor(sample)
+            for tally in tallies:
+                tally.add(sample, prediction)
         except IdiscError as error:
             failures.append(str(error))
-            continue
-        average.add(case.terms)
-        distances.add(case)
-        rows.append(case.row)
-        terms.append(replace(case.terms, angles_deg=None))
-        worst = sorted([*worst, case], key=_badness, reverse=True)[:KEPT]
         if progress:
             progress(index + 1, len(dataset))
     if failures:
         raise InputError(_summed_up(failures, len(dataset)))
-    totals = _chosen(average.result(), protocol) | _mean_of_clouds(rows)
-    numbers = [row.numbers for row in rows]
-    return Result(
-        spec=spec,
-        split=dataset.split,
-        protocol=protocol,
-        manifest_sha256=dataset.source.sha256,
-        totals=totals,
-        intervals=bootstrap.intervals(terms, numbers, protocol, protocol.batch_of(spec), seed),
-        rows=tuple(rows),
-        by_distance=distances.bins(),
-        worst=tuple(worst),
-        skipped=sum(not row.pixels for row in rows),
-    )
+    return [tally.result() for tally in tallies]
+
+
+class _Tally:
+    """Rows and sums of one protocol."""
+
+    def __init__(self, dataset: Dataset, protocol: Protocol, clouds: bool) -> None:
+        self.dataset, self.protocol, self.clouds = dataset, protocol, clouds
+        self.average = protocol.average(dataset.spec)
+        self.distances = _Distances(dataset.spec)
+        self.rows: list[Row] = []
+        self.terms: list[Terms] = []
+        self.worst: list[Case] = []
+
+    def add(self, sample: Sample, prediction: FloatArray) -> None:
+        case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.clouds)
+        self.average.add(terms)
+        self.distances.add(case)
+        self.rows.append(case.row)
+        self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
+        self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
+
+    def result(self) -> Result:
+        numbers = [row.numbers for row in self.rows]
+        batch_size = self.protocol.batch_of(self.dataset.spec)
+        return Result(
+            spec=self.dataset.spec,
+            split=self.dataset.split,
+            protocol=self.protocol,
+            manifest_sha256=self.dataset.source.sha256,
+            totals=reported(self.average.result(), self.protocol) | _mean_of_clouds(self.rows),
+            intervals=bootstrap.intervals(self.terms, numbers, self.protocol, batch_size),
+            rows=tuple(self.rows),
+            by_distance=self.distances.bins(),
+            worst=tuple(self.worst),
+            skipped=sum(not row.pixels for row in self.rows),
+        )
 
 
 def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
@@ -147,10 +165,11 @@ def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
             yield present
 
 
-def _score(
-    sample: Sample, predictor: Predictor, protocol: Protocol, spec: DatasetSpec, clouds: bool
-) -> Case:
-    prediction, target = predictor(sample), sample.target
+def score(
+    sample: Sample, prediction: FloatArray, protocol: Protocol, spec: DatasetSpec, clouds: bool
+) -> tuple[Case, Terms]:
+    """One picture under a protocol: its row with what was compared, and its terms to average."""
+    target = sample.target
     if prediction.shape != target.shape:
         raise DataError(
             f"{sample.record.image}: prediction of shape {prediction.shape}, ground truth of"
@@ -166,11 +185,11 @@ def _score(
             terms = metrics.normal_terms(prediction[valid], target[valid])
     except InputError as error:
         raise InputError(f"{sample.record.image}: {error}") from None
-    numbers = _chosen(terms.metrics(), protocol) if terms.pixels else {}
+    numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
     if clouds and terms.pixels:
         numbers |= _cloud_numbers(sample, prediction, valid)
     row = Row(sample.record.image, terms.pixels, numbers)
-    return Case(row, sample, prediction, valid, terms)
+    return Case(row, sample, prediction, valid), terms
 
 
 def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[str, float]:
@@ -184,7 +203,7 @@ def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[
     )
 
 
-def _chosen(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
+def reported(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
     """The metrics a protocol reports; those of KITTI's benchmark only where they are asked for."""
     benchmark = set(metrics.KITTI_BENCHMARK)
     if protocol.numbers == "kitti_benchmark":
@@ -220,15 +239,16 @@ class _Distances:
         self.task = spec.task
         far = spec.max_depth or 100.0
         self.width = 1.0 if far <= 20 else 10.0  # metres of one bin
-        self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; the last bin is open
+        self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; none is further away
 
     def add(self, case: Case) -> None:
         if self.task != "depth":
             return
         p = case.prediction[case.valid].astype(np.float64)
         t = case.sample.target[case.valid].astype(np.float64)
-        index = np.minimum(t // self.width, self.sums.shape[1] - 1).astype(int)
-        error = p - t
+        near = t < self.width * self.sums.shape[1]
+        p, t = p[near], t[near]
+        index, error = (t // self.width).astype(int), p - t
         for sums, values in zip(
             self.sums, (np.ones_like(t), np.abs(error) / t, np.abs(error), error), strict=True
         ):

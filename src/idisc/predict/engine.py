@@ -39,4 +39,4 @@ def open_engine(path: Path, device: str = "cpu") -> Engine:
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
 
-    return TorchEngine(path, device)
+    return TorchEngine.load(path, device)

@@ -13,25 +13,29 @@ from idisc import files
 from idisc.errors import InputError
 from idisc.images import Size
 from idisc.model.checkpoint import WEIGHTS, load_network
+from idisc.model.network import IDisc
 
 
 class TorchEngine:
-    """A checkpoint folder on one device; see `engine.Engine`."""
+    """A network on the device it is on; see `engine.Engine`."""
 
-    def __init__(self, folder: Path, device: str = "cpu") -> None:
-        self.name = folder.name
-        self.network = load_network(folder).requires_grad_(False)
+    def __init__(self, network: IDisc, name: str, sha256: str = "") -> None:
+        self.network, self.name, self.sha256 = network, name, sha256
+        self.task: Literal["depth", "normals"] = network.config.task
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "cpu") -> TorchEngine:
+        """The engine of a checkpoint folder."""
+        network = load_network(folder).requires_grad_(False)
         try:
-            self.network.to(device)
+            network.to(device)
         except (RuntimeError, AssertionError) as error:  # torch has no such device
             raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
-        self.device = device
-        self.sha256 = files.sha256(folder / WEIGHTS)
-        self.task: Literal["depth", "normals"] = self.network.config.task
+        return cls(network, folder.name, files.sha256(folder / WEIGHTS))
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        bytes_ = torch.from_numpy(np.ascontiguousarray(images)).to(self.device)
+        bytes_ = torch.tensor(images, device=self.network.mean.device)
         rgb = bytes_.permute(0, 3, 1, 2).float() / 255  # (B, 3, H, W)
         with torch.inference_mode():
             prediction = self.network(rgb, size=size).prediction  # (B, 1 or 3, H, W)

@@ -2,11 +2,13 @@
 
 Both take the network's output at the size of the target and a mask of valid pixels, pool all valid
 pixels of the batch, and return one number without the recipe's weight: NaN if no pixel is valid.
+Where several processes share a batch, `total` adds up over them, so that the loss is the same.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -14,19 +16,30 @@ from torch import Tensor
 
 SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
 EPSILON = 1e-6
+Total = Callable[[Tensor], Tensor]
+"""A sum over all processes that gradients pass."""
 
 
-def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+def _alone(value: Tensor) -> Tensor:
+    return value
+
+
+def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _alone) -> Tensor:
     """Scale-invariant log loss (eq. 4): prediction and target metres (B, 1, H, W), valid boolean.
 
     sqrt(Var[e] + 0.15 Mean[e]^2) with e the difference of logs and the variance unbiased. The
     metric of the same name drops the mean altogether.
     """
     error = (prediction[valid] + EPSILON).log() - (target[valid] + EPSILON).log()
-    return (error.var() + SILOG_LAMBDA * error.mean().square() + EPSILON).sqrt()
+    pixels = total(valid.sum())
+    mean = total(error.sum()) / pixels
+    variance = total((error - mean).square().sum()) / (pixels - 1)
+    return (variance + SILOG_LAMBDA * mean.square() + EPSILON).sqrt()
 
 
-def angular_loss(normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor) -> Tensor:
+def angular_loss(
+    normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor, total: Total = _alone
+) -> Tensor:
     """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
     normals and target (B, 3, H, W), concentration (B, 1, H, W), valid (B, 1, H, W) boolean. Pixels
@@ -35,4 +48,5 @@ def angular_loss(normals: Tensor, concentration: Tensor, target: Tensor, valid: 
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
     used = valid & (cosine > -0.999) & (cosine < 0.999)
     kappa, angle = concentration[used], torch.acos(cosine[used])
-    return (kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)).mean()
+    each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
+    return total(each.sum()) / total(used.sum())

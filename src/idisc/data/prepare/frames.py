@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePosixPath
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
+from idisc.data.catalog import DatasetSpec
+from idisc.data.decode import FloatArray, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
+from idisc.images import Size
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +31,35 @@ class PrepareConfig:
     test_metres: float = 50.0
     # Which of the points in one pixel: the nearest, or the last one written (code).
     surface: Literal["nearest", "last"] = "nearest"
-    distortion: bool = True  # lens distortion, where the calibration has it; the code ignores it
+    # Bend by the lens of the calibration. Off: Argoverse's pictures come undistorted, and its
+    # coefficients are for the curious (its authors, argoverse-api#81); the code has none either.
+    distortion: bool = False
     motion: bool = True  # the car's own way between sweep and picture, where poses are known
     cameras: tuple[str, ...] = ()  # of a car with several; none: those of the paper
     depth: Literal["annotated", "sweep"] = "annotated"  # KITTI: given maps, or one projected sweep
+    # NYU, labelled: holes filled by colorization (as the field scores), or left as holes.
+    nyu_depth: Literal["filled", "raw"] = "filled"
+    diode_part: Literal["indoors", "outdoor", "both"] = "indoors"  # the paper has indoors
     pictures: Literal["copy", "link"] = "copy"  # link: raw pictures stay where they are
+    # Synthetic: how many pictures, of which size, which share of them streets and not rooms.
+    count: int = 600
+    size: tuple[int, ...] = (240, 320)
+    streets: float = 0.0
+    seed: int = 13  # another one gives other rooms
 
     def __post_init__(self) -> None:
         for name in ("train_metres", "test_metres"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name}: {getattr(self, name)}; 0 or more is needed")
+        if self.count < 2:
+            raise InputError(f"count: {self.count}; 2 are needed, one to train and one to test")
+        if len(self.size) != 2 or min(self.size) < 32:
+            raise InputError(f"size: {self.size}; height and width of 32 or more are needed")
+        if not 0 <= self.streets <= 1 or self.seed < 0:
+            raise InputError(
+                f"streets: {self.streets}, seed: {self.seed};"
+                " a share from 0 to 1 and a number from 0 on are needed"
+            )
 
     def keyframe_metres(self, split: str) -> float:
         """Distance between kept frames of a split."""
@@ -56,7 +82,8 @@ class Frame:
 
     name: str  # unique path without suffix: "000150/CAMERA_01/15616458249936530"
     image: Path | NDArray[np.uint8]  # a file to be taken as it is, or pixels (H, W, 3)
-    target: Path | NDArray[np.float32]  # the same; or depth in metres (H, W), 0 = none
+    # The same; depth in uint16 is written as it is, metres are rounded down; or normals (H, W, 3).
+    target: Path | StoredDepth
     camera: Camera | None  # of the picture
     sensor: str = ""
 
@@ -67,3 +94,66 @@ class Fault:
 
     path: str
     reason: str
+
+    @classmethod
+    def of(cls, error: InputError) -> Fault:
+        """From `path: reason`, the way every InputError about a file begins."""
+        path, _, reason = str(error).partition(": ")
+        return cls(path, reason)
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """For taking apart what a file holds: a missing key or a wrong kind of value names the file."""
+    try:
+        yield
+    except InputError as error:  # of a value made from the file's numbers: a camera
+        named = str(error).startswith(str(path))
+        raise InputError(f"{error}" if named else f"{path}: {error}") from None
+    except KeyError as error:
+        raise InputError(f"{path}: no {error} in it; the file is of another format") from None
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise InputError(f"{path}: not what its format says ({error})") from None
+
+
+def frame_by_frame(
+    build: Callable[[Item], Frame], items: Iterable[Item]
+) -> Iterator[Frame | Fault]:
+    """A frame of each item; one that cannot be read is a fault, and the others go on."""
+    for item in items:
+        try:
+            yield build(item)
+        except InputError as error:
+            yield Fault.of(error)
+
+
+def by_scene(
+    lines: Iterable[ListLine], source: Path, scene_of: Callable[[ListLine], str]
+) -> list[Scene]:
+    """Lines, of a published list or found in a folder, as scenes of one split each."""
+    groups: dict[tuple[str, str], list[ListLine]] = {}
+    for line in lines:
+        groups.setdefault((line.split, scene_of(line)), []).append(line)
+    return [
+        Scene(name=name, split=split, source=source, wanted=tuple(group))
+        for (split, name), group in sorted(groups.items())
+    ]
+
+
+def stem_of(line: ListLine) -> str:
+    """A frame's name: the path of its picture without suffix."""
+    return PurePosixPath(line.image).with_suffix("").as_posix()
+
+
+def stated_camera(spec: DatasetSpec, picture: str, size: Size) -> Camera | None:
+    """What the catalog says of the camera of pictures that come without a calibration."""
+    for key, ((fx, fy, cx, cy), stated) in spec.cameras.items():
+        if key in picture:
+            camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=spec.title)
+            return camera if stated == size else camera.resized(size)
+    return None
+
+
+def in_millimetres(depth: FloatArray) -> NDArray[np.uint16]:
+    """Depth (H, W) in metres, to the nearest millimetre; up to 65.535 m."""
+    return np.clip(np.rint(depth.astype(np.float64) * 1000), 0, 65535).astype(np.uint16)

@@ -8,6 +8,7 @@ tried again. The manifest is put together from the notes, sorted, at the end.
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -21,7 +22,7 @@ from PIL import Image
 
 from idisc import config, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import FloatArray, write_depth
+from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
@@ -46,7 +47,7 @@ class Summary:
 
 def prepare(
     dataset: str,
-    raw: Path,
+    raw: Path | None,
     out: Path,
     choices: PrepareConfig,
     *,
@@ -54,10 +55,12 @@ def prepare(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Summary:
-    """Prepare the dataset below `raw` into `out`; faults are collected, not raised."""
+    """Prepare the dataset below `raw` into `out`; faults are collected, not raised.
+
+    A dataset that is made here, as the synthetic ones are, has no `raw`.
+    """
     steps = config.lookup(STEPS, dataset, "dataset")
-    if not raw.is_dir():
-        raise InputError(f"{raw}: no such folder; {dataset} needs {steps.needs}")
+    raw = _raw_folder(dataset, raw, out)
     spec = catalog.find(dataset)
     lines = [line for path in lists for line in manifest.read_list(path, spec.list_column)]
     scenes = steps.scenes(raw, choices, lines if lists else None)
@@ -65,7 +68,7 @@ def prepare(
         raise DataError(f"{raw}: nothing of {dataset} in it; {steps.needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
-        "choices": config.to_json(choices),
+        "choices": json.loads(json.dumps(config.to_json(choices))),  # as it is read back: no tuples
         "lists": {path.name: files.sha256(path) for path in lists},
     }
     _claim(out, request)
@@ -80,11 +83,29 @@ def prepare(
     return _finish(out, scenes, empty)
 
 
+def _raw_folder(dataset: str, raw: Path | None, out: Path) -> Path:
+    """The raw folder, looked at before any work is done."""
+    steps = STEPS[dataset]
+    if not steps.raw:
+        if raw is not None:
+            raise InputError(f"{raw}: {dataset} is made from {steps.needs}; leave out --raw")
+        return out
+    if raw is None:
+        raise InputError(f"{dataset}: {steps.needs} needed; pass the folder as --raw")
+    if not raw.is_dir():
+        raise InputError(f"{raw}: no such folder; {dataset} needs {steps.needs}")
+    if out.resolve().is_relative_to(raw.resolve()):
+        raise InputError(
+            f"{out}: inside {raw}, where raw files are looked for; name another folder"
+        )
+    return raw
+
+
 def _each(
     dataset: str, todo: Sequence[Scene], out: Path, choices: PrepareConfig, workers: int
 ) -> Iterator[str]:
     """Names of scenes, as they get done."""
-    if workers == 1 or len(todo) < 2:
+    if workers <= 1 or len(todo) < 2:
         for scene in todo:
             _prepare_scene(dataset, scene, out, choices)
             yield scene.name
@@ -116,9 +137,9 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
             try:
                 records.append(_written(frame, scene, out, choices, dataset))
             except InputError as error:
-                faults.append(_fault(error))
+                faults.append(Fault.of(error))
     except InputError as error:  # the scene's own files: a calibration, an index
-        faults.append(_fault(error))
+        faults.append(Fault.of(error))
     notes = {
         "records": [config.to_json(record) for record in records],
         "faults": [asdict(fault) for fault in faults],
@@ -126,21 +147,17 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
     files.write_json(_notes(out, scene), notes)
 
 
-def _fault(error: InputError) -> Fault:
-    path, _, reason = str(error).partition(": ")
-    return Fault(path, reason)
-
-
 def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, dataset: str) -> Record:
     stored = STEPS[dataset].stored
     image = _write_image(frame, out, link=choices.pictures == "link")
     target = out / stored.kind / f"{frame.name}.png"
+    values: StoredDepth
     if isinstance(frame.target, Path):
         values = stored.read(frame.target)  # a damaged file is noticed here, not in training
         _copy(frame.target, target)
     else:
         values = frame.target
-        write_depth(target, values, getattr(stored, "metres_per_unit", 1.0))
+        _write_target(target, values, stored)
     camera = frame.camera
     return Record(
         image=image.relative_to(out).as_posix(),
@@ -172,6 +189,13 @@ def _write_image(frame: Frame, out: Path, *, link: bool) -> Path:
     return path
 
 
+def _write_target(path: Path, values: StoredDepth, stored: Target) -> None:
+    if isinstance(stored, NormalMap):
+        write_normals(path, values.astype(np.float32), stored)
+    else:
+        write_depth(path, values, stored.metres_per_unit)
+
+
 def _copy(source: Path, path: Path) -> None:
     with files.atomic(path) as draft:
         shutil.copyfile(source, draft)
@@ -183,7 +207,7 @@ def _size(frame: Frame) -> Size:
     return frame.image.shape[0], frame.image.shape[1]
 
 
-def _share(values: FloatArray) -> float:
+def _share(values: StoredDepth) -> float:
     there = (values != 0).any(axis=-1) if values.ndim == 3 else values > 0
     return float(there.mean())
 

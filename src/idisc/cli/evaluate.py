@@ -1,0 +1,155 @@
+"""`idisc evaluate`: a network, an exported file or anybody's predictions, scored by a protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from idisc import config, files
+from idisc.cli import options, progress, tables
+from idisc.data import manifest
+from idisc.errors import InputError
+
+if TYPE_CHECKING:
+    from idisc.data.dataset import Dataset
+    from idisc.evaluate.protocols import Protocol
+    from idisc.evaluate.run import Predictor, Result
+
+
+@click.command(name="evaluate")
+@click.option("--weights", type=options.PATH, help="Checkpoint folder.")
+@click.option("--onnx", type=options.PATH, help="Exported file; needs no torch.")
+@click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
+@click.option("--data", type=options.FOLDER, required=True, help="Folder made by `idisc prepare`.")
+@click.option("--dataset", help="Name, or name:paper [that of the manifest]")
+@click.option(
+    "--list", "listing", type=options.PATH, help="Published list file, relative to --data."
+)
+@click.option("--split", type=click.Choice(["train", "test"]), default="test", show_default=True)
+@click.option(
+    "--protocol",
+    "names",
+    type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    multiple=True,
+    default=["paper"],
+    show_default=True,
+    help="Give it twice to see the same predictions under two.",
+)
+@click.option("--scale", type=float, help="Metres of one unit of a predicted PNG, e.g. 0.001.")
+@click.option("--fit", type=click.Choice(["error", "resize"]), default="error", show_default=True)
+@click.option("--holes", type=click.Choice(["error", "skip"]), default="error", show_default=True)
+@click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
+@click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option(
+    "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
+)
+@options.changes
+def command(
+    weights: Path | None,
+    onnx: Path | None,
+    predictions: Path | None,
+    data: Path,
+    dataset: str | None,
+    listing: Path | None,
+    split: str,
+    names: tuple[str, ...],
+    scale: float | None,
+    fit: Literal["error", "resize"],
+    holes: Literal["error", "skip"],
+    clouds: bool,
+    size: tuple[int, int] | None,
+    device: str,
+    out: Path | None,
+    changes: tuple[str, ...],
+) -> None:
+    """Score predictions on a dataset and set them beside the paper's numbers.
+
+    --set changes a field of the protocol: averaging=pixel, window=full_frame, cap=none, clamp=true,
+    rescale=median, batch_size=4. The result is named after what was changed.
+    """
+    from idisc.data.dataset import open_dataset
+    from idisc.evaluate import report
+    from idisc.evaluate.predictions import PredictionFiles, Reading
+    from idisc.evaluate.run import evaluate
+
+    if sum(source is not None for source in (weights, onnx, predictions)) != 1:
+        raise click.UsageError("one of --weights, --onnx and --predictions is needed")
+    if out:
+        files.check_new_folder(out)
+    protocols = [_protocol(name, changes) for name in names]
+    opened = open_dataset(data, dataset or _named_in(data), split, listing, size)
+    about: dict[str, str]
+    predictor: Predictor
+    if predictions is not None:
+        reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
+        predictor = PredictionFiles(predictions, opened.records, reading)
+        about = {"predictions": predictions.name, "scale": f"{scale}", "holes": holes, "fit": fit}
+    else:
+        predictor, about = _engine(weights or onnx, device, opened)  # type: ignore[arg-type]
+    with progress.bar(f"evaluating {opened.spec.name}") as advance:
+        results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
+    results = [replace(result, about=about) for result in results]
+    for result in results:
+        _print(result)
+    if out:
+        for result in results:
+            folder = out if len(results) == 1 else out / result.protocol.name
+            report.write(result, folder)
+            click.echo(f"report: {folder / 'report.html'}")
+
+
+def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
+    from idisc.evaluate.protocols import PROTOCOLS, changed
+
+    protocol = PROTOCOLS[name]
+    return changed(protocol, config.override(protocol, changes))
+
+
+def _named_in(data: Path) -> str:
+    """The dataset a prepared folder says it is; pairs of one's own have no manifest."""
+    if (data / manifest.NAME).is_file():
+        return manifest.read(data).dataset
+    return "folder"
+
+
+def _engine(path: Path, device: str, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+    from idisc.evaluate.run import EnginePredictor
+    from idisc.predict.engine import open_engine
+
+    engine = open_engine(path, device)
+    if engine.task != dataset.spec.task:
+        raise InputError(
+            f"{path}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
+        )
+    about = {"weights": engine.name, "weights_sha256": engine.sha256}
+    return EnginePredictor(engine), about
+
+
+def _print(result: Result) -> None:
+    from idisc.evaluate.tables import headline, rows_beside_paper, text
+
+    spec, protocol = result.spec, result.protocol
+    columns, rows = rows_beside_paper(result)
+    scored = len(result.rows) - result.skipped
+    left_out = f", {result.skipped} without a valid pixel left out" if result.skipped else ""
+    tables.show(
+        f"{spec.title}, {scored} pictures{left_out}; protocol {protocol.name}",
+        ["", *columns],
+        [
+            [f"{row.name} ({row.note})" if row.note else row.name]
+            + [text(name, value) for name, value in zip(columns, row.values, strict=True)]
+            for row in rows
+        ],
+    )
+    for name in dict.fromkeys([*headline(result), *result.totals]):
+        low, high = result.intervals.get(name, (None, None))
+        interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
+        click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
+    click.echo(f"  ({protocol.source}; 95 % intervals by bootstrap over pictures)")
+    if protocol.averaging == "batch":
+        size = protocol.batch_of(spec)
+        click.echo(f"  (averaged by batches of {size}: another size gives other numbers)")

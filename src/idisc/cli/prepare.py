@@ -1,0 +1,83 @@
+"""`idisc prepare`: a raw dataset into pictures, 16-bit depth and a manifest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from idisc import config
+from idisc.cli import options, progress
+from idisc.data import catalog
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.errors import DataError
+
+if TYPE_CHECKING:
+    from idisc.data.prepare.runner import Summary
+
+
+@click.command(name="prepare")
+@click.argument("dataset", type=options.Name("idisc.data.prepare", "STEPS", "dataset"))
+@click.option(
+    "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
+)
+@click.option("--out", type=options.PATH, required=True, help="Folder for the prepared one.")
+@click.option(
+    "--list",
+    "lists",
+    type=options.PATH,
+    multiple=True,
+    help="Take the pictures of a published list file, not those of the rule.",
+)
+@click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
+@options.changes
+def command(
+    dataset: str,
+    raw: Path | None,
+    out: Path,
+    lists: tuple[Path, ...],
+    workers: int,
+    changes: tuple[str, ...],
+) -> None:
+    """Prepare DATASET; an interrupted run goes on when the same command is given again.
+
+    --set changes a choice: keyframes=elapsed, train_metres=2, surface=last, distortion=false,
+    motion=false, depth=sweep, cameras=CAMERA_01, pictures=link; for synthetic datasets count=600,
+    size=240x320, streets=0.5, seed=13.
+    """
+    from idisc.data.prepare import runner
+
+    choices = config.override(PrepareConfig(), changes)
+    with progress.bar(f"preparing {dataset}") as advance:
+        summary = runner.prepare(
+            dataset,
+            raw,
+            out,
+            choices,
+            lists=lists,
+            workers=workers,
+            progress=lambda done, total, _: advance(done, total),
+        )
+    _print(dataset, summary, out)
+    if summary.faults:
+        home = catalog.find(dataset).home
+        first = summary.faults[0]
+        raise DataError(
+            f"{len(summary.faults)} raw files missing or unreadable, listed in"
+            f" {out / runner.MISSING} (first: {first.path}: {first.reason}); get them from {home}"
+            " and run the same command again"
+        )
+
+
+def _print(dataset: str, summary: Summary, out: Path) -> None:
+    paper = catalog.find(dataset).counts
+    for split, stated in (("train", paper.train), ("test", paper.test)):
+        count = summary.counts.get(split, 0)
+        if not count and stated is None:
+            continue
+        valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
+        beside = f" (the paper: {stated:,})" if stated is not None else ""
+        click.echo(f"{split:<10}{count:,} pictures{beside}{valid}")
+    click.echo(f"{'manifest':<10}{out / 'manifest.jsonl'}")
+    click.echo(f"{'sha256':<10}{summary.sha256}")

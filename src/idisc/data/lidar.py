@@ -1,0 +1,263 @@
+"""LiDAR sweep -> sparse depth map: rigid motion, lens, pixels, and the points that are seen.
+
+A transform is a (4, 4) float64 matrix that moves points from one frame to another; camera axes are
+x right, y down, z forward, and depth is z. The maps are as sparse as the sweep: nothing is filled
+in, and a point that a nearer surface would hide, but that no nearer point shares its pixel, stays.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from idisc.camera import Camera
+from idisc.errors import InputError
+
+Points = NDArray[np.float64]
+"""(N, 3) in metres."""
+Transform = NDArray[np.float64]
+"""(4, 4): moves points from one frame to another."""
+
+
+def rigid(rotation: ArrayLike, translation: ArrayLike) -> Transform:
+    """From a quaternion (w, x, y, z) or a matrix (3, 3), and a translation (3,) in metres.
+
+    A quaternion is brought to length one first: files round it.
+    """
+    turn = np.asarray(rotation, dtype=np.float64)
+    transform = np.eye(4)
+    transform[:3, :3] = turn if turn.shape == (3, 3) else _matrix(turn)
+    transform[:3, 3] = np.asarray(translation, dtype=np.float64)
+    if not np.isfinite(transform).all():
+        raise ValueError(f"translation {translation!r}: three finite numbers are needed")
+    return transform
+
+
+def _matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
+    length = math.hypot(*quaternion) if quaternion.shape == (4,) else 0.0
+    if not 0 < length < float("inf"):
+        raise ValueError(f"rotation {quaternion.tolist()}: a quaternion w x y z is needed")
+    w, x, y, z = quaternion / length
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def inverse(transform: Transform) -> Transform:
+    """The way back of a rigid transform; exact up to rounding, unlike a general inverse."""
+    back = np.eye(4)
+    back[:3, :3] = transform[:3, :3].T
+    back[:3, 3] = -transform[:3, :3].T @ transform[:3, 3]
+    return back
+
+
+def compose(*transforms: Transform) -> Transform:
+    """One transform for several; the last one acts first, as in a product of matrices."""
+    product: Transform = np.eye(4)
+    for transform in transforms:
+        product = product @ transform
+    return product
+
+
+def moved(points: ArrayLike, transform: Transform) -> Points:
+    """Points (N, 3) seen from the other frame, (N, 3) float64."""
+    with np.errstate(invalid="ignore"):  # a return without a place stays without one
+        result: Points = np.asarray(points, np.float64) @ transform[:3, :3].T + transform[:3, 3]
+    return result
+
+
+class Lens(NamedTuple):
+    """Radial distortion of a lens: (x, y) on the plane z = 1 moves by 1 + k1 r2 + k2 r4 + k3 r6."""
+
+    k1: float
+    k2: float
+    k3: float
+
+    def bend(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rays (N, 2) at z = 1, where the lens puts them (N, 2); NaN where it has no image of them.
+
+        A polynomial is good near the axis only. Further out it turns round, and would bring points
+        from the side of the car back into the picture: from that radius on there is no image.
+        """
+        square = np.sum(rays * rays, axis=1, keepdims=True)  # r2 (N, 1)
+        factor = 1 + square * (self.k1 + square * (self.k2 + square * self.k3))
+        return np.where(square < self._end(), rays * factor, np.nan)
+
+    def _end(self) -> float:
+        """r2 from which the distorted radius shrinks: d/dr r (1 + k1 r2 + k2 r4 + k3 r6) = 0."""
+        roots = np.roots([7 * self.k3, 5 * self.k2, 3 * self.k1, 1.0])
+        turns = roots[np.isreal(roots) & (roots.real > 0)].real
+        return float(turns.min()) if len(turns) else float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raster:
+    """How points become pixels; the default is right, the others are what was published."""
+
+    # Which of the points that share a pixel: the nearest, or the last one of the sweep.
+    surface: Literal["nearest", "last"] = "nearest"
+    # centre: the pixel whose centre, at whole numbers, is nearest; the picture ends half a pixel
+    # beyond the outer centres. even: the same with ties to the even pixel, and 0 <= x < W - 1 asked
+    # before. truncated: the fraction is cut off, half a pixel up and left of where the point is.
+    rounding: Literal["centre", "even", "truncated"] = "centre"
+
+    def pixels(
+        self, places: NDArray[np.float64], size: tuple[int, int]
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Places (N, 2) as x, y -> pixels (M, 2) of those inside the picture, and which (N,)."""
+        limits = np.array([size[1], size[0]])
+        if self.rounding == "even":
+            whole = np.rint(places)
+            within = (places >= 0) & (places < limits - 1)
+        else:
+            whole = np.trunc(places) if self.rounding == "truncated" else np.floor(places + 0.5)
+            within = (whole >= 0) & (whole < limits)  # NaN is not
+        inside = np.asarray(within.all(axis=1))
+        return whole[inside].astype(np.intp), inside
+
+
+ARGOVERSE_PUBLISHED = Raster(surface="last", rounding="even")
+DDAD_PUBLISHED = Raster(surface="last", rounding="truncated")
+
+
+def project(
+    points: Points, camera: Camera, raster: Raster | None = None, lens: Lens | None = None
+) -> NDArray[np.float32]:
+    """Points (N, 3) in camera axes -> depth (H, W) in metres, 0 where no point falls."""
+    raster = raster or Raster()
+    points = points[points[:, 2] > 0]  # in front; NaN is not
+    with np.errstate(over="ignore", invalid="ignore"):  # almost in the plane of the camera
+        rays = points[:, :2] / points[:, 2:]  # (N, 2) at z = 1
+        rays = lens.bend(rays) if lens else rays
+        places = rays * (camera.fx, camera.fy) + (camera.cx, camera.cy)
+        pixels, inside = raster.pixels(places, camera.size)
+    depth, x, y = points[inside, 2], pixels[:, 0], pixels[:, 1]
+    if raster.surface == "last":
+        picture = np.zeros(camera.size, dtype=np.float32)
+        picture[y, x] = depth  # numpy writes in order: the last of several stays
+        return picture
+    picture = np.full(camera.size, np.inf, dtype=np.float32)
+    np.minimum.at(picture, (y, x), _float32_below(depth))
+    picture[np.isinf(picture)] = 0
+    return picture
+
+
+def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Rounded down, as storing is: 1354.99999 / 256 must not be stored as 1355 / 256."""
+    nearest = depth.astype(np.float32)
+    return np.where(nearest > depth, np.nextafter(nearest, np.float32(0)), nearest)
+
+
+def keyframes(
+    positions: ArrayLike, times_s: Sequence[float], metres: float, elapsed_s: float | None = None
+) -> list[int]:
+    """Which of the positions (N, 3) of a drive are kept: the first, then one every `metres`.
+
+    The way is the straight line from the last one kept. With `elapsed_s`, one is also kept when so
+    many seconds have gone by: the released code's rule, which keeps pictures of a car that waits.
+    """
+    places = np.asarray(positions, dtype=np.float64)
+    kept: list[int] = []
+    for index, (place, time) in enumerate(zip(places, times_s, strict=True)):
+        if kept:
+            near = float(np.linalg.norm(place - places[kept[-1]])) < metres
+            soon = elapsed_s is None or time - times_s[kept[-1]] < elapsed_s
+            if near and soon:
+                continue
+        kept.append(index)
+    return kept
+
+
+def read_velodyne(path: Path) -> Points:
+    """KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
+    stored = np.frombuffer(_bytes(path), dtype=np.uint8)
+    if len(stored) == 0 or len(stored) % 16:
+        raise InputError(f"{path}: {len(stored)} bytes, 16 for each point expected; cut short")
+    return _float64(stored.view("<f4").reshape(-1, 4)[:, :3])
+
+
+_PLY_TYPES = {
+    name: kind
+    for kind, names in {
+        "i1": "char int8",
+        "u1": "uchar uint8",
+        "<i2": "short int16",
+        "<u2": "ushort uint16",
+        "<i4": "int int32",
+        "<u4": "uint uint32",
+        "<f4": "float float32",
+        "<f8": "double float64",
+    }.items()
+    for name in names.split()
+}
+
+
+def read_ply(path: Path) -> Points:
+    """The x, y, z of a binary little-endian PLY whose vertices come first: (N, 3)."""
+    content = _bytes(path)
+    header, mark, body = content.partition(b"end_header\n")
+    lines = [line.split() for line in header.decode("ascii", "replace").splitlines()]
+    if not mark or lines[0] != ["ply"]:
+        raise InputError(f"{path}: no PLY header; the file is damaged or of another format")
+    if ["format", "binary_little_endian", "1.0"] not in lines:
+        raise InputError(f"{path}: not a binary little-endian PLY, which sweeps are stored as")
+    count, row = _ply_vertices(path, lines)
+    if len(body) < count * row.itemsize:
+        there = len(body) // max(row.itemsize, 1)
+        raise InputError(f"{path}: {there} points, {count} expected; the file is cut short")
+    vertices = np.frombuffer(body, dtype=row, count=count)
+    return np.stack([_float64(vertices[axis]) for axis in "xyz"], axis=1)
+
+
+def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.void]]:
+    """How many vertices, and the layout of one, from the words of a header's lines."""
+    elements = [number for number, line in enumerate(lines) if line[:1] == ["element"]]
+    first = lines[elements[0]] if elements else []
+    if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():
+        raise InputError(f"{path}: the first element is not vertex; a sweep of points is needed")
+    end = elements[1] if len(elements) > 1 else len(lines)
+    fields = [line[1:] for line in lines[elements[0] : end] if line[:1] == ["property"]]
+    for field in fields:
+        if len(field) != 2 or field[0] not in _PLY_TYPES:
+            raise InputError(f"{path}: property '{' '.join(field)}' is not one of a point")
+    if missing := {"x", "y", "z"} - {name for _, name in fields}:
+        raise InputError(f"{path}: no property {', '.join(sorted(missing))} in its header")
+    return int(first[2]), np.dtype([(name, _PLY_TYPES[kind]) for kind, name in fields])
+
+
+def read_npz(path: Path, columns: Sequence[int] = (0, 1, 2)) -> Points:
+    """The array `data` of a DGP sweep; `columns` are those of x, y and z: (N, 3)."""
+    content = io.BytesIO(_bytes(path))
+    try:
+        with np.load(content, allow_pickle=False) as stored:
+            data = stored["data"]
+    except Exception as error:  # numpy and zipfile raise a dozen kinds for a damaged file
+        raise InputError(f"{path}: not readable as a sweep ({error})") from None
+    if data.ndim != 2 or data.shape[1] <= max(columns) or data.dtype.kind not in "fiu":
+        raise InputError(f"{path}: shape {data.shape} of {data.dtype}; rows of x y z expected")
+    return np.asarray(data[:, list(columns)], dtype=np.float64)
+
+
+def _float64(values: NDArray[np.generic]) -> NDArray[np.float64]:
+    with np.errstate(invalid="ignore"):  # some bits of a damaged file are a NaN that complains
+        return values.astype(np.float64)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: not readable ({error.strerror})") from None

@@ -1,0 +1,229 @@
+"""KITTI: raw drives with the annotated depth of the depth benchmark, or with their own sweeps.
+
+    <date>/calib_cam_to_cam.txt, calib_velo_to_cam.txt
+    <date>/<drive>_sync/image_02/data/N.png, velodyne_points/data/N.bin        (raw data)
+    (train|val)/<drive>_sync/proj_depth/groundtruth/image_02/N.png             (annotated depth)
+
+The two may lie in the folder itself or below raw/ and (data_)depth_annotated/; train and val of the
+annotated depth, a split of the benchmark and not of Eigen et al., count as merged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.camera import Camera
+from idisc.data import lidar
+from idisc.data.manifest import ListLine
+from idisc.data.prepare.frames import (
+    Fault,
+    Frame,
+    PrepareConfig,
+    Scene,
+    by_scene,
+    frame_by_frame,
+    understood,
+)
+from idisc.errors import DataError, InputError
+from idisc.images import picture_size
+
+NEEDS = "<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth"
+EIGEN_TEST = frozenset(  # the drives of the 697 test pictures of Eigen et al. (NeurIPS 2014)
+    f"{date}_drive_{number}_sync"
+    for date, numbers in {
+        "2011_09_26": "0002 0009 0013 0020 0023 0027 0029 0036 0046 0048 0052 0056 0059 0064 0084"
+        " 0086 0093 0096 0101 0106 0117",
+        "2011_09_28": "0002",
+        "2011_09_29": "0071",
+        "2011_09_30": "0016 0018 0027",
+        "2011_10_03": "0027 0047",
+    }.items()
+    for number in numbers.split()
+)
+_LINE = re.compile(r"\d{4}_\d\d_\d\d/(\d{4}_\d\d_\d\d_\w+)/(image_0[0-3])/data/([^/]+)$")
+
+
+def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
+    """One for each drive; without a list, the drives of Eigen's test pictures are the test."""
+    roots = [raw, raw / "raw"]
+    if lines is not None:
+        return [
+            replace(scene, source=_drive(roots, scene.name))
+            for scene in by_scene(lines, raw, lambda line: _parts(line)[0])
+        ]
+    found = {d.name: d for root in roots for d in sorted(root.glob("????_??_??/*_sync"))}
+    swept = choices.depth == "sweep"
+    drives = [drive for drive in found.values() if swept or _annotated_folder(drive)]
+    if found and not drives:
+        raise DataError(
+            f"{raw}: {len(found)} drives, but no annotated depth (train/<drive>/proj_depth); put it"
+            " there, or take the sweeps: --set depth=sweep"
+        )
+    return [
+        Scene(
+            name=drive.name,
+            split="test" if drive.name in EIGEN_TEST else "train",
+            source=drive,
+        )
+        for drive in drives
+    ]
+
+
+def _parts(line: ListLine) -> tuple[str, str, str]:
+    """Drive, camera and file name of a listed picture."""
+    parts = _LINE.search(line.image)
+    if not parts:
+        raise InputError(
+            f"{line.image}: not of KITTI; a list has <date>/<drive>/image_02/data/N.png"
+        )
+    return parts[1], parts[2], parts[3]
+
+
+def _drive(roots: Sequence[Path], name: str) -> Path:
+    """The folder of a drive, whose name begins with its date; or where it ought to be."""
+    places = [root / name[:10] / name for root in roots]
+    return next((place for place in places if place.is_dir()), places[0])
+
+
+def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
+    """The frames of one drive, with the depth that `choices.depth` asks for."""
+    pairs = list(_pairs(scene, choices))
+    cameras = sorted({pair.camera for pair in pairs})
+    rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
+    return frame_by_frame(lambda pair: _frame(pair, scene, rigs[pair.camera], choices), pairs)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Files of one frame; the target is a depth map, or the sweep to make it from."""
+
+    camera: str  # image_02
+    image: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class _Rig:
+    """The calibration of a date, for one camera."""
+
+    camera: Camera
+    from_velodyne: lidar.Transform
+
+
+def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Frame:
+    size, expected = picture_size(pair.image), rig.camera.size
+    if size != expected:
+        raise InputError(
+            f"{pair.image}: {size[0]}x{size[1]}, but its calibration is for"
+            f" {expected[0]}x{expected[1]}"
+        )
+    target: Path | NDArray[np.float32] = pair.target
+    if choices.depth == "sweep":
+        points = lidar.read_velodyne(pair.target)
+        ahead = points[points[:, 0] > 0]
+        target = lidar.project(
+            lidar.moved(ahead, rig.from_velodyne),
+            rig.camera,
+            lidar.Raster(surface=choices.surface),
+        )
+    return Frame(
+        name=f"{scene.source.parent.name}/{scene.name}/{pair.camera}/{pair.image.stem}",
+        image=pair.image,
+        target=target,
+        camera=rig.camera,
+        sensor=pair.camera,
+    )
+
+
+def _pairs(scene: Scene, choices: PrepareConfig) -> Iterator[_Pair]:
+    drive, sweeps = scene.source, scene.source / "velodyne_points" / "data"
+    for line in scene.wanted or ():
+        _, camera, name = _parts(line)
+        image = drive / camera / "data" / name
+        annotated = [root / line.target for root in _depth_roots(drive)]
+        target = next((path for path in annotated if path.is_file()), annotated[0])
+        if choices.depth == "sweep":
+            target = sweeps / f"{image.stem}.bin"
+        yield _Pair(camera, _picture(image), target)
+    if scene.wanted is not None:
+        return
+    for camera in choices.cameras or ("image_02",):
+        folder = _annotated_folder(drive)
+        targets = sorted((folder / camera).glob("*.png")) if folder else []
+        if choices.depth == "sweep":
+            targets = sorted(sweeps.glob("*.bin"))
+        for target in targets:
+            yield _Pair(camera, _picture(drive / camera / "data" / f"{target.stem}.png"), target)
+
+
+def _picture(path: Path) -> Path:
+    """Copies of KITTI are often kept as JPEG, a fifth of the size; lists say .png all the same."""
+    jpeg = path.with_suffix(".jpg")
+    return jpeg if jpeg.is_file() and not path.is_file() else path
+
+
+def _depth_roots(drive: Path) -> Iterator[Path]:
+    """Where annotated depth may lie: beside the dates, one folder up, or in the drive itself."""
+    dates = drive.parents[1]
+    for root in (dates, dates.parent):
+        for place in (root, root / "depth_annotated", root / "data_depth_annotated"):
+            yield from (place / "train", place / "val", place)
+    yield drive.parent
+
+
+def _annotated_folder(drive: Path) -> Path | None:
+    places = (root / drive.name / "proj_depth" / "groundtruth" for root in _depth_roots(drive))
+    return next((place for place in places if place.is_dir()), None)
+
+
+def _read_rig(date: Path, camera: str) -> _Rig:
+    """Camera and way from the sensor: pixel ~ P_rect R_rect_00 [R|T] X.
+
+    P_rect is K [I | t]; with t on the side of the points, K is all that is left for the camera.
+    """
+    number = camera.removeprefix("image_")
+    cameras, velodyne = date / "calib_cam_to_cam.txt", date / "calib_velo_to_cam.txt"
+    table, mount = _read_calibration(cameras), _read_calibration(velodyne)
+    projection = _values(cameras, table, f"P_rect_{number}", 12).reshape(3, 4)
+    width, height = _values(cameras, table, f"S_rect_{number}", 2)
+    rectify = _values(cameras, table, "R_rect_00", 9).reshape(3, 3)
+    turn = _values(velodyne, mount, "R", 9).reshape(3, 3)
+    with understood(cameras):
+        pinhole = Camera.from_matrix(projection, (int(height), int(width)), "calibration")
+        beside = np.linalg.solve(projection[:, :3], projection[:, 3])  # t
+    return _Rig(
+        camera=pinhole,
+        from_velodyne=lidar.compose(
+            lidar.rigid(np.eye(3), beside),
+            lidar.rigid(rectify, np.zeros(3)),
+            lidar.rigid(turn, _values(velodyne, mount, "T", 3)),
+        ),
+    )
+
+
+def _read_calibration(path: Path) -> dict[str, list[str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        raise InputError(
+            f"{path}: no such file; it comes with KITTI's calibration archives"
+        ) from None
+    except ValueError:
+        raise InputError(f"{path}: not a text file; get it again") from None
+    return {key: rest.split() for key, _, rest in (line.partition(":") for line in lines)}
+
+
+def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> NDArray[np.float64]:
+    try:
+        values = np.array(table.get(key, ()), dtype=np.float64)
+    except ValueError:
+        values = np.array(())
+    if len(values) != count or not np.isfinite(values).all():
+        raise InputError(f"{path}: no '{key}' with {count} numbers in it")
+    return values

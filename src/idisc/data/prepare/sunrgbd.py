@@ -1,0 +1,95 @@
+"""SUN RGB-D: `SUNRGBD/<sensor>/<source>/.../{image/*.jpg, depth/*.png, intrinsics.txt}`.
+
+Each 16-bit value of its depth is rotated by three bits; prepared maps are plain millimetres.
+`depth` is the sensor's map, as the paper's list has it; `depth_bfx`, the filled one, is not used.
+Without a list everything is for testing: the paper trains on none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from idisc.camera import Camera
+from idisc.data.catalog import SUNRGBD
+from idisc.data.manifest import ListLine
+from idisc.data.prepare.frames import (
+    Fault,
+    Frame,
+    PrepareConfig,
+    Scene,
+    by_scene,
+    frame_by_frame,
+    in_millimetres,
+    stem_of,
+)
+from idisc.errors import InputError
+from idisc.images import Size, picture_size
+
+NEEDS = "SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png"
+_ROOT = "SUNRGBD"
+_PICTURES = (".jpg", ".jpeg", ".png")
+
+
+def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
+    """One scene for each source of each sensor: `kv1/b3dodata`."""
+    del choices  # nothing to choose: depth, not depth_bfx
+    root = raw / _ROOT if (raw / _ROOT).is_dir() else raw
+    found = _found(root) if lines is None else map(_below_root, lines)
+    return by_scene(found, root, lambda line: "/".join(line.image.split("/")[:2]))
+
+
+def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
+    """The pictures of a scene whose depth is there."""
+    del choices
+    return frame_by_frame(partial(_frame, scene.source), scene.wanted or ())
+
+
+def _found(root: Path) -> Iterator[ListLine]:
+    for image in sorted(root.glob("*/*/**/image/*")):
+        if image.suffix.lower() in _PICTURES:
+            depth = _depth_of(image)
+            yield ListLine(
+                image.relative_to(root).as_posix(), depth.relative_to(root).as_posix(), "test"
+            )
+
+
+def _depth_of(image: Path) -> Path:
+    """The map of the same name, or the only one: some sources have `x.jpg` and `x_abs.png`."""
+    folder = image.parent.with_name("depth")
+    named = folder / f"{image.stem}.png"
+    maps = sorted(folder.glob("*.png"))
+    return maps[0] if len(maps) == 1 else named
+
+
+def _below_root(line: ListLine) -> ListLine:
+    image, target = (name.removeprefix(f"{_ROOT}/") for name in (line.image, line.target))
+    return ListLine(image, target, line.split)
+
+
+def _frame(root: Path, line: ListLine) -> Frame:
+    image = root / line.image
+    return Frame(
+        name=stem_of(line),
+        image=image,
+        target=in_millimetres(SUNRGBD.target.read(root / line.target)),
+        camera=_camera(image.parent.with_name("intrinsics.txt"), picture_size(image)),
+    )
+
+
+def _camera(path: Path, size: Size) -> Camera | None:
+    """From the nine numbers of K, row by row; None without the file."""
+    if not path.is_file():
+        return None
+    try:
+        numbers = [float(word) for word in path.read_text().split()]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable as numbers ({error})") from None
+    if len(numbers) != 9 or numbers[8] == 0:
+        raise InputError(f"{path}: {len(numbers)} numbers; the nine of a 3x3 matrix are needed")
+    rows = [numbers[0:3], numbers[3:6], numbers[6:9]]
+    try:
+        return Camera.from_matrix(rows, size, "calibration")
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None

@@ -1,0 +1,345 @@
+"""A result as one HTML page: it opens offline, on a phone, in the dark and on paper.
+
+The page's frame and style are `assets/report.html`; here are its parts. Nothing is loaded from
+elsewhere: pictures are inside as JPEG, charts are SVG. All text from outside goes through `_text`.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from idisc import metrics, visualize
+from idisc.evaluate import svg_charts, tables
+from idisc.evaluate.run import Case, Result
+from idisc.evaluate.tables import TableRow
+from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
+
+PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
+_WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
+_FAR = 20.0  # metres; ground truth beyond it is not indoors
+_RESCALED = {
+    "none": "not rescaled",
+    "median": "multiplied so that each picture's median is that of its ground truth",
+    "mean": "multiplied so that each picture's mean is that of its ground truth",
+}
+_AVERAGED = {
+    "image": "Each metric is taken of each picture, then averaged over the pictures.",
+    "pixel": "Each metric is taken over all pixels of all pictures at once.",
+}
+
+
+def page(result: Result, record: Mapping[str, Any]) -> str:
+    """The whole page; `record` is the result's JSON, for hashes and versions."""
+    template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
+    return Template(template).substitute(
+        title=_text(f"{result.spec.title}, {result.split}"),
+        lead=_lead(result),
+        headline=_headline(result),
+        beside=_beside_paper(result),
+        measured=_text(measured(result)),
+        charts=_charts(result),
+        metrics=_all_metrics(result),
+        cases=_cases(result),
+        sources=_sources(result, record),
+        gradients=_gradient("depth", DEPTH_COLOURS) + _gradient("error", ERROR_COLOURS),
+    )
+
+
+def measured(result: Result) -> str:
+    """The protocol in sentences: where and what counts, what was done to predictions, averages."""
+    protocol, spec = result.protocol, result.spec
+    source = f" follows {protocol.source}" if protocol.source else ""
+    parts = [f"Protocol {protocol.name}{source}."]
+    where = "everywhere in the picture"
+    if spec.window is not None and protocol.window != "none":
+        frame = (
+            "full frame" if protocol.window == "full_frame" else "picture as the network sees it"
+        )
+        where = f"inside the window that is customary for this dataset, counted on the {frame}"
+    if spec.task == "normals":
+        parts.append(f"Every pixel with a normal counts, {where}.")
+    else:
+        cap = protocol.cap_of(spec)
+        least = protocol.min_depth or spec.min_depth
+        bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
+        parts.append(f"Ground truth of more than {least:g} m and {bound} counts, {where}.")
+        kind = protocol.rescale
+        if kind == "paper":
+            kind = "mean" if spec.mean_rescaled else "none"
+        clamped = "clamped to the range of ground truth" if protocol.clamp else "not clamped"
+        parts.append(f"Predictions are {_RESCALED[kind]} and {clamped}.")
+    parts.append(_averaging(result))
+    return " ".join(parts)
+
+
+def _averaging(result: Result) -> str:
+    if result.protocol.averaging != "batch":
+        return _AVERAGED[result.protocol.averaging]
+    size = result.protocol.batch_of(result.spec)
+    return (
+        f"Shares and relative errors are pooled over the pixels of {size} pictures at a time, roots"
+        f" and deviations are taken by picture: these numbers depend on the batch size, here"
+        f" N = {size}, and change with it."
+    )
+
+
+def _lead(result: Result) -> str:
+    """What was measured; the first entry of `about` names what made the predictions."""
+    scored = len(result.rows) - result.skipped
+    maker = next(iter(result.about.values()), "")
+    parts = [_text(maker)] if maker else []
+    parts.append(f"{scored:,} pictures" if scored != 1 else "1 picture")
+    if result.skipped:
+        parts.append(f"{result.skipped:,} more without a valid pixel")
+    return " · ".join([*parts, f"protocol {_text(result.protocol.name)}"])
+
+
+def _headline(result: Result) -> str:
+    return "".join(
+        f"<div><dt>{_text(name)}</dt>"
+        f'<dd class="value">{tables.text(name, result.totals[name]) or "&ndash;"}'
+        f'<span class="unit">{_text(tables.MEANINGS[name].unit)}</span></dd>'
+        f'<dd class="small">{_interval(result, name) or "no interval"}</dd>'
+        f'<dd class="small">{_direction(name)} is better</dd></div>'
+        for name in tables.headline(result)
+    )
+
+
+def _beside_paper(result: Result) -> str:
+    columns, rows = tables.rows_beside_paper(result)
+    if len(rows) < 2:
+        return ""
+    clouds = [place for place, name in enumerate(columns) if tables.is_of_clouds(name)]
+    others = [place for place in range(len(columns)) if place not in clouds]
+    return _section(
+        "Beside the paper",
+        "The paper's own networks, as it reports them. It does not state its averaging; a protocol"
+        " other than its own gives other numbers. Bold: the best of a column.",
+        "".join(_table_of(places, columns, rows) for places in (others, clouds) if places),
+    )
+
+
+def _table_of(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> str:
+    """Some of the columns, and the rows that have a number in them."""
+    columns = [columns[place] for place in places]
+    rows = [row._replace(values=tuple(row.values[place] for place in places)) for row in rows]
+    rows = [row for row in rows if any(value is not None for value in row.values)]
+    best = [
+        tables.best_of(column, [row.values[place] for row in rows])
+        for place, column in enumerate(columns)
+    ]
+    head = "".join(f'<th scope="col">{_text(column)} {_arrow(column)}</th>' for column in columns)
+    body = "".join(_network(row, columns, best, number) for number, row in enumerate(rows))
+    return (
+        f'<div class="scroll"><table><thead><tr><th scope="col">network</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _network(row: TableRow, columns: Sequence[str], best: Sequence[int | None], number: int) -> str:
+    note = f"<small>{_text(row.note)}</small>" if row.note else ""
+    cells = "".join(
+        f"<td{' class=best' if winner == number else ''}>{tables.text(column, value)}</td>"
+        for column, value, winner in zip(columns, row.values, best, strict=True)
+    )
+    ours = "" if number else ' class="ours"'
+    return f'<tr{ours}><th scope="row">{_text(row.name)}{note}</th>{cells}</tr>'
+
+
+def _all_metrics(result: Result) -> str:
+    body = "".join(
+        f'<tr><th scope="row">{_text(name)}</th><td>{tables.text(name, value)}</td>'
+        f"<td>{_interval(result, name, bare=True)}</td><td>{_text(tables.MEANINGS[name].unit)}</td>"
+        f'<td class="words">{_direction(name)}</td>'
+        f'<td class="words">{_text(tables.MEANINGS[name].text)}</td></tr>'
+        for name, value in result.totals.items()
+    )
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("metric", "value", "95 % interval"))
+    head += '<th scope="col">unit</th><th scope="col" class="words">better</th>'
+    return _section(
+        "All metrics",
+        "Intervals by drawing the pictures anew, with replacement: how far a number would move"
+        " with other pictures of the same kind.",
+        f'<div class="scroll"><table><thead><tr>{head}<th scope="col" class="words">meaning</th>'
+        f"</tr></thead><tbody>{body}</tbody></table></div>",
+    )
+
+
+def _charts(result: Result) -> str:
+    name = tables.ranking_metric(result)
+    values = [row.numbers[name] for row in result.rows if row.numbers]
+    meaning = tables.MEANINGS[name]
+    charts = ""
+    if result.by_distance:
+        charts += _section(
+            "Error against distance",
+            "Mean of |error| / depth over all pixels at that distance; below, how many there are.",
+            svg_charts.by_distance(result.by_distance),
+        )
+    label = f"{name}, {meaning.unit}" if meaning.unit else name
+    return charts + _section(
+        "Picture by picture",
+        f"How many pictures have which {_text(name)} ({_text(meaning.text)}).",
+        svg_charts.histogram(values, label),
+    )
+
+
+def _cases(result: Result) -> str:
+    if not result.worst:
+        return ""
+    name = tables.ranking_metric(result)
+    normals = result.spec.task == "normals"
+    limit = visualize.ERROR_LIMIT_DEG if normals else _limit_m(result)
+    unit = "°" if normals else "\u00a0m"
+    text = (
+        f"By {_text(name)}, the worst first. Error colours stop at {limit:g}{unit}: what is worse"
+        " has the same red. Grey: no ground truth, or not counted by the protocol."
+    )
+    if not normals:
+        text += (
+            " Depth colours run over the middle 96 % of each picture's ground truth, pale is near;"
+            " sparse points are drawn thicker than they are."
+        )
+    cases = "".join(_case(case, name, limit) for case in result.worst if case.row.numbers)
+    return _section("Worst pictures", text, cases)
+
+
+def _case(case: Case, name: str, limit: float) -> str:
+    shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
+    numbers = " · ".join(
+        f"<span>{_text(metric)} {tables.text(metric, case.row.numbers[metric], unit=True)}</span>"
+        for metric in shown
+        if metric in case.row.numbers
+    )
+    height, width = case.sample.image.shape[:2]
+    wide = " wide" if width > _WIDE * height else ""
+    pictures = _normals(case, limit) if case.sample.target.ndim == 3 else _depths(case, limit)
+    photo = _figure(_photo(case.sample.image), "Picture", case.row.name)
+    return (
+        f"<article><h3>{_text(case.row.name)}</h3>"
+        f'<p class="note">{numbers} · <span>{case.row.pixels:,} pixels</span></p>'
+        f'<div class="pictures{wide}">{photo}{pictures}</div></article>'
+    )
+
+
+def _depths(case: Case, limit_m: float) -> str:
+    target, prediction, name = case.sample.target, case.prediction, case.row.name
+    low, high = visualize.depth_limits(target)
+    scale = _legend("depth", f"{low:.2g} m", f"{high:.2g} m")
+    truth, ours = (
+        visualize.depth_picture(depth, low, high, width=PICTURE_WIDTH)
+        for depth in (target, prediction)
+    )
+    error = visualize.error_picture(prediction, target, case.valid, limit_m, PICTURE_WIDTH)
+    return (
+        _figure(truth, "Ground truth", name, scale)
+        + _figure(ours, "Prediction", name, scale)
+        + _figure(error, "Error", name, _legend("error", "0", f"≥ {limit_m:g} m"))
+    )
+
+
+def _normals(case: Case, limit_deg: float) -> str:
+    target, prediction, name = case.sample.target, case.prediction, case.row.name
+    angles = np.full(case.valid.shape, np.nan)
+    angles[case.valid] = metrics.angular_error_deg(prediction[case.valid], target[case.valid])
+    error = visualize.map_picture(angles, 0, limit_deg, ERROR_COLOURS, PICTURE_WIDTH)
+    return (
+        _figure(visualize.normals_picture(target, PICTURE_WIDTH), "Ground truth", name)
+        + _figure(visualize.normals_picture(prediction, PICTURE_WIDTH), "Prediction", name)
+        + _figure(error, "Error", name, _legend("error", "0°", f"≥ {limit_deg:g}°"))
+    )
+
+
+def _limit_m(result: Result) -> float:
+    """Where error colours stop: the paper's limit of the dataset's kind, judged by its depth."""
+    kind = result.spec.domain
+    if kind == "any":
+        farthest = max(float(case.sample.target.max()) for case in result.worst)
+        kind = "road" if farthest > _FAR else "indoor"
+    return visualize.ERROR_LIMIT_M[kind]
+
+
+def _photo(image: Picture) -> Picture:
+    picture = Image.fromarray(image)
+    picture.thumbnail((PICTURE_WIDTH, PICTURE_WIDTH))
+    return np.asarray(picture)
+
+
+def _figure(picture: Picture, caption: str, name: str, legend: str = "") -> str:
+    buffer = io.BytesIO()
+    # No colour subsampling: a legend is read against single pixels of a sparse map
+    Image.fromarray(picture).save(buffer, format="JPEG", quality=85, subsampling=0, optimize=True)
+    source = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    height, width = picture.shape[:2]
+    return (
+        f'<figure><img src="{source}" width="{width}" height="{height}"'
+        f' alt="{_text(caption)} of {_text(name)}">'
+        f"<figcaption>{_text(caption)}{legend}</figcaption></figure>"
+    )
+
+
+def _legend(gradient: str, low: str, high: str) -> str:
+    return (
+        f'<span class="legend">{_text(low)}<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
+        f' aria-hidden="true"><rect width="1" height="1" fill="url(#{gradient})"/></svg>'
+        f"{_text(high)}</span>"
+    )
+
+
+def _gradient(name: str, colours: str) -> str:
+    shades = visualize.stops(colours)
+    offsets = np.linspace(0, 1, len(shades)).tolist()
+    marks = zip(offsets, shades, strict=True)
+    stops = "".join(f'<stop offset="{offset:g}" stop-color="{shade}"/>' for offset, shade in marks)
+    return f'<linearGradient id="{name}">{stops}</linearGradient>'
+
+
+def _sources(result: Result, record: Mapping[str, Any]) -> str:
+    versions = " · ".join(f"{name} {version}" for name, version in record["versions"].items())
+    bootstrap = record["bootstrap"]
+    entries = {
+        **result.about,
+        "dataset": f"{result.spec.title} ({result.spec.name}), split {result.split}",
+        "manifest SHA-256": result.manifest_sha256 or "none",
+        "licence": result.spec.licence,
+        "protocol": result.protocol.name,
+        "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
+        "versions": versions,
+    }
+    return "".join(
+        f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in entries.items()
+    )
+
+
+def _section(title: str, text: str, content: str) -> str:
+    """Title and content are trusted; what came from outside in them has been escaped."""
+    return f'<section><h2>{title}</h2><p class="note">{text}</p>{content}</section>'
+
+
+def _interval(result: Result, name: str, bare: bool = False) -> str:
+    if name not in result.intervals:
+        return ""
+    low, high = (tables.text(name, end) for end in result.intervals[name])
+    return f"{low} to {high}" if bare else f"95 %: {low} to {high}"
+
+
+def _direction(name: str) -> str:
+    return "higher" if tables.MEANINGS[name].higher else "lower"
+
+
+def _arrow(name: str) -> str:
+    arrow = "↑" if tables.MEANINGS[name].higher else "↓"
+    return f'<span title="{_direction(name)} is better">{arrow}</span>'
+
+
+def _text(value: str) -> str:
+    return escape(value)

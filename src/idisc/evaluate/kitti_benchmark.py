@@ -1,0 +1,48 @@
+"""A submission to KITTI's depth prediction benchmark: one 16-bit PNG for each test picture.
+
+The benchmark's archive holds `test_depth_prediction_anonymous/image/*.png`, 500 pictures of
+352x1216; it wants depth times 256 under the same names, in one zip without folders.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from idisc import files
+from idisc.data.decode import write_depth
+from idisc.errors import InputError
+from idisc.images import read_image
+from idisc.predict.engine import Engine
+
+METRES_PER_UNIT = 1 / 256
+PICTURES = 500
+ARCHIVE = "submission.zip"
+
+
+def write_submission(
+    engine: Engine, images: Path, out: Path, progress: Callable[[int, int], None] | None = None
+) -> int:
+    """Predict every PNG of `images` into the new folder `out`, zipped; returns how many."""
+    paths = sorted(images.glob("*.png")) if images.is_dir() else []
+    if not paths:
+        raise InputError(
+            f"{images}: no PNG in it; the folder test_depth_prediction_anonymous/image is needed"
+        )
+    if engine.task != "depth":
+        raise InputError(f"{engine.name}: predicts {engine.task}; the benchmark is for depth")
+    with files.atomic_folder(out) as draft:
+        for index, path in enumerate(paths):
+            depth = engine(read_image(path)[None])[0]
+            # 0 means "no depth" to the benchmark; half a unit more rounds instead of truncating.
+            units = np.clip(depth, METRES_PER_UNIT, 255.0) + METRES_PER_UNIT / 2
+            write_depth(draft / path.name, units, METRES_PER_UNIT)
+            if progress:
+                progress(index + 1, len(paths))
+        with zipfile.ZipFile(draft / ARCHIVE, "w") as archive:
+            for path in paths:
+                archive.write(draft / path.name, path.name)
+    return len(paths)

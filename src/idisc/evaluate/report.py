@@ -1,0 +1,111 @@
+"""A result on disk: report.json for programs, images.csv for spreadsheets, report.html to look at.
+
+Same result, same bytes: nothing here depends on the clock or the machine but the stated versions.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idisc import __version__, config, files
+from idisc.evaluate import html_report
+from idisc.evaluate.bootstrap import RESAMPLES, SEED
+from idisc.evaluate.run import Result
+from idisc.evaluate.tables import rows_beside_paper as rows_beside_paper
+
+JSON, CSV, HTML = "report.json", "images.csv", "report.html"
+
+
+def write(result: Result, folder: Path) -> None:
+    """Write the three files into `folder`, each of them whole or not at all."""
+    record = to_json(result)
+    files.write_json(folder / JSON, record)
+    _write_text(folder / CSV, to_csv(result))
+    _write_text(folder / HTML, html_report.page(result, record))
+
+
+def to_json(result: Result) -> dict[str, Any]:
+    """Everything but pictures as JSON values; a number that is not one (NaN) is null."""
+    columns, rows = rows_beside_paper(result)
+    record = {
+        "format": config.FORMAT,
+        "dataset": {
+            "name": result.spec.name,
+            "title": result.spec.title,
+            "split": result.split,
+            "scored": len(result.rows) - result.skipped,
+            "skipped": result.skipped,
+            "manifest_sha256": result.manifest_sha256,
+        },
+        "protocol": _protocol(result),
+        "totals": result.totals,
+        "intervals": {name: list(ends) for name, ends in result.intervals.items()},
+        "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
+        "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
+        "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
+        "about": result.about,
+        "versions": versions(),
+    }
+    cleaned: dict[str, Any] = _without_nan(record)
+    return cleaned
+
+
+def to_csv(result: Result) -> str:
+    """One line for each picture: name, valid pixels, every metric in full precision."""
+    names = next((tuple(row.numbers) for row in result.rows if row.numbers), ())
+    buffer = io.StringIO(newline="")
+    lines = csv.writer(buffer, lineterminator="\n")
+    lines.writerow(["name", "pixels", *names])
+    for row in result.rows:
+        values = [row.numbers.get(name, math.nan) for name in names]
+        texts = ["" if math.isnan(value) else repr(float(value)) for value in values]
+        lines.writerow([row.name, row.pixels, *texts])
+    return buffer.getvalue()
+
+
+def versions() -> dict[str, str]:
+    """Of what took part; torch only if it did."""
+    torch = sys.modules.get("torch")
+    return {
+        "idisc": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        **({"torch": str(torch.__version__)} if torch else {}),
+    }
+
+
+def _protocol(result: Result) -> dict[str, Any]:
+    """The protocol's fields, and what those that depend on the dataset came to."""
+    protocol, spec = result.protocol, result.spec
+    return {
+        **dataclasses.asdict(protocol),
+        "applied": {
+            "min_depth": protocol.min_depth or spec.min_depth,
+            "max_depth": protocol.cap_of(spec),
+            "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,
+        },
+    }
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def _write_text(path: Path, text: str) -> None:
+    with files.atomic(path) as draft:
+        draft.write_bytes(text.encode())

@@ -1,0 +1,154 @@
+"""Numbers as a reader wants them: beside the paper's, with unit, direction and sensible digits.
+
+What the paper reports is in `paper`; which of it belongs to a result is decided here. An empty
+place stays empty: where the paper has no number, none is made up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from idisc import metrics, paper, recipes
+from idisc.evaluate.run import Result
+
+HEADLINES = {
+    "depth": ("d1", "rmse", "abs_rel", "silog"),
+    "normals": ("a11.5", "mean_deg", "median_deg"),
+    "kitti_benchmark": metrics.KITTI_BENCHMARK,
+}
+"""What a result is first asked for."""
+
+
+class Meaning(NamedTuple):
+    """What a metric says."""
+
+    text: str
+    unit: str = ""
+    higher: bool = False  # is better
+    digits: int = 3  # after the point
+
+
+class TableRow(NamedTuple):
+    """Numbers of one network in the order of the columns; None where there is none."""
+
+    name: str
+    note: str
+    values: tuple[float | None, ...]
+
+
+MEANINGS: dict[str, Meaning] = {
+    **{
+        name: Meaning(f"pixels within a factor {bound:.3g} of the truth", higher=True)
+        for name, bound in metrics.RATIOS.items()
+    },
+    "abs_rel": Meaning("mean of |error| / depth"),
+    "sq_rel": Meaning("mean of error² / depth", "m"),
+    "rmse": Meaning("root mean square error", "m"),
+    "rmse_log": Meaning("root mean square error of log depth"),
+    "log10": Meaning("mean of |log10 depth ratio|"),
+    "silog": Meaning("100 times the spread of log error, free of scale", digits=2),
+    "sq_rel_percent": Meaning("mean of (error / depth)²", "%", digits=2),
+    "abs_rel_percent": Meaning("mean of |error| / depth", "%", digits=2),
+    "irmse": Meaning("root mean square error of inverse depth", "1/km", digits=2),
+    **{
+        f"a{angle:g}": Meaning(f"normals less than {angle:g}° off", higher=True)
+        for angle in metrics.ANGLES_DEG
+    },
+    "mean_deg": Meaning("mean angular error", "°", digits=1),
+    "rmse_deg": Meaning("root mean square angular error", "°", digits=1),
+    "median_deg": Meaning("median angular error", "°", digits=1),
+    **{
+        f"f1_{distance:g}": Meaning(f"F1 of points nearer than {distance:g} m", higher=True)
+        for distance in metrics.CLOUD_DISTANCES
+    },
+    "chamfer": Meaning("chamfer distance of the point clouds", "m"),
+}
+
+
+def text(name: str, value: float | None, unit: bool = False) -> str:
+    """A metric's value with sensible digits; none and NaN are an empty string."""
+    if value is None or not math.isfinite(value):
+        return ""
+    meaning = MEANINGS[name]
+    digits = min(meaning.digits, 2) if abs(value) >= 10 else meaning.digits
+    space = " " if meaning.unit not in ("", "°") else ""
+    return f"{value:.{digits}f}" + (space + meaning.unit if unit else "")
+
+
+def is_of_clouds(name: str) -> bool:
+    """Whether a metric compares points in space."""
+    return name == "chamfer" or name.startswith("f1_")
+
+
+def headline(result: Result) -> tuple[str, ...]:
+    """Names of the few metrics to show first."""
+    benchmark = result.protocol.numbers == "kitti_benchmark"
+    names = HEADLINES["kitti_benchmark" if benchmark else result.spec.task]
+    return tuple(name for name in names if name in result.totals)
+
+
+def ranking_metric(result: Result) -> str:
+    """The metric by which pictures are called good and bad, small is good."""
+    names = ("abs_rel", "mean_deg", "abs_rel_percent")
+    return next(name for name in names if name in result.totals)
+
+
+def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
+    """Columns in the paper's order for that dataset, our row, then one of each published network.
+
+    Without a number of the paper for the dataset, columns are all metrics and the row is ours.
+    """
+    published = _published(result)
+    # Networks trained on the dataset report most; zero-shot ones may add columns at the end.
+    ordered = sorted(published, key=lambda name: _zero_shot(name) is not None)
+    columns = tuple(dict.fromkeys(metric for name in ordered for metric in published[name]))
+    columns = columns or tuple(result.totals)
+    ours = TableRow("this result", "", tuple(result.totals.get(column) for column in columns))
+    rows = [
+        TableRow(name, _note(name, result), tuple(numbers.get(column) for column in columns))
+        for name, numbers in published.items()
+    ]
+    return columns, [ours, *rows]
+
+
+def best_of(column: str, values: list[float | None]) -> int | None:
+    """Place of the best value of a column; None if there are not two to compare."""
+    there = [
+        (value, place)
+        for place, value in enumerate(values)
+        if value is not None and math.isfinite(value)
+    ]
+    if len(there) < 2:
+        return None
+    return (max if MEANINGS[column].higher else min)(there)[1]
+
+
+def _published(result: Result) -> dict[str, Mapping[str, float]]:
+    """The paper's numbers for the dataset by recipe, in the paper's order."""
+    dataset = result.spec.published_as
+    devkit = result.protocol.numbers == "kitti_benchmark"
+    table = paper.KITTI_BENCHMARK if devkit else paper.RESULTS
+    clouds = paper.CLOUDS if "chamfer" in result.totals else {}
+    return {
+        name: {**numbers, **clouds.get(name, {})}
+        for name, numbers in table.items()
+        if recipes.RECIPES[name].data.test == dataset
+    }
+
+
+def _zero_shot(name: str) -> str | None:
+    """The dataset a network was trained on, if it is another one than it is tested on."""
+    data = recipes.RECIPES[name].data
+    return data.train if data.train != data.test else None
+
+
+def _note(name: str, result: Result) -> str:
+    recipe = recipes.RECIPES[name]
+    notes = [recipe.model.encoder]
+    if trained := _zero_shot(name):
+        notes.append(f"trained on {trained}")
+    if result.protocol.numbers == "kitti_benchmark":
+        notes.append("online test set")
+    return ", ".join(notes)

@@ -1,0 +1,197 @@
+"""Training augmentation: picture and target moved together, seeded by the caller.
+
+Maybe a flip, then k of the operations below, drawn without replacement by their weights, as in the
+released code: k is 1, 2, 3 or 4 with probabilities 0.3, 0.4, 0.2, 0.1. Colours are torchvision's on
+8-bit pictures; moves are Pillow's affine transform, bicubic for the picture and nearest for the
+target, and what comes in from outside is black and not valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFilter
+from torchvision.transforms.v2 import functional as F
+
+from idisc.camera import Camera
+from idisc.data.dataset import Sample
+from idisc.recipes import AugmentConfig
+
+Generator = np.random.Generator
+Operation = Callable[[Sample, AugmentConfig, Generator], Sample]
+_HOW_MANY = (0.3, 0.4, 0.2, 0.1)  # probabilities of 1, 2, 3, 4 operations
+
+
+def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    """A sample as training sees it; the same generator gives the same one."""
+    if generator.random() < config.flip:
+        sample = flip(sample, config)
+    operations, weights = zip(*_weighted(config), strict=True)
+    chances = np.array(weights) / sum(weights)
+    count = min(1 + generator.choice(4, p=_HOW_MANY), int((chances > 0).sum()))
+    for index in generator.choice(len(operations), size=count, replace=False, p=chances):
+        sample = operations[index](sample, config, generator)
+    return sample
+
+
+def flip(sample: Sample, config: AugmentConfig) -> Sample:
+    """The sample mirrored left to right; the x of mirrored normals points the other way."""
+    target = sample.target[:, ::-1].copy()
+    if target.ndim == 3 and config.flip_normals:
+        target[..., 0] *= -1
+    return replace(
+        sample,
+        image=np.ascontiguousarray(sample.image[:, ::-1]),
+        target=target,
+        valid=np.ascontiguousarray(sample.valid[:, ::-1]),
+        camera=sample.camera and sample.camera.flipped(),
+    )
+
+
+def _weighted(config: AugmentConfig) -> list[tuple[Operation, float]]:
+    return [
+        (lambda sample, *_: sample, 1.0),
+        (_brightness, 1.0),
+        (_contrast, config.contrast_weight),
+        (_saturation, 1.0),
+        (_gamma, 1.0),
+        (_hue, 1.0),
+        (_blur, config.blur_weight),
+        (_translate, config.translation_weight),
+        (_zoom, config.geometry_weight),
+        (_rotate, config.geometry_weight),
+    ]
+
+
+def _recoloured(sample: Sample, change: Callable[[Any], Any]) -> Sample:
+    return replace(sample, image=np.asarray(change(Image.fromarray(sample.image))))
+
+
+def _power(config: AugmentConfig, generator: Generator) -> float:
+    return float(10 ** generator.uniform(-config.colour, config.colour))
+
+
+def _brightness(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    factor = _power(config, generator)
+    return _recoloured(sample, lambda picture: F.adjust_brightness(picture, factor))
+
+
+def _contrast(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    factor = _power(config, generator)
+    return _recoloured(sample, lambda picture: F.adjust_contrast(picture, factor))
+
+
+def _saturation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    factor = _power(config, generator)
+    return _recoloured(sample, lambda picture: F.adjust_saturation(picture, factor))
+
+
+def _gamma(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    gamma = generator.uniform(1 - config.gamma, 1 + config.gamma)
+    return _recoloured(sample, lambda picture: F.adjust_gamma(picture, gamma))
+
+
+def _hue(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    shift = generator.uniform(-min(config.colour, 0.5), min(config.colour, 0.5))
+    return _recoloured(sample, lambda picture: F.adjust_hue(picture, shift))
+
+
+def _blur(sample: Sample, _config: AugmentConfig, generator: Generator) -> Sample:
+    radius = generator.uniform(0.2, 2.0)
+    return _recoloured(sample, lambda picture: picture.filter(ImageFilter.GaussianBlur(radius)))
+
+
+def _translate(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    across, down = generator.uniform(-config.translation, config.translation, size=2)
+    return moved(sample, across=float(across), down=float(down))
+
+
+def _zoom(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    zoom = float(generator.uniform(1, 1 + config.zoom))
+    sample = moved(sample, zoom=zoom)
+    if config.zoom_depth == "divided" and sample.target.ndim == 2:
+        sample = replace(sample, target=sample.target / np.float32(zoom))
+    return sample
+
+
+def _rotate(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    return moved(
+        sample, angle_deg=float(generator.uniform(-config.rotation_deg, config.rotation_deg))
+    )
+
+
+def moved(
+    sample: Sample,
+    *,
+    angle_deg: float = 0.0,
+    zoom: float = 1.0,
+    across: float = 0.0,
+    down: float = 0.0,
+) -> Sample:
+    """Turned and zoomed about the middle, then shifted by shares of width and height.
+
+    Picture and target may differ in size; each moves about its own middle by the same share.
+    """
+    cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
+
+    def inverse(size: tuple[int, ...]) -> tuple[float, ...]:
+        """Pillow's coefficients: where in the input a pixel of the output comes from."""
+        c, s = cosine / zoom, sine / zoom
+        x, y = size[1] / 2, size[0] / 2
+        tx, ty = int(size[1] * across), int(size[0] * down)
+        return (
+            *(c, s, x - c * (x + tx) - s * (y + ty)),
+            *(-s, c, y + s * (x + tx) - c * (y + ty)),
+        )
+
+    target = _transformed(sample.target, inverse(sample.target.shape))
+    if target.ndim == 3:  # directions in the picture turn with it
+        x, y = target[..., 0].copy(), target[..., 1].copy()
+        target[..., 0], target[..., 1] = cosine * x - sine * y, sine * x + cosine * y
+    picture = Image.fromarray(sample.image)
+    size = (picture.height, picture.width)
+    return replace(
+        sample,
+        image=np.asarray(
+            picture.transform(
+                picture.size, Image.Transform.AFFINE, inverse(size), Image.Resampling.BICUBIC
+            )
+        ),
+        target=target,
+        valid=_transformed(sample.valid.astype(np.uint8), inverse(sample.valid.shape)) > 0,
+        camera=sample.camera
+        and _moved_camera(sample.camera, (cosine * zoom, sine * zoom), (across, down)),
+    )
+
+
+def _transformed(values: NDArray[Any], coefficients: tuple[float, ...]) -> NDArray[Any]:
+    """A map (H, W) or (H, W, C) through an inverse affine transform, nearest, 0 from outside."""
+    if values.ndim == 3:
+        return np.stack(
+            [_transformed(values[..., c], coefficients) for c in range(values.shape[2])], axis=-1
+        )
+    picture = Image.fromarray(np.ascontiguousarray(values))
+    moved_picture = picture.transform(
+        picture.size, Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST
+    )
+    return np.array(moved_picture)
+
+
+def _moved_camera(camera: Camera, turn: tuple[float, float], shift: tuple[float, float]) -> Camera:
+    """The principal point moves with the picture, the focal length with the zoom."""
+    height, width = camera.size
+    x, y = camera.cx - (width - 1) / 2, camera.cy - (height - 1) / 2
+    c, s = turn
+    zoom = math.hypot(c, s)
+    return replace(
+        camera,
+        fx=camera.fx * zoom,
+        fy=camera.fy * zoom,
+        cx=c * x - s * y + (width - 1) / 2 + int(width * shift[0]),
+        cy=s * x + c * y + (height - 1) / 2 + int(height * shift[1]),
+    )

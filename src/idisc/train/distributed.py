@@ -1,0 +1,145 @@
+"""One process, or as many as torchrun starts: what they must tell one another.
+
+torchrun says all in the environment (RANK, WORLD_SIZE, LOCAL_RANK); SLURM starts torchrun. A batch
+is shared by the processes and counts as one: losses and batch norms add up over all of it, so two
+processes compute what one would.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from idisc.errors import InputError
+
+T = TypeVar("T")
+
+
+class _Sum(torch.autograd.Function):
+    """all_reduce whose gradient is all_reduce."""
+
+    @staticmethod
+    def forward(_ctx: Any, value: Tensor) -> Tensor:
+        value = value.clone()
+        dist.all_reduce(value)
+        return value
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
+        gradient = gradients[0].clone()
+        dist.all_reduce(gradient)
+        return gradient
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among all of them."""
+
+    device: torch.device
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes what must be written once."""
+        return self.rank == 0
+
+    def total(self, value: Tensor) -> Tensor:
+        """Sum over the processes; gradients pass.
+
+        DDP takes the mean of the gradients afterwards, which undoes that each process counts the
+        whole sum.
+        """
+        if self.size == 1:
+            return value
+        summed: Tensor = _Sum.apply(value)
+        return summed
+
+    def gather(self, items: list[T]) -> list[T]:
+        """The items of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return items
+        every: list[Any] = [None] * self.size
+        dist.all_gather_object(every, items)
+        return [item for each in every for item in each]
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is true in some process."""
+        return any(self.gather([flag]))
+
+    def wrap(self, network: nn.Module) -> nn.Module:
+        """The network whose gradients are averaged over the processes, with common batch norms."""
+        if self.size == 1:
+            return network
+        if self.device.type == "cuda":
+            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+            return nn.parallel.DistributedDataParallel(network, device_ids=[self.device])
+        for module in network.modules():
+            if type(module) is nn.BatchNorm2d:
+                module.__class__ = GlobalBatchNorm2d
+        return nn.parallel.DistributedDataParallel(network)
+
+
+class GlobalBatchNorm2d(nn.BatchNorm2d):
+    """Batch norm over the batch of all processes; torch's SyncBatchNorm wants a GPU."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) -> the same shape."""
+        if not self.training:
+            return super().forward(x)
+        count = _Sum.apply(x.new_tensor(x.numel() / x.shape[1]))
+        mean = _Sum.apply(x.sum((0, 2, 3))) / count  # (C,)
+        centred = x - mean[:, None, None]
+        variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
+        self._keep(mean.detach(), variance.detach() * count / (count - 1))
+        scale = self.weight * (variance + self.eps).rsqrt()
+        return centred * scale[:, None, None] + self.bias[:, None, None]
+
+    @torch.no_grad()
+    def _keep(self, mean: Tensor, variance: Tensor) -> None:
+        if self.running_mean is None or self.running_var is None or self.momentum is None:
+            return
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(variance, self.momentum)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+
+
+@contextmanager
+def joined(device: str) -> Iterator[World]:
+    """The processes torchrun started, as one world; without torchrun, a world of one.
+
+    `device` is "auto", "cpu" or a device of torch; with several processes each takes its own GPU.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    place = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
+    if size == 1:
+        yield World(place)
+        return
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    try:
+        yield World(place, dist.get_rank(), size)
+    finally:
+        dist.destroy_process_group()
+
+
+def _device(name: str, local_rank: int, size: int) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and size > 1:
+        name = f"cuda:{local_rank}"
+    try:
+        place = torch.device(name)
+        torch.zeros(1).to(place).item()
+    except (RuntimeError, AssertionError, ImportError, NotImplementedError) as error:
+        raise InputError(f"--device {name}: {str(error).splitlines()[0]}") from None
+    return place

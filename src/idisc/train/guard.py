@@ -1,0 +1,74 @@
+"""Steps that would ruin a run: skipped and counted, and after several the run is rolled back.
+
+A batch without a valid pixel has no loss, which is nobody's fault: it is skipped and counted by
+itself. A loss or gradient that is not finite is skipped, too; `retries` of them in a row mean that
+the weights are on their way to ruin, and the run goes back to its last checkpoint at half the rate.
+What was in the batch is written down.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from idisc import files
+from idisc.errors import DataError
+from idisc.train.loader import Batch
+
+MAX_ROLLBACKS = 3
+SLOWER = 0.5  # of the rate, with each roll-back
+Verdict = Literal["step", "skip", "roll back"]
+
+
+@dataclass
+class Guard:
+    """Counts of what went wrong; part of a run's state."""
+
+    retries: int
+    empty: int = 0  # batches without a valid pixel
+    skipped: int = 0  # steps with a non-finite loss or gradient
+    in_a_row: int = 0
+    rollbacks: int = 0
+
+    @property
+    def slower(self) -> float:
+        """What roll-backs have left of the rate."""
+        return SLOWER**self.rollbacks
+
+    def judge(self, loss: float, norm: float) -> Verdict:
+        """What to do with a step whose batch had valid pixels."""
+        if math.isfinite(loss) and math.isfinite(norm):
+            self.in_a_row = 0
+            return "step"
+        self.skipped += 1
+        self.in_a_row += 1
+        return "skip" if self.in_a_row < self.retries else "roll back"
+
+    def roll_back(self, batch: Batch) -> None:
+        """Count a roll-back; too many are an error that names the pictures."""
+        self.in_a_row = 0
+        self.rollbacks += 1
+        if self.rollbacks > MAX_ROLLBACKS:
+            raise DataError(
+                f"{batch.names[0]}: loss or gradient not finite again and again, after"
+                f" {MAX_ROLLBACKS} roll-backs with lower rates; look at failed/ in the run's"
+                " folder, or lower train.lr"
+            )
+
+
+def write_batch(run: Path, step: int, batch: Batch) -> Path:
+    """Keep a batch that gave no finite step."""
+    path = run / "failed" / f"step_{step:06d}.npz"
+    with files.atomic(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(
+            file,
+            image=batch.image.cpu().numpy(),
+            target=batch.target.cpu().numpy(),
+            valid=batch.valid.cpu().numpy(),
+            names=np.array(batch.names),
+        )
+    return path

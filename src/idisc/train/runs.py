@@ -1,0 +1,162 @@
+"""Runs from nothing, from a checkpoint, or from where they stopped.
+
+`RUN/config.json` is written before the first step: the recipe, the folders with the hashes of their
+manifests, what the weights started from. Resuming reads it and needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from idisc import __version__, config, files
+from idisc.data import manifest
+from idisc.data.catalog import DATASETS
+from idisc.data.dataset import Dataset, open_dataset
+from idisc.errors import CheckpointError, DataError, InputError
+from idisc.model.backbones import load_encoder_weights
+from idisc.model.checkpoint import load_network, read_config
+from idisc.model.network import IDisc
+from idisc.recipes import Recipe
+from idisc.train.distributed import World
+from idisc.train.loop import Run
+
+CONFIG = "config.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A folder to learn from or to be measured on."""
+
+    folder: str
+    dataset: str  # a name of DATASETS
+
+    @classmethod
+    def parse(cls, text: str, usual: str) -> Source:
+        """From DIR or NAME=DIR; without a name, the manifest's, `folder` for pairs, or `usual`."""
+        name, equals, rest = text.partition("=")
+        if equals and (name in DATASETS or not Path(text).exists()):
+            config.lookup(DATASETS, name.partition(":")[0], "--data: dataset")
+            return cls(folder=str(Path(rest).resolve()), dataset=name)
+        folder = Path(text)
+        if not folder.is_dir():
+            raise InputError(f"--data {text}: no such folder")
+        if (folder / manifest.NAME).is_file():
+            usual = manifest.read(folder).dataset
+        elif not (folder / "train.txt").is_file():
+            usual = "folder"
+        return cls(folder=str(folder.resolve()), dataset=usual)
+
+    def open(self, split: str, recipe: Recipe) -> Dataset:
+        """One split, its pictures at the size of the recipe."""
+        height, width = recipe.data.size
+        return open_dataset(Path(self.folder), self.dataset, split, size=(height, width))
+
+
+def start(
+    recipe: Recipe,
+    data: Sequence[str],
+    out: Path,
+    world: World,
+    *,
+    weights: str | None = None,
+    workers: int = 0,
+) -> Run:
+    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's."""
+    sources = [Source.parse(text, recipe.data.train) for text in data]
+    if weights and Path(weights).is_dir():  # the checkpoint says what the network is
+        recipe = replace(recipe, model=read_config(Path(weights)))
+    torch.manual_seed(recipe.train.seed)
+    if world.leads:
+        files.check_new_folder(out)
+    training, testing = _opened(sources, recipe)
+    network = _network(recipe, weights)
+    record = {
+        "format": config.FORMAT,
+        "recipe": config.to_json(recipe),
+        "data": [config.to_json(source) for source in sources],
+        "manifests": _hashes(training),
+        "weights": weights,
+        "workers": workers,
+        "idisc": __version__,
+        "torch": torch.__version__,
+    }
+    if world.leads:
+        files.write_json(out / CONFIG, record)
+    torch.manual_seed(recipe.train.seed + world.rank)  # dropped paths differ between processes
+    return Run(
+        recipe, out, world, network=network, training=training, testing=testing, workers=workers
+    )
+
+
+def resume(out: Path, world: World) -> Run:
+    """A run where it stopped; the data must be what they were."""
+    record = _record(out)
+    recipe = config.from_json(Recipe, record["recipe"], f"{out / CONFIG}: recipe")
+    sources = [config.from_json(Source, each, f"{out / CONFIG}: data") for each in record["data"]]
+    training, testing = _opened(sources, recipe)
+    if _hashes(training) != record["manifests"]:
+        raise DataError(f"{out}: its data have changed since it started; start a new run")
+    run = Run(
+        recipe,
+        out,
+        world,
+        network=IDisc(recipe.model),
+        training=training,
+        testing=testing,
+        workers=record["workers"],
+    )
+    run.resume()
+    return run
+
+
+def _record(out: Path) -> dict[str, Any]:
+    path = out / CONFIG
+    if not path.is_file():
+        raise CheckpointError(f"{out}: no {CONFIG} in it, so not the folder of a run")
+    record: dict[str, Any] = files.read_json(path)
+    if record.get("format") != config.FORMAT or "recipe" not in record:
+        raise CheckpointError(f"{path}: not the record of a run")
+    return record
+
+
+def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], Dataset]:
+    """What to learn from, and what to validate on."""
+    if not sources:
+        raise InputError("--data: a folder to learn from is needed")
+    training: list[Dataset] = []
+    for source in sources:
+        try:
+            training.append(source.open("train", recipe))
+        except DataError:  # a folder for testing only
+            continue
+    if not training:
+        raise DataError(f"{sources[0].folder}: no training pictures in any of the folders")
+    for dataset in training:
+        if dataset.spec.task != recipe.model.task:
+            raise InputError(
+                f"{dataset.source.root}: holds {dataset.spec.task}, the recipe is for"
+                f" {recipe.model.task}"
+            )
+    if recipe.data.holdout:
+        training[0], testing = training[0].without_scenes(recipe.data.holdout, recipe.train.seed)
+        return training, testing
+    named = [source for source in sources if source.dataset == recipe.data.test] or list(sources)
+    return training, named[0].open("test", recipe)
+
+
+def _hashes(datasets: Sequence[Dataset]) -> list[str]:
+    return [dataset.source.sha256 for dataset in datasets]
+
+
+def _network(recipe: Recipe, weights: str | None) -> IDisc:
+    if weights and Path(weights).is_dir():
+        return load_network(weights)
+    network = IDisc(recipe.model)
+    if weights:
+        load_encoder_weights(network.encoder, recipe.model.encoder, weights)
+    return network

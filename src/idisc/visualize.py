@@ -1,0 +1,231 @@
+"""Numbers as colours: depth, errors and normals as RGB pictures, a legend in metres, panels.
+
+Pure functions of arrays; who wants a file writes it. Maps are coloured as in the paper's figures:
+depth in reversed magma (near is pale, far is dark), errors in coolwarm (blue is small, red is
+large). A pixel without a number is NaN on the way in and a neutral grey on the way out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from idisc import config
+from idisc.errors import InputError
+from idisc.images import Size
+
+FloatArray = NDArray[np.floating[Any]]
+Mask = NDArray[np.bool_]
+Picture = NDArray[np.uint8]
+"""RGB (H, W, 3)."""
+Colour = tuple[int, int, int]
+
+DEPTH_COLOURS = "magma_r"
+ERROR_COLOURS = "coolwarm"
+ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0, "any": 0.5}
+"""Where the paper's error maps are clipped, metres."""
+ERROR_LIMIT_DEG = 30.0
+EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it
+_PAPER: Colour = (255, 255, 255)
+_INK: Colour = (32, 34, 38)
+_SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
+_ROUNDS = 3  # of growing, one pixel to each side in each
+
+
+def colourise(
+    values: FloatArray, low: float, high: float, colours: str = DEPTH_COLOURS, empty: Colour = EMPTY
+) -> Picture:
+    """Values (H, W) as RGB (H, W, 3), clipped to [low, high]; NaN and infinity become `empty`.
+
+    `colours` is any matplotlib name, also with `_r` for the reverse.
+    """
+    if values.ndim != 2:
+        raise InputError(f"values of shape {values.shape}: (H, W) is needed to colour them")
+    if not low < high:
+        raise InputError(f"colours from {low:g} to {high:g}: the first must be the smaller one")
+    there = np.isfinite(values)
+    share = (np.where(there, values, low).astype(np.float64) - low) / (high - low)
+    index = np.clip(share * 256, 0, 255).astype(np.intp)
+    picture = _table(colours)[index]  # (H, W, 3)
+    picture[~there] = empty
+    return picture
+
+
+def map_picture(
+    values: FloatArray, low: float, high: float, colours: str, width: int | None = None
+) -> Picture:
+    """As `colourise`, at most `width` pixels across, and with sparse points made visible.
+
+    Of a map with numbers in less than a tenth of its pixels, each point grows by a few pixels.
+    """
+    narrowed = _narrowed(values, width)
+    sparse = np.isfinite(values).mean() < _SPARSE
+    return colourise(_thickened(narrowed) if sparse else narrowed, low, high, colours)
+
+
+def depth_picture(
+    depth: FloatArray,
+    low: float,
+    high: float,
+    colours: str = DEPTH_COLOURS,
+    width: int | None = None,
+) -> Picture:
+    """Depth (H, W) in metres as RGB, at most `width` pixels across; 0 or less is no depth."""
+    there = np.isfinite(depth) & (depth > 0)
+    return map_picture(np.where(there, depth, np.nan), low, high, colours, width)
+
+
+def error_picture(
+    prediction: FloatArray,
+    target: FloatArray,
+    valid: Mask,
+    limit_m: float,
+    width: int | None = None,
+) -> Picture:
+    """Absolute error of depth (H, W): 0 is blue, `limit_m` and beyond red, not valid grey."""
+    error = np.where(valid, np.abs(prediction - target), np.nan)
+    return map_picture(error, 0.0, limit_m, ERROR_COLOURS, width)
+
+
+def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
+    """Normals (H, W, 3) of any length as RGB (n + 1) / 2; length 0 and NaN are none."""
+    lengths = np.linalg.norm(normals, axis=2, keepdims=True)
+    there = np.isfinite(lengths) & (lengths > 0)
+    unit = _narrowed(np.where(there, normals / np.where(there, lengths, 1), np.nan), width)
+    empty = np.asarray(np.isnan(unit).any(axis=2))
+    shades = np.where(empty[..., None], 0, (unit + 1) / 2 * 255 + 0.5)
+    picture: Picture = np.clip(shades, 0, 255).astype(np.uint8)
+    picture[empty] = EMPTY
+    return picture
+
+
+def depth_limits(*depths: FloatArray) -> tuple[float, float]:
+    """Where to begin and end the colours of some depth maps: all but 2 % of pixels at each end."""
+    pixels = np.concatenate([depth[np.isfinite(depth) & (depth > 0)] for depth in depths])
+    if not len(pixels):
+        return 0.0, 1.0
+    low, high = (float(limit) for limit in np.percentile(pixels, [2, 98]))
+    middle, least = (low + high) / 2, 0.05 * high  # a wall seen straight on has no range of its own
+    return (low, high) if high - low >= least else (middle - least / 2, middle + least / 2)
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round numbers (1, 2 or 5 times a power of ten apart) in [low, high]."""
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = power * min((1, 2, 5, 10), key=lambda factor: abs(factor - rough / power))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+
+
+def written(values: Sequence[float]) -> list[str]:
+    """Numbers as text, all with as many digits after the point as the one that needs most."""
+    digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def stops(colours: str, count: int = 9) -> list[str]:
+    """`count` evenly spaced colours of a map as #rrggbb, for gradients."""
+    rows = _table(colours)[np.linspace(0, 255, count).round().astype(int)]
+    return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
+
+
+def legend(
+    low: float, high: float, unit: str = "m", colours: str = DEPTH_COLOURS, width: int = 640
+) -> Picture:
+    """A colour bar `width` pixels long with round numbers below it, RGB on white."""
+    size = max(11, min(width // 40, 22))  # of the letters, px
+    font = ImageFont.load_default(size)
+    edge, bar = 2 * size, size + 2
+    canvas = Image.new("RGB", (width, bar + size * 5 // 2), _PAPER)
+    ramp = np.linspace(low, high, max(width - 2 * edge, 2))[None].repeat(bar, axis=0)
+    canvas.paste(Image.fromarray(colourise(ramp, low, high, colours)), (edge, size // 2))
+    draw = ImageDraw.Draw(canvas)
+    foot = size // 2 + bar
+    values = ticks(low, high, max(2, min(6, width // (6 * size))))
+    for value, number in zip(values, written(values), strict=True):
+        x = edge + round((value - low) / (high - low) * (ramp.shape[1] - 1))
+        draw.line([(x, foot), (x, foot + size // 4)], fill=_INK)
+        draw.text((x, foot + size // 3), f"{number} {unit}", fill=_INK, font=font, anchor="ma")
+    return np.asarray(canvas)
+
+
+def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
+    """Pictures side by side at one height (the first one's, if 0), each below its caption."""
+    height = height or pictures[0].shape[0]
+    tiles = [_scaled(picture, height) for picture in pictures]
+    size = max(11, min(height // 18, 22))
+    font, gap = ImageFont.load_default(size), size // 2
+    length = sum(tile.width + gap for tile in tiles) - gap
+    canvas = Image.new("RGB", (length, height + 2 * size), _PAPER)
+    draw, left = ImageDraw.Draw(canvas), 0
+    for tile, caption in zip(tiles, captions, strict=True):
+        canvas.paste(tile, (left, 2 * size))
+        draw.text((left + tile.width // 2, size), caption, fill=_INK, font=font, anchor="mm")
+        left += tile.width + gap
+    return np.asarray(canvas)
+
+
+def _narrowed(values: FloatArray, width: int | None) -> FloatArray:
+    """A map (H, W) or (H, W, C) at most `width` across: means of the numbers in square blocks.
+
+    Resizing the coloured picture instead would mix sparse points with the grey around them.
+    """
+    factor = math.ceil(values.shape[1] / width) if width else 1
+    if factor == 1:
+        return values
+    size = values.shape[0] // factor, values.shape[1] // factor
+    whole = values[: size[0] * factor, : size[1] * factor]
+    blocks = whole.reshape(size[0], factor, size[1], factor, *values.shape[2:])
+    there = np.isfinite(blocks)
+    count = there.sum(axis=(1, 3))
+    total = np.where(there, blocks, 0).sum(axis=(1, 3))
+    narrowed: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return narrowed
+
+
+def _thickened(values: FloatArray) -> FloatArray:
+    """Each point grown into the empty pixels around it, until the map looks filled."""
+    for _ in range(_ROUNDS):
+        if np.isfinite(values).mean() >= _DENSE:
+            break
+        for shift in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+            values = np.where(np.isfinite(values), values, _moved(values, shift))
+    return values
+
+
+def _moved(values: FloatArray, shift: Size) -> FloatArray:
+    """The map moved down and right by -1, 0 or 1 pixels; NaN comes in at the edge."""
+    down, right = shift
+    height, width = values.shape
+    padded = np.pad(values, 1, constant_values=np.nan)
+    return padded[1 - down : 1 - down + height, 1 - right : 1 - right + width]
+
+
+def _scaled(picture: Picture, height: int) -> Image.Image:
+    image = Image.fromarray(picture)
+    width = max(1, round(image.width * height / image.height))
+    return image if image.height == height else image.resize((width, height))
+
+
+@lru_cache
+def _table(colours: str) -> Picture:
+    """The colours of a map from low to high, (256, 3)."""
+    import cmap
+
+    catalog = cmap.Catalog()
+    names = {name.lower(): name for name in catalog}
+    plain = colours.lower()
+    reverse = plain.endswith("_r") and plain not in names
+    stem = config.lookup(names, plain.removesuffix("_r") if reverse else plain, "colour map")
+    # Resolved: some names are in several collections, and cmap then prints a warning
+    colour_of = cmap.Colormap(catalog.resolve(stem))
+    table = np.asarray(colour_of(np.linspace(0, 1, 256)))[:, :3]
+    table = table[::-1] if reverse else table
+    return (table * 255 + 0.5).astype(np.uint8)

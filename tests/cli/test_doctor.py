@@ -1,0 +1,99 @@
+"""`idisc doctor` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from idisc.cli.main import main
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four pairs of a slope with stripes, three to train and one to test."""
+    random = np.random.default_rng(0)
+    for index in range(4):
+        split = tmp_path / "own" / ("test" if index == 3 else "train")
+        for name in ("images", "depth"):
+            (split / name).mkdir(parents=True, exist_ok=True)
+        image = random.integers(0, 255, (6, 8, 3), dtype=np.uint8).repeat(10, 0).repeat(10, 1)
+        depth = np.linspace(4000, 1000, 60).astype(np.uint16)[:, None].repeat(80, 1)
+        Image.fromarray(image).save(split / "images" / f"{index}.png")
+        Image.fromarray(depth).save(split / "depth" / f"{index}.png")
+    return tmp_path / "own"
+
+
+def test_facts_come_first_and_warnings_alone_are_no_failure(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("doctor", folder) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "dataset    folder: your own pictures",
+        "train      3 pictures",
+        "test       1 pictures",
+        "looked at  4 of 4 pairs",
+        "pictures   60x80 (100%)",
+        "depth      median 2.5 m, 98 % between 1 and 4 m",
+        "valid      100.0% of the pixels",
+        "warning    camera: 4 of 4 pictures have no intrinsics: test/images/3.png,"
+        " train/images/0.png, train/images/1.png and 1 more; point clouds (--clouds) need fx, fy,"
+        " cx, cy",
+    ]
+    assert err == ""
+
+
+def test_nothing_wrong_is_said_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "\n".join(
+        f"train/images/{i}.png,train/depth/{i}.png,{split},80,80,40,30"
+        for i, split in enumerate(("train", "train", "test"))
+    )
+    (folder / "pairs.csv").write_text(f"image,depth,split,fx,fy,cx,cy\n{rows}\n")
+    assert run("doctor", folder, "--samples", 2) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "result     nothing wrong found"
+
+
+def test_errors_are_one_line_each_and_exit_with_3(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train/depth/0.png").write_bytes(b"junk")
+    Image.new("L", (80, 60)).save(folder / "train/depth/1.png")
+    assert run("doctor", folder) == 3
+    out, err = capsys.readouterr()
+    findings = [line for line in out.splitlines() if line.startswith(("error", "warning"))]
+    assert [line.split()[:2] for line in findings] == [
+        ["error", "damaged:"],
+        ["error", "bits:"],
+        ["warning", "camera:"],
+    ]
+    assert err == f"idisc: {folder}: 2 errors, 1 warning\n"
+
+
+def test_bad_calls_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty, bare = folder / "test.lst", folder / "bare"
+    empty.write_text("\n")
+    bare.mkdir()
+    calls: dict[tuple[object, ...], str] = {
+        ("doctor",): "Missing argument 'DIR'",
+        ("doctor", folder / "none"): "none' does not exist",
+        ("doctor", bare): "bare: no pairs; images/NAME.jpg with depth/NAME.png",
+        ("doctor", folder, "--list", empty): "test.lst: an empty list",
+        ("doctor", folder, "--list", folder / "no.txt"): "no.txt: no such list file",
+        ("doctor", folder, "--dataset", "nyu"): "no manifest.jsonl in it",
+        ("doctor", folder, "--dataset", "kity"): "did you mean kitti",
+        ("doctor", folder, "--samples", 0): "0 is not in the range",
+    }
+    for arguments, message in calls.items():
+        assert run(*arguments) == 2
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1
+        assert message in err

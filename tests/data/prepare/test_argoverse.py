@@ -1,0 +1,280 @@
+"""Argoverse's logs: the nearest picture, the car's motion, keyframes, lists and faults."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import road
+
+from idisc.data import manifest
+from idisc.data.dataset import open_dataset
+from idisc.data.decode import DepthMap
+from idisc.data.manifest import Record
+from idisc.data.prepare import argoverse
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.runner import Summary, prepare
+from idisc.errors import DataError, InputError
+
+FRONT = PrepareConfig(cameras=("ring_front_center",))
+EVERY = replace(FRONT, train_metres=0.0, test_metres=0.0)
+UNITS = DepthMap(metres_per_unit=1 / 256)
+AHEAD = road.WALL - road.ARGOVERSE_FORWARD  # of the wall from the front camera, if the car stood
+DRIVEN = road.ARGOVERSE_SPEED * road.ARGOVERSE_LATE_NS / 1e9  # between sweep and picture
+FIRST = road.ARGOVERSE_FIRST_NS
+SHARED = road.SHARED / "argoverse"
+shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real Argoverse beside the checkout")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return road.argoverse(tmp_path / "argoverse-tracking", sweeps=3)  # at 0, 1 and 2 m
+
+
+def records(out: Path) -> tuple[Record, ...]:
+    return manifest.read(out).records
+
+
+def first_depth(out: Path) -> np.ndarray:
+    return UNITS.read(out / records(out)[0].target)
+
+
+def faults(summary: Summary) -> list[str]:
+    return [f"{Path(fault.path).name}: {fault.reason}" for fault in summary.faults]
+
+
+# --- geometry
+
+
+def test_the_car_drives_on_between_sweep_and_picture(raw: Path, tmp_path: Path) -> None:
+    prepare("argoverse", raw, tmp_path / "out", FRONT)
+    depth = first_depth(tmp_path / "out")
+    expected = AHEAD - DRIVEN
+    # The wall's point (20, 0.5, -2.5), seen from (1.6, 0, 1.4).
+    column, row = round(960 - 1400 * 0.5 / expected), round(600 + 1400 * 3.9 / expected)
+    assert depth[row, column] == pytest.approx(expected, abs=1 / 256)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_without_motion_or_without_a_pose_the_car_stands(
+    raw: Path, tmp_path: Path, known: bool
+) -> None:
+    if not known:
+        for path in raw.rglob(f"city_SE3_egovehicle_*{road.ARGOVERSE_LATE_NS}.json"):
+            path.unlink()
+    prepare("argoverse", raw, tmp_path / "out", replace(FRONT, motion=not known))
+    depth = first_depth(tmp_path / "out")
+    column, row = round(960 - 1400 * 0.5 / AHEAD), round(600 + 1400 * 3.9 / AHEAD)
+    assert depth[row, column] == pytest.approx(AHEAD, abs=1 / 256)
+
+
+def test_pictures_count_as_undistorted_unless_asked(raw: Path, tmp_path: Path) -> None:
+    still = replace(FRONT, motion=False)
+    prepare("argoverse", raw, tmp_path / "plain", still)
+    prepare("argoverse", raw, tmp_path / "bent", replace(still, distortion=True))
+    x, y = -10.0 / AHEAD, 3.9 / AHEAD  # the wall's point (20, 10, -2.5)
+    r2 = x * x + y * y
+    k1, k2, k3 = road.ARGOVERSE_LENS
+    factor = 1 + k1 * r2 + k2 * r2**2 + k3 * r2**3
+    for name, bend in (("plain", 1.0), ("bent", factor)):
+        depth = first_depth(tmp_path / name)
+        column, row = round(960 + 1400 * bend * x), round(600 + 1400 * bend * y)
+        assert depth[row, column] == pytest.approx(AHEAD, abs=1 / 256), name
+    assert 1400 * abs(x) * (1 - factor) > 30  # pixels apart
+
+
+def test_as_published_the_last_point_in_a_pixel_stays(raw: Path, tmp_path: Path) -> None:
+    for path in raw.rglob("PC_*.ply"):
+        path.write_bytes(road.ply(np.array([[11.5, 0.0, 1.4], [21.5, 0.0, 1.4]])))
+    for surface, expected in (("nearest", 10.0), ("last", 20.0)):
+        choices = replace(FRONT, motion=False, surface=surface)
+        prepare("argoverse", raw, tmp_path / surface, choices)
+        assert first_depth(tmp_path / surface)[600, 960] == expected
+
+
+def test_depth_ends_at_255_metres(raw: Path, tmp_path: Path) -> None:
+    for path in raw.rglob("PC_*.ply"):
+        path.write_bytes(road.ply(np.array([[300.0, 0.0, 1.4]])))
+    prepare("argoverse", raw, tmp_path / "out", FRONT)
+    assert first_depth(tmp_path / "out").max() == 255.0
+
+
+# --- what is prepared
+
+
+def test_val_is_the_test_and_a_frame_is_named_by_its_sweep(raw: Path, tmp_path: Path) -> None:
+    summary = prepare("argoverse", raw, tmp_path / "out", FRONT)
+    assert summary.counts == {"train": 2, "test": 1}  # every 2 m, every 50 m
+    assert summary.faults == []
+    images = [record.image for record in records(tmp_path / "out")]
+    assert images == [
+        "rgb/log-b/ring_front_center/0.jpg",
+        "rgb/log-a/ring_front_center/0.jpg",
+        "rgb/log-a/ring_front_center/2.jpg",
+    ]
+
+
+def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
+    prepare("argoverse", raw, tmp_path / "out", FRONT)
+    sample = open_dataset(tmp_path / "out", "argoverse", "train")[0]
+    assert sample.image.shape == (580, 1280, 3)
+    assert sample.target.shape == (870, 1920)
+    assert sample.record.sensor == "ring_front_center"
+    assert sample.camera is not None
+    assert sample.camera.fx == pytest.approx(1400 / 1.5)
+    assert sample.camera.cy == pytest.approx((600 - 180 + 0.5) / 1.5 - 0.5)
+
+
+def test_all_seven_ring_cameras_are_taken(tmp_path: Path) -> None:
+    raw = road.argoverse(tmp_path / "raw", sweeps=1, cameras=tuple(road.ARGOVERSE_CAMERAS))
+    summary = prepare("argoverse", raw, tmp_path / "out", replace(EVERY, cameras=()))
+    assert summary.counts == {"train": 7, "test": 7}
+    assert {record.sensor for record in records(tmp_path / "out")} == set(argoverse.CAMERAS)
+
+
+def test_the_picture_nearest_in_time_is_taken(raw: Path, tmp_path: Path) -> None:
+    prepare("argoverse", raw, tmp_path / "out", replace(FRONT, pictures="link"))
+    picture = (tmp_path / "out" / records(tmp_path / "out")[0].image).resolve()
+    assert picture.name == f"ring_front_center_{FIRST + road.ARGOVERSE_LATE_NS}.jpg"
+
+
+def test_by_the_rule_of_the_code_a_time_is_enough(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(argoverse, "ELAPSED_S", 0.09)
+    choices = replace(FRONT, keyframes="elapsed")
+    assert prepare("argoverse", raw, tmp_path / "out", choices).counts == {"train": 3, "test": 3}
+
+
+@pytest.mark.parametrize(("place", "train", "test"), [("", 1, 1), ("val", 0, 1), ("train1", 1, 0)])
+def test_the_folder_may_be_the_tree_its_parent_or_one_split(
+    raw: Path, place: str, train: int, test: int
+) -> None:
+    for root in (raw / place, *([raw.parent] if not place else [])):
+        splits = [scene.split for scene in argoverse.scenes(root, EVERY, None)]
+        assert (splits.count("train"), splits.count("test")) == (train, test)
+
+
+def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
+    lines = [
+        "rgb/log-b/ring_side_left/2.png depth/log-b/ring_side_left/2.png",
+        "rgb/log-a/ring_front_center/1.png depth/log-a/ring_front_center/1.png",
+    ]
+    listing = road.write(tmp_path / "argo_train.txt", "\n".join(lines))
+    summary = prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.faults == []
+    assert [(record.split, record.image) for record in records(tmp_path / "out")] == [
+        ("train", "rgb/log-a/ring_front_center/1.jpg"),
+        ("train", "rgb/log-b/ring_side_left/2.jpg"),
+    ]
+
+
+def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    lines = [
+        "rgb/log-a/ring_front_center/0.png x",
+        "rgb/log-a/ring_front_center/3.png x",
+        "rgb/log-a/ring_top/0.png x",
+        "rgb/log-c/ring_front_center/0.png x",
+    ]
+    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
+    summary = prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.counts["test"] == 1
+    assert faults(summary) == [
+        "3.png: its log has 3 sweeps, counted from 0",
+        "vehicle_calibration_info.json: no camera 'ring_top' in it",
+        "vehicle_calibration_info.json: no such file",
+    ]
+
+
+def test_a_line_of_another_dataset_is_refused(raw: Path, tmp_path: Path) -> None:
+    listing = road.write(tmp_path / "list.txt", "rgb/log-a/ring_front_center/first.png x")
+    with pytest.raises(InputError, match=r"first\.png: not of Argoverse; a list has rgb/<log>"):
+        prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+
+
+# --- faults
+
+
+def test_a_missing_calibration_is_one_fault_of_its_log(raw: Path, tmp_path: Path) -> None:
+    path = raw / "train1" / "log-a" / "vehicle_calibration_info.json"
+    path.unlink()
+    summary = prepare("argoverse", raw, tmp_path / "out", FRONT)
+    assert summary.counts == {"train": 0, "test": 1}
+    assert [(fault.path, fault.reason) for fault in summary.faults] == [(str(path), "no such file")]
+
+
+def test_a_calibration_without_a_key_is_named(raw: Path, tmp_path: Path) -> None:
+    path = raw / "train1" / "log-a" / "vehicle_calibration_info.json"
+    content = json.loads(path.read_text())
+    del content["camera_data_"][0]["value"]["vehicle_SE3_camera_"]["translation"]
+    path.write_text(json.dumps(content))
+    (fault,) = faults(prepare("argoverse", raw, tmp_path / "out", FRONT))
+    assert fault.startswith("vehicle_calibration_info.json: no 'translation' in it")
+
+
+def test_a_sweep_without_a_pose_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    (raw / "train1" / "log-a" / "poses" / f"city_SE3_egovehicle_{FIRST}.json").unlink()
+    summary = prepare("argoverse", raw, tmp_path / "out", EVERY)
+    assert summary.counts == {"train": 2, "test": 3}
+    assert faults(summary) == [f"city_SE3_egovehicle_{FIRST}.json: no such file"]
+
+
+def test_a_log_without_poses_is_a_fault_for_each_sweep(raw: Path, tmp_path: Path) -> None:
+    shutil.rmtree(raw / "train1" / "log-a" / "poses")
+    assert len(prepare("argoverse", raw, tmp_path / "out", FRONT).faults) == 3
+
+
+def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -> None:
+    log = raw / "train1" / "log-a"
+    sweep = log / "lidar" / f"PC_{FIRST}.ply"
+    sweep.write_bytes(sweep.read_bytes()[:5000])
+    shutil.rmtree(log / "ring_side_left")
+    stamp = FIRST + 100_000_000 + road.ARGOVERSE_LATE_NS
+    picture = log / "ring_front_center" / f"ring_front_center_{stamp}.jpg"
+    picture.write_bytes(picture.read_bytes()[:700])
+    cameras = ("ring_front_center", "ring_side_left")
+    summary = prepare("argoverse", raw, tmp_path / "out", replace(EVERY, cameras=cameras))
+    assert summary.counts == {"train": 1, "test": 6}
+    said = faults(summary)
+    assert said[0] == f"PC_{FIRST}.ply: 321 points, 3840 expected; the file is cut short"
+    assert any(text.startswith(f"{picture.name}: ") for text in said)
+    gone = [text for text in said if text.startswith("ring_side_left: no picture within 50 ms")]
+    assert len(gone) == 2
+
+
+def test_a_folder_without_logs_says_what_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(DataError, match=r"nothing of argoverse in it; train1\.\.train4 and val"):
+        prepare("argoverse", tmp_path / "raw", tmp_path / "out", FRONT)
+
+
+# --- the real sweep through the real cameras
+
+
+@shared
+def test_the_real_sweep_is_a_street_in_every_real_camera(tmp_path: Path) -> None:
+    (sweep,) = (SHARED / "tracking").rglob("PC_*.ply")
+    log = tmp_path / "raw" / "val" / sweep.parents[1].name
+    road.argoverse_log(log, 1, tuple(road.ARGOVERSE_CAMERAS), sweep.read_bytes())
+    calibration = log / "vehicle_calibration_info.json"
+    shutil.copyfile(SHARED / "tracking" / calibration.name, calibration)
+    choices = PrepareConfig(motion=False)
+    summary = prepare("argoverse", tmp_path / "raw", tmp_path / "out", choices)
+    assert summary.counts == {"train": 0, "test": 7}
+    assert summary.faults == []
+    found = {}
+    for record in records(tmp_path / "out"):
+        depth = UNITS.read(tmp_path / "out" / record.target)
+        found[record.sensor] = np.count_nonzero(depth)
+        assert 3000 < found[record.sensor] < 20000, record.sensor
+        assert depth[depth > 0].min() > 1.0
+        assert depth.max() < 220.0
+        # The road is below: near points are low in the picture, far points high.
+        rows, columns = np.nonzero(depth)
+        low, high = depth[rows, columns][rows > 900], depth[rows, columns][rows < 600]
+        assert np.median(low) < np.median(high), record.sensor
+    assert found["ring_front_center"] == pytest.approx(14_700, abs=200)  # counted independently

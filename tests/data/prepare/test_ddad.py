@@ -1,0 +1,401 @@
+"""DDAD in its own format: poses, keyframes, lists, faults; parallel and interrupted work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fakes import road
+
+from idisc import files
+from idisc.data import lidar, manifest
+from idisc.data.dataset import open_dataset
+from idisc.data.decode import DepthMap
+from idisc.data.manifest import Record
+from idisc.data.prepare import STEPS, ddad
+from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
+from idisc.data.prepare.runner import Summary, prepare
+from idisc.errors import DataError, InputError
+
+ALL = PrepareConfig(train_metres=0.0, test_metres=0.0)
+FRONT = PrepareConfig(train_metres=0.0, test_metres=0.0, cameras=("camera_01",))
+UNITS = DepthMap(metres_per_unit=1 / 256)
+AHEAD = road.WALL - road.DDAD_FORWARD  # of the wall from the front camera, if the car stood
+DRIVEN = road.DDAD_SPEED * road.DDAD_LATE_S  # between sweep and picture
+SHARED = road.SHARED / "dgp_scenes"
+shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real DGP scenes beside the checkout")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return road.ddad(tmp_path / "ddad", samples=2)
+
+
+def records(out: Path) -> tuple[Record, ...]:
+    return manifest.read(out).records
+
+
+def depth_of(out: Path, record: Record) -> np.ndarray:
+    return UNITS.read(out / record.target)
+
+
+def faults(summary: Summary) -> list[str]:
+    return [f"{Path(fault.path).name}: {fault.reason}" for fault in summary.faults]
+
+
+def all_bytes(out: Path) -> dict[str, bytes]:
+    kept = (path for path in out.rglob("*") if path.is_file())
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in kept}
+
+
+# --- geometry
+
+
+def test_the_car_drives_on_between_sweep_and_picture(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", FRONT)
+    depth = depth_of(tmp_path / "out", records(tmp_path / "out")[0])
+    values = np.unique(depth[depth > 0])
+    expected = AHEAD - DRIVEN
+    assert values[values > 10].min() == pytest.approx(expected, abs=1 / 256)
+    # The wall's point (20, 0.5, -2.5), seen from (1.8, 0, 1.5).
+    column, row = round(960 - 1000 * 0.5 / expected), round(600 + 1010 * 4.0 / expected)
+    assert depth[row, column] == pytest.approx(expected, abs=1 / 256)
+
+
+def test_without_its_motion_the_car_stands(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", replace(FRONT, motion=False))
+    depth = depth_of(tmp_path / "out", records(tmp_path / "out")[0])
+    values = depth[depth > 10]
+    assert values.min() == pytest.approx(AHEAD, abs=1 / 256)
+
+
+def test_each_camera_sees_its_own_wall(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", replace(ALL, motion=False))
+    middle = {}
+    for record in records(tmp_path / "out"):
+        columns = depth_of(tmp_path / "out", record)[:, 940:980]
+        middle[record.sensor] = np.median(columns[columns > 0])
+    assert middle["CAMERA_01"] == pytest.approx(AHEAD, abs=0.01)
+    assert middle["CAMERA_09"] == pytest.approx(road.WALL, abs=0.01)
+    slanted = road.WALL / np.cos(np.radians(30.0))  # 60 degrees to the side
+    assert middle["CAMERA_05"] == pytest.approx(slanted, rel=0.03)
+    assert middle["CAMERA_06"] == pytest.approx(slanted, rel=0.03)
+
+
+def test_as_published_pixels_are_cut_off_and_not_rounded(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", replace(FRONT, surface="last"))
+    depth = depth_of(tmp_path / "out", records(tmp_path / "out")[0])
+    expected = AHEAD - DRIVEN
+    column, row = int(960 - 1000 * 0.5 / expected), int(600 + 1010 * 4.0 / expected)
+    assert depth[row, column] == pytest.approx(expected, abs=1 / 256)
+
+
+def test_depth_ends_at_255_metres(raw: Path, tmp_path: Path) -> None:
+    sweep = np.array([[300.0, 0.0, 1.5, 1.0]])
+    for path in raw.rglob("*.npz"):
+        np.savez(path, data=sweep)
+    prepare("ddad", raw, tmp_path / "out", FRONT)
+    depth = depth_of(tmp_path / "out", records(tmp_path / "out")[0])
+    assert depth.max() == 255.0
+
+
+# --- what is prepared
+
+
+def test_val_is_the_test_and_cameras_are_those_of_the_lists(raw: Path, tmp_path: Path) -> None:
+    summary = prepare("ddad", raw, tmp_path / "out", ALL)
+    assert summary.counts == {"train": 2 * 2 * 4, "test": 2 * 4}
+    assert summary.faults == []
+    first = records(tmp_path / "out")[0]
+    assert first.image == f"rgb/000150/CAMERA_01/{road.DDAD_FIRST}.png"
+    assert {record.sensor for record in records(tmp_path / "out")} == set(ddad.CAMERAS)
+
+
+def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", FRONT)
+    sample = open_dataset(tmp_path / "out", "ddad", "test")[0]
+    assert sample.image.shape == (580, 1280, 3)
+    assert sample.target.shape == (870, 1920)
+    assert sample.camera is not None
+    assert sample.camera.fx == pytest.approx(1000 / 1.5)
+    assert sample.camera.cx == pytest.approx((960 - 8 + 0.5) / 1.5 - 0.5)
+    assert sample.camera.cy == pytest.approx((600 - 180 + 0.5) / 1.5 - 0.5)
+
+
+def test_the_own_car_is_hidden_where_the_rear_camera_sees_it(raw: Path, tmp_path: Path) -> None:
+    prepare("ddad", raw, tmp_path / "out", replace(ALL, cameras=("CAMERA_09",)))
+    sample = open_dataset(tmp_path / "out", "ddad", "train")[0]
+    assert sample.record.sensor == "CAMERA_09"
+    assert not sample.valid[-140:].any()
+
+
+def test_frames_are_kept_every_two_metres_of_a_scene(tmp_path: Path) -> None:
+    raw = road.ddad(tmp_path / "ddad", samples=4)  # at 0, 1.5, 3 and 4.5 m
+    prepare("ddad", raw, tmp_path / "out", PrepareConfig(cameras=("CAMERA_01",)))
+    kept = [int(Path(r.image).stem) - road.DDAD_FIRST for r in records(tmp_path / "out")]
+    assert kept == [0, 0, 2_000_000, 0, 2_000_000]  # test; two of training, each from its start
+
+
+def test_by_the_rule_of_the_code_a_time_is_enough(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ddad, "ELAPSED_S", 0.5)
+    choices = PrepareConfig(cameras=("CAMERA_01",), keyframes="elapsed")
+    assert prepare("ddad", raw, tmp_path / "out", choices).counts == {"train": 4, "test": 2}
+
+
+def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
+    late = road.DDAD_FIRST + 1_000_000
+    lines = [
+        f"000150/rgb/CAMERA_05/{late}.png 000150/depth/CAMERA_05/{late}.png",
+        f"000000/rgb/CAMERA_01/{road.DDAD_FIRST}.png 000000/depth/CAMERA_01/x.png",
+    ]
+    listing = road.write(tmp_path / "ddad_train.txt", "\n".join(lines))
+    summary = prepare("ddad", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.faults == []
+    assert [(record.split, record.image) for record in records(tmp_path / "out")] == [
+        ("train", f"rgb/000000/CAMERA_01/{road.DDAD_FIRST}.png"),
+        ("train", f"rgb/000150/CAMERA_05/{late}.png"),
+    ]
+
+
+def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    lines = [
+        f"000150/rgb/CAMERA_01/{road.DDAD_FIRST}.png x",
+        "000150/rgb/CAMERA_01/77.png x",
+        "000199/rgb/CAMERA_01/1.png x",
+    ]
+    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
+    summary = prepare("ddad", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.counts["test"] == 1
+    assert faults(summary) == [
+        "77.png: no picture that scene_beef.json knows of",
+        "000199: no such file",
+    ]
+
+
+def test_a_line_of_another_dataset_is_refused(raw: Path, tmp_path: Path) -> None:
+    listing = road.write(tmp_path / "list.txt", "a/b.png c.png")
+    with pytest.raises(InputError, match=r"a/b\.png: not of DDAD; a list has <scene>/rgb/"):
+        prepare("ddad", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+
+
+def test_the_dataset_file_may_have_another_name_or_lie_deeper(tmp_path: Path) -> None:
+    raw = road.ddad(tmp_path / "raw" / "ddad_train_val", samples=1)
+    assert len(ddad.scenes(raw.parent, ALL, None)) == 3
+    (raw / "ddad.json").rename(raw / "scene_dataset_v1.0.json")
+    road.write(raw / "another.json", [1, 2])
+    assert len(ddad.scenes(raw, ALL, None)) == 3
+
+
+def test_a_folder_without_dataset_file_says_what_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(DataError, match=r"nothing of ddad in it; ddad\.json \(or another"):
+        prepare("ddad", tmp_path / "raw", tmp_path / "out", ALL)
+
+
+# --- faults
+
+
+def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -> None:
+    late = road.DDAD_FIRST + 1_000_000
+    (raw / "000000" / "point_cloud" / "LIDAR" / f"{road.DDAD_FIRST}.npz").unlink()
+    (raw / "000000" / "rgb" / "CAMERA_01" / f"{late}.png").unlink()
+    cut = raw / "000150" / "rgb" / "CAMERA_01" / f"{late}.png"
+    cut.write_bytes(cut.read_bytes()[:300])
+    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
+    assert summary.counts == {"train": 2, "test": 1}
+    said = faults(summary)
+    assert said[0] == f"{road.DDAD_FIRST}.npz: no such file"
+    assert said[1] == f"{late}.png: no such file"
+    assert said[2].startswith(f"{late}.png: damaged or cut short")
+    assert len((tmp_path / "out" / "missing.txt").read_text().splitlines()) == 3
+
+
+def test_a_missing_calibration_is_one_fault_of_its_scene(raw: Path, tmp_path: Path) -> None:
+    (raw / "000001" / "calibration" / "c0ffee.json").unlink()
+    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
+    assert summary.counts == {"train": 2, "test": 2}
+    assert faults(summary) == ["c0ffee.json: no such file"]
+
+
+def change(path: Path, *keys: Any) -> None:
+    """Take one key out of a JSON file."""
+    content = json.loads(path.read_text())
+    *way, last = keys
+    inner = content
+    for key in way:
+        inner = inner[key]
+    del inner[last]
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "message"),
+    [
+        ("scene_beef.json", ("samples",), "no 'samples' in it"),
+        ("scene_beef.json", ("samples", 0, "calibration_key"), "no 'calibration_key' in it"),
+        ("scene_beef.json", ("data", 1, "datum", "image", "pose"), "no 'pose' in it"),
+        ("scene_beef.json", ("data", 0), "no 'L0' in it"),
+        ("calibration/c0ffee.json", ("intrinsics", 1, "fx"), "no 'fx' in it"),
+        ("calibration/c0ffee.json", ("extrinsics", 1), "not what its format says"),
+    ],
+)
+def test_a_key_that_is_missing_is_named(
+    raw: Path, tmp_path: Path, name: str, keys: tuple[Any, ...], message: str
+) -> None:
+    change(raw / "000001" / name, *keys)
+    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
+    (fault,) = faults(summary)
+    assert fault.startswith(f"{Path(name).name}: {message}")
+    assert summary.counts == {"train": 2, "test": 2}
+
+
+def test_a_camera_without_focal_length_names_its_calibration(raw: Path, tmp_path: Path) -> None:
+    path = raw / "000150" / "calibration" / "c0ffee.json"
+    path.write_text(path.read_text().replace("1000.0", "0.0"))
+    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
+    assert {fault.path for fault in summary.faults} == {str(path)}
+    assert "fx and fy more than 0" in summary.faults[0].reason
+
+
+@pytest.mark.parametrize("listed", [[3], "x", {"filenames": [None]}])
+def test_a_dataset_file_of_another_form_is_named(raw: Path, tmp_path: Path, listed: Any) -> None:
+    road.write(raw / "ddad.json", {"scene_splits": {"0": listed}})
+    with pytest.raises(InputError, match=r"ddad\.json: not what its format says"):
+        prepare("ddad", raw, tmp_path / "out", FRONT)
+
+
+def test_two_scenes_of_one_folder_are_refused(raw: Path, tmp_path: Path) -> None:
+    twice = {"filenames": ["000000/scene_beef.json", "000000/scene_beef.json"]}
+    road.write(raw / "ddad.json", {"scene_splits": {"0": twice}})
+    with pytest.raises(InputError, match=r"ddad\.json: two scenes in the folder '000000'"):
+        prepare("ddad", raw, tmp_path / "out", FRONT)
+
+
+def test_a_camera_that_no_car_has_is_named(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no frame could be prepared"):
+        prepare("ddad", raw, tmp_path / "out", replace(FRONT, cameras=("CAMERA_02",)))
+    said = (tmp_path / "out" / "missing.txt").read_text()
+    assert "no CAMERA_02 at 2464-11-12T01:04:10.027900Z; there are CAMERA_01," in said
+
+
+def test_a_picture_of_another_size_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    path = raw / "000150" / "rgb" / "CAMERA_01" / f"{road.DDAD_FIRST}.png"
+    path.write_bytes(road.flat((608, 968), "png"))
+    (fault,) = faults(prepare("ddad", raw, tmp_path / "out", FRONT))
+    assert "(608, 968) pixels; its scene file says (1216, 1936)" in fault
+
+
+# --- parallel and interrupted
+
+
+def test_two_workers_write_the_same_bytes_as_one(raw: Path, tmp_path: Path) -> None:
+    one = prepare("ddad", raw, tmp_path / "one", FRONT, workers=1)
+    two = prepare("ddad", raw, tmp_path / "two", FRONT, workers=2)
+    assert one == two
+    assert all_bytes(tmp_path / "one") == all_bytes(tmp_path / "two")
+
+
+def test_an_interrupted_run_goes_on_where_it_was(
+    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare("ddad", raw, tmp_path / "whole", FRONT)
+    steps = STEPS["ddad"]
+
+    def interrupted(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
+        frames = steps.frames(scene, choices)
+        yield next(frames)
+        if scene.name == "000001":
+            raise KeyboardInterrupt
+        yield from frames
+
+    with monkeypatch.context() as patch:
+        patch.setitem(STEPS, "ddad", replace(steps, frames=interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            prepare("ddad", raw, tmp_path / "out", FRONT)
+    assert not (tmp_path / "out" / manifest.NAME).exists()
+    early = tmp_path / "out" / "depth" / "000000" / "CAMERA_01" / f"{road.DDAD_FIRST}.png"
+    written = early.stat().st_mtime_ns
+    done: list[str] = []
+    again = prepare(
+        "ddad", raw, tmp_path / "out", FRONT, progress=lambda _done, _of, name: done.append(name)
+    )
+    assert done == ["000001", "000150"]
+    assert early.stat().st_mtime_ns == written
+    assert again.sha256 == whole.sha256
+    assert all_bytes(tmp_path / "out") == all_bytes(tmp_path / "whole")
+
+
+def test_a_scene_with_faults_is_tried_again(raw: Path, tmp_path: Path) -> None:
+    path = raw / "000001" / "calibration" / "c0ffee.json"
+    kept = path.read_bytes()
+    path.unlink()
+    prepare("ddad", raw, tmp_path / "out", FRONT)
+    path.write_bytes(kept)
+    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
+    assert summary.counts == {"train": 4, "test": 2}
+    assert not (tmp_path / "out" / "missing.txt").exists()
+
+
+# --- real scenes
+
+SIX = tuple(f"CAMERA_0{number}" for number in (1, 5, 6, 7, 8, 9))
+
+
+@shared
+def test_every_camera_of_the_real_scenes_gets_its_depth(tmp_path: Path) -> None:
+    choices = replace(ALL, cameras=SIX, pictures="link")
+    summary = prepare("ddad", SHARED, tmp_path / "out", choices)
+    assert summary.counts == {"train": 3, "test": 12}
+    assert len(summary.faults) == 3  # scene_01 has three of the six cameras
+    for record in records(tmp_path / "out"):
+        depth = depth_of(tmp_path / "out", record)
+        found = depth[depth > 0]
+        least, most = (4500, 6000) if record.sensor == "CAMERA_01" else (9000, 13000)
+        assert least < found.size < most, record.image
+        assert found.min() > 2.0
+        assert found.max() < 240.0
+        rows = np.nonzero(depth)[0]
+        assert np.percentile(rows, 5) > 300, record.image  # next to nothing in the sky
+
+
+def boxes(path: Path) -> dict[int, lidar.Transform]:
+    """Annotated boxes of one sensor, box -> sensor, by instance."""
+    return {
+        row["instance_id"]: lidar.rigid(
+            [row["box"]["pose"]["rotation"][key] for key in ("qw", "qx", "qy", "qz")],
+            [row["box"]["pose"]["translation"][key] for key in "xyz"],
+        )
+        for row in files.read_json(path)["annotations"]
+    }
+
+
+@shared
+def test_annotated_cars_of_the_lidar_are_where_those_of_the_cameras_are() -> None:
+    compared = 0
+    for path in sorted(SHARED.glob("scene_0*/scene_*.json")):
+        content = files.read_json(path)
+        data = {row["key"]: row for row in content["data"]}
+        for sample in content["samples"]:
+            rows = [data[key] for key in sample["datum_keys"]]
+            of = {row["id"]["name"]: next(iter(row["datum"].values())) for row in rows}
+            swept = boxes(path.parent / of["LIDAR"]["annotations"]["1"])
+            for name in of.keys() - {"LIDAR"}:
+                poses = [
+                    lidar.rigid(
+                        [of[sensor]["pose"]["rotation"][key] for key in ("qw", "qx", "qy", "qz")],
+                        [of[sensor]["pose"]["translation"][key] for key in "xyz"],
+                    )
+                    for sensor in (name, "LIDAR")
+                ]
+                way = lidar.compose(lidar.inverse(poses[0]), poses[1])
+                for instance, box in boxes(path.parent / of[name]["annotations"]["1"]).items():
+                    assert way @ swept[instance] == pytest.approx(box, abs=1e-6)
+                    compared += 1
+    assert compared > 50

@@ -1,0 +1,231 @@
+"""KITTI's drives: annotated depth byte for byte, sweeps in the picture, Eigen's drives apart."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import road
+
+from idisc.data import manifest
+from idisc.data.dataset import open_dataset
+from idisc.data.decode import DepthMap
+from idisc.data.manifest import Record
+from idisc.data.prepare import kitti
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.runner import Summary, prepare
+from idisc.errors import DataError, InputError
+
+TRAIN, TEST = "2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"
+SWEEP = PrepareConfig(depth="sweep")
+UNITS = DepthMap(metres_per_unit=1 / 256)
+SHARED = road.SHARED / "kitti"
+shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real KITTI beside the checkout")
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return road.kitti(tmp_path / "kitti", tmp_path / "kitti")
+
+
+def records(out: Path) -> tuple[Record, ...]:
+    return manifest.read(out).records
+
+
+def faults(summary: Summary) -> list[str]:
+    return [f"{Path(fault.path).name}: {fault.reason}" for fault in summary.faults]
+
+
+def test_drives_of_eigen_are_the_test_and_the_others_training(raw: Path, tmp_path: Path) -> None:
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    assert summary.counts == {"train": 2, "test": 2}
+    assert summary.faults == []
+    scenes = {(record.split, record.scene) for record in records(tmp_path / "out")}
+    assert scenes == {("train", TRAIN), ("test", TEST)}
+    assert len(kitti.EIGEN_TEST) == 28
+
+
+def test_annotated_depth_is_taken_byte_for_byte(raw: Path, tmp_path: Path) -> None:
+    prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    record = records(tmp_path / "out")[0]
+    assert (tmp_path / "out" / record.target).read_bytes() == road.annotated()
+    assert (tmp_path / "out" / record.image).read_bytes() == road.flat(road.KITTI_SIZE, "png")
+    assert record.image == f"rgb/2011_09_26/{TEST}/image_02/0000000000.png"
+    assert record.valid == pytest.approx(175 / 375 / 2, abs=1e-6)
+
+
+def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
+    prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    sample = open_dataset(tmp_path / "out", "kitti", "train")[0]
+    assert sample.image.shape == (352, 1216, 3)
+    assert sample.camera is not None
+    assert sample.camera.origin == "calibration"
+    assert (sample.camera.fx, sample.camera.cx, sample.camera.cy) == (700, 600 - 13, 180 - 23)
+
+
+def test_a_wall_is_as_far_as_it_stands(raw: Path, tmp_path: Path) -> None:
+    prepare("kitti", raw, tmp_path / "out", SWEEP)
+    depth = UNITS.read(tmp_path / "out" / records(tmp_path / "out")[0].target)
+    middle = depth[:, 400:800]  # of the wall ahead; at the sides stand other walls
+    assert set(np.unique(middle)) == {0.0, int(road.KITTI_WALL * 256) / 256}
+    # The wall's point (20, 0.5, 0) is at (-0.5 + 0.06, -0.08, 19.733) in the axes of camera 2.
+    column = round(600 - 700 * 0.44 / road.KITTI_WALL)
+    row = round(180 - 700 * 0.08 / road.KITTI_WALL)
+    assert depth[row, column] > 0
+
+
+def test_a_nearer_thing_hides_the_wall(raw: Path, tmp_path: Path) -> None:
+    sweep = np.zeros((2, 4), dtype=np.float32)
+    sweep[:, 0] = 10.0, 20.0  # one behind the other, as seen from the camera
+    sweep[:, 1] = 0.06, 0.06
+    sweep[:, 2] = -0.08, -0.08
+    for path in (raw / "2011_09_26" / TRAIN / "velodyne_points" / "data").glob("*.bin"):
+        path.write_bytes(sweep.tobytes())
+    seen = {}
+    for surface in ("nearest", "last"):
+        out = tmp_path / surface
+        prepare("kitti", raw, out, PrepareConfig(depth="sweep", surface=surface))
+        (target,) = (r.target for r in records(out) if TRAIN in r.scene and "000.png" in r.image)
+        seen[surface] = UNITS.read(out / target)[180, 600]
+    assert seen["nearest"] == pytest.approx(10 - 0.267, abs=1 / 256)
+    assert seen["last"] == pytest.approx(20 - 0.267, abs=1 / 256)
+
+
+@pytest.mark.parametrize(
+    ("pictures", "depth"),
+    [
+        ("", ""),
+        ("raw", "depth_annotated"),
+        ("raw", "data_depth_annotated"),
+        ("", "data_depth_annotated"),
+        ("raw", ""),
+    ],
+)
+def test_the_two_downloads_may_lie_side_by_side(tmp_path: Path, pictures: str, depth: str) -> None:
+    raw = tmp_path / "kitti"
+    road.kitti(raw / pictures, raw / depth)
+    assert prepare("kitti", raw, tmp_path / "out", PrepareConfig()).counts["train"] == 2
+
+
+def test_annotated_depth_of_train_and_val_counts_as_merged(raw: Path, tmp_path: Path) -> None:
+    (raw / "val").mkdir()
+    (raw / "train" / TEST).rename(raw / "val" / TEST)
+    assert prepare("kitti", raw, tmp_path / "out", PrepareConfig()).counts["test"] == 2
+
+
+def test_drives_without_annotated_depth_say_what_to_do(raw: Path, tmp_path: Path) -> None:
+    shutil.rmtree(raw / "train")
+    with pytest.raises(DataError, match=r"2 drives, but no annotated depth.*--set depth=sweep"):
+        prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+
+
+def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
+    lines = [road.kitti_line(TRAIN, 1), road.kitti_line(TEST, 0)]
+    listing = road.write(tmp_path / "eigen_train.txt", "\n".join(lines))
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.counts == {"train": 2, "test": 0}  # the list decides, not the drive
+    images = [record.image for record in records(tmp_path / "out")]
+    assert images == [
+        f"rgb/2011_09_26/{TRAIN}/image_02/0000000001.png",
+        f"rgb/2011_09_26/{TEST}/image_02/0000000000.png",
+    ]
+
+
+def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    (raw / "train" / TRAIN / "proj_depth/groundtruth/image_02/0000000001.png").unlink()
+    gone = "2011_09_26_drive_0005_sync"
+    lines = [road.kitti_line(TRAIN, 0), road.kitti_line(TRAIN, 1), road.kitti_line(gone, 0)]
+    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.counts == {"train": 0, "test": 1}
+    assert len(summary.faults) == 2
+    assert any("0000000001.png: no such file" in fault for fault in faults(summary))
+    assert any(gone in fault.path for fault in summary.faults)
+
+
+def test_a_listed_sweep_that_is_missing_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    (raw / "2011_09_26" / TRAIN / "velodyne_points/data/0000000001.bin").unlink()
+    lines = [road.kitti_line(TRAIN, 0), road.kitti_line(TRAIN, 1)]
+    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
+    summary = prepare("kitti", raw, tmp_path / "out", SWEEP, lists=[listing])
+    assert summary.counts["test"] == 1
+    assert faults(summary) == ["0000000001.bin: no such file"]
+
+
+def test_a_line_of_another_dataset_is_refused(raw: Path, tmp_path: Path) -> None:
+    listing = road.write(tmp_path / "list.txt", "000150/rgb/CAMERA_01/1.png b.png")
+    with pytest.raises(InputError, match=r"CAMERA_01/1\.png: not of KITTI; a list has <date>"):
+        prepare("kitti", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+
+
+def test_pictures_kept_as_jpeg_are_found(raw: Path, tmp_path: Path) -> None:
+    for path in raw.rglob("image_02/data/*.png"):
+        path.unlink()
+        path.with_suffix(".jpg").write_bytes(road.flat(road.KITTI_SIZE, "jpg"))
+    listing = road.write(tmp_path / "list.txt", road.kitti_line(TRAIN, 0))
+    prepare("kitti", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert records(tmp_path / "out")[0].image.endswith("0000000000.jpg")
+
+
+def test_a_missing_calibration_is_one_fault_of_its_drive(tmp_path: Path) -> None:
+    other = "2011_09_28_drive_0001_sync"
+    raw = road.kitti(tmp_path / "kitti", tmp_path / "kitti", (TRAIN, other))
+    (raw / "2011_09_28" / "calib_cam_to_cam.txt").unlink()
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    assert summary.counts["train"] == 2
+    assert faults(summary) == [
+        "calib_cam_to_cam.txt: no such file; it comes with KITTI's calibration archives"
+    ]
+
+
+@pytest.mark.parametrize("broken", ["P_rect_02: 1 2 3", "P_rect_02: a b c", "P_rect_03: 1"])
+def test_a_calibration_without_its_numbers_is_named(raw: Path, tmp_path: Path, broken: str) -> None:
+    path = raw / "2011_09_26" / "calib_cam_to_cam.txt"
+    kept = [line for line in path.read_text().splitlines() if "P_rect" not in line]
+    path.write_text("\n".join([*kept, broken]))
+    with pytest.raises(DataError, match="no frame could be prepared"):
+        prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    said = (tmp_path / "out" / "missing.txt").read_text()
+    assert said.count("calib_cam_to_cam.txt: no 'P_rect_02' with 12 numbers in it") == 2
+
+
+def test_a_cut_picture_and_a_cut_depth_map_are_faults(raw: Path, tmp_path: Path) -> None:
+    picture = raw / "2011_09_26" / TRAIN / "image_02" / "data" / "0000000000.png"
+    depth = raw / "train" / TEST / "proj_depth" / "groundtruth" / "image_02" / "0000000001.png"
+    for path in (picture, depth):
+        path.write_bytes(path.read_bytes()[:200])
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    assert summary.counts == {"train": 1, "test": 1}
+    assert {fault.path for fault in summary.faults} == {str(picture), str(depth)}
+    assert all("damaged or cut short" in fault.reason for fault in summary.faults)
+
+
+def test_a_picture_that_is_not_of_its_calibration_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    picture = raw / "2011_09_26" / TRAIN / "image_02" / "data" / "0000000000.png"
+    picture.write_bytes(road.flat((370, 1224), "png"))
+    summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig())
+    assert faults(summary) == ["0000000000.png: 370x1224, but its calibration is for 375x1242"]
+
+
+@shared
+def test_the_real_sweep_is_the_real_map_bit_for_bit(tmp_path: Path) -> None:
+    prepare("kitti", SHARED, tmp_path / "out", SWEEP)
+    (record,) = records(tmp_path / "out")
+    ours = UNITS.read(tmp_path / "out" / record.target)
+    golden = UNITS.read(SHARED / "lidar" / "0000000000.png")
+    assert np.count_nonzero(golden) == 16293
+    assert np.array_equal(ours, golden)
+
+
+@shared
+def test_the_real_list_prepares_the_real_frames(tmp_path: Path) -> None:
+    listing = SHARED / "split.txt"
+    summary = prepare("kitti", SHARED, tmp_path / "out", PrepareConfig(), lists=[listing])
+    assert summary.counts == {"train": 0, "test": 3}
+    assert 0.18 < summary.valid["test"] < 0.21
+    sample = open_dataset(tmp_path / "out", "kitti", "test")[0]
+    assert sample.camera is not None
+    assert sample.camera.fx == pytest.approx(721.5377)
+    assert sample.target.shape == (352, 1216)

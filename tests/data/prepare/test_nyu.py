@@ -1,0 +1,117 @@
+"""NYU's synchronised frames: any depth of folders, test by folder name, depth byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import indoor
+
+from idisc.data import manifest
+from idisc.data.catalog import NYU
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.runner import prepare
+from idisc.errors import DataError
+
+SCENES = {"sync/kitchen_0001": 2, "sync/office_0002": 1, "official_splits/test/bathroom": 2}
+
+
+def prepared(raw: Path, *lists: Path) -> manifest.Manifest:
+    out = raw.with_name("out")
+    assert prepare("nyu", raw, out, PrepareConfig(), lists=lists).faults == []
+    return manifest.read(out)
+
+
+def test_folders_called_test_are_the_test_split_and_all_others_train(tmp_path: Path) -> None:
+    indoor.nyu(tmp_path / "raw", SCENES)
+    records = prepared(tmp_path / "raw").records
+    assert {(record.scene, record.split) for record in records} == {
+        ("kitchen_0001", "train"),
+        ("office_0002", "train"),
+        ("bathroom", "test"),
+    }
+    assert len(records) == 5
+
+
+def test_depth_and_picture_are_the_bytes_of_the_archive(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    indoor.nyu(raw, SCENES)
+    record = prepared(raw).of("test")[1]
+    assert record.image == "rgb/official_splits/test/bathroom/rgb_00001.jpg"
+    scene, out = raw / "official_splits/test/bathroom", tmp_path / "out"
+    assert (out / record.image).read_bytes() == (scene / "rgb_00001.jpg").read_bytes()
+    assert (out / record.target).read_bytes() == (scene / "sync_depth_00001.png").read_bytes()
+
+
+def test_the_camera_is_the_catalogs_at_the_size_of_the_picture(tmp_path: Path) -> None:
+    indoor.nyu(tmp_path / "raw", {"a": 1}, indoor.VGA)
+    indoor.nyu(tmp_path / "raw", {"b": 1}, (240, 320))
+    full, half = prepared(tmp_path / "raw").records
+    assert full.intrinsics == NYU.cameras[""][0]
+    assert half.intrinsics is not None
+    assert half.intrinsics[0] == pytest.approx(518.85790117 / 2)
+    assert half.intrinsics[2] == pytest.approx((325.58244941 + 0.5) / 2 - 0.5)
+
+
+def test_a_picture_without_depth_is_a_fault_and_the_others_go_on(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    indoor.nyu(raw, {"sync/kitchen_0001": 3})
+    (raw / "sync/kitchen_0001/sync_depth_00001.png").unlink()
+    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
+    assert summary.counts == {"train": 2, "test": 0}
+    [fault] = summary.faults
+    assert fault.path == str(raw / "sync/kitchen_0001/sync_depth_00001.png")
+    assert fault.reason == "no such file"
+
+
+@pytest.mark.parametrize("name", ["rgb_00001.jpg", "sync_depth_00001.png"])
+def test_a_file_cut_short_is_a_fault_that_names_it(tmp_path: Path, name: str) -> None:
+    raw = tmp_path / "raw"
+    indoor.nyu(raw, {"kitchen": 3})
+    indoor.truncate(raw / "kitchen" / name)
+    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
+    assert summary.counts["train"] == 2
+    assert summary.faults[0].path == str(raw / "kitchen" / name)
+    assert "damaged or cut short" in summary.faults[0].reason
+
+
+def test_lists_choose_exactly_their_lines_wherever_the_archive_put_them(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    indoor.nyu(raw, SCENES)
+    train, test = tmp_path / "nyu_train.txt", tmp_path / "nyu_test.txt"
+    train.write_text("/kitchen_0001/rgb_00001.jpg /kitchen_0001/sync_depth_00001.png 518.8579\n")
+    test.write_text("bathroom/rgb_00000.jpg bathroom/sync_depth_00000.png 518.8579\n")
+    records = prepared(raw, train, test).records
+    assert [(record.split, record.image) for record in records] == [
+        ("test", "rgb/bathroom/rgb_00000.jpg"),
+        ("train", "rgb/kitchen_0001/rgb_00001.jpg"),
+    ]
+
+
+def test_a_line_whose_files_are_missing_is_a_fault(tmp_path: Path) -> None:
+    indoor.nyu(tmp_path / "raw", {"kitchen": 1})
+    train = tmp_path / "train.txt"
+    train.write_text(
+        "kitchen/rgb_00000.jpg kitchen/sync_depth_00000.png 5\nhall/rgb_1.jpg hall/d.png 5\n"
+    )
+    summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", PrepareConfig(), lists=[train])
+    assert summary.counts["train"] == 1
+    assert [Path(fault.path).name for fault in summary.faults] == ["rgb_1.jpg"]
+
+
+def test_a_folder_of_something_else_is_an_error_that_says_what_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    with pytest.raises(DataError, match=r"nothing of nyu in it; .*rgb_NNNNN\.jpg .* needed"):
+        prepare("nyu", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+
+
+def test_real_frames_keep_their_values(tmp_path: Path) -> None:
+    raw = indoor.shared("nyu_sync")
+    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
+    assert (summary.counts["train"], summary.faults) == (3, [])
+    record = manifest.read(tmp_path / "out").records[0]
+    depth = NYU.target.read(tmp_path / "out" / record.target)
+    stored = indoor.load(raw / "sync_depth_00000.png")
+    np.testing.assert_array_equal(np.rint(depth * 1000), stored)
+    assert 0.67 < summary.valid["train"] < 0.75  # what the sample's notes say

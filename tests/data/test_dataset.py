@@ -1,0 +1,255 @@
+"""A manifest's line as a sample: decoded, framed, masked; and errors that name the file."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.fakes import indoor
+
+from idisc.data import catalog, manifest
+from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
+from idisc.data.dataset import Dataset, has_value, open_dataset, seen, valid_in_training
+from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.data.manifest import Manifest, Record
+from idisc.errors import DataError, InputError
+
+VGA = (480, 640)
+
+
+def written(
+    root: Path, name: str, image: NDArray[np.uint8], target: NDArray[np.generic], **record: object
+) -> Record:
+    """One frame on disk, and its record."""
+    indoor.save(root / f"rgb/{name}.png", image)
+    indoor.save(root / f"depth/{name}.png", target)
+    return Record(  # type: ignore[arg-type]
+        image=f"rgb/{name}.png", target=f"depth/{name}.png", split="test", **record
+    )
+
+
+def one(root: Path, name: str, record: Record, target: Target | None = None) -> Dataset:
+    spec = catalog.find(name)
+    source = Manifest(
+        dataset=spec.name.partition(":")[0],
+        target=target or spec.target,
+        records=(record,),
+        root=root,
+    )
+    return Dataset(source, "test", spec)
+
+
+class TestSamples:
+    def test_nyu_is_millimetres_with_its_camera(self, tmp_path: Path) -> None:
+        image, depth = indoor.picture(0, VGA), indoor.millimetres(0, VGA)
+        record = written(tmp_path, "a", image, depth)
+        sample = one(tmp_path, "nyu", record)[0]
+        np.testing.assert_array_equal(sample.image, image)
+        np.testing.assert_array_equal(sample.target, depth.astype(np.float32) / np.float32(1000))
+        np.testing.assert_array_equal(sample.valid, depth > 10)
+        assert sample.camera is not None
+        assert (sample.camera.fx, sample.camera.origin) == (518.85790117, "NYU-Depth v2")
+        assert sample.record == record
+
+    def test_a_records_own_intrinsics_are_used(self, tmp_path: Path) -> None:
+        record = written(
+            tmp_path,
+            "a",
+            indoor.picture(0, VGA),
+            indoor.millimetres(0, VGA),
+            size=VGA,
+            intrinsics=(500.0, 501.0, 320.0, 240.0),
+        )
+        camera = one(tmp_path, "nyu", record)[0].camera
+        assert camera is not None
+        assert (camera.fy, camera.origin) == (501.0, "calibration")
+
+    def test_sunrgbd_follows_its_own_raw_files(self, tmp_path: Path) -> None:
+        depth = indoor.millimetres(1, (530, 730))
+        record = written(tmp_path, "a", indoor.picture(1, (530, 730)), indoor.rotated(depth))
+        sample = one(tmp_path, "sunrgbd", record)[0]
+        assert (sample.image.shape, sample.target.shape) == ((480, 640, 3), VGA)
+        assert sample.place == (0, 10, (480, 661))
+        assert sample.camera is None
+        np.testing.assert_allclose(sample.target.max(), depth.max() / 1000, rtol=0.01)
+
+    def test_normals_are_there_where_they_are_not_black(self, tmp_path: Path) -> None:
+        pixels = indoor.normal_pixels(2, VGA)
+        record = written(tmp_path, "a", indoor.picture(2, VGA), pixels)
+        sample = one(tmp_path, "nyu_normals", record)[0]
+        assert sample.target.shape == (480, 640, 3)
+        assert not sample.valid[0].any()
+        assert sample.valid[1:].all()
+        lengths = np.linalg.norm(sample.target[1:], axis=-1)
+        assert np.abs(lengths - 1).max() < 0.01
+
+    def test_a_record_may_have_its_own_unit(self, tmp_path: Path) -> None:
+        depth = indoor.millimetres(3)
+        record = written(tmp_path, "a", indoor.picture(3), depth, scale=0.25)
+        sample = one(tmp_path, "folder", record)[0]
+        np.testing.assert_array_equal(sample.target, depth * np.float32(0.25))
+
+    def test_the_manifest_says_how_targets_are_stored_not_the_catalog(self, tmp_path: Path) -> None:
+        depth = indoor.millimetres(4, VGA)  # prepared SUN RGB-D: plain millimetres
+        record = written(tmp_path, "a", indoor.picture(4, VGA), depth)
+        sample = one(tmp_path, "sunrgbd", record, DepthMap(metres_per_unit=1 / 1000))[0]
+        np.testing.assert_array_equal(np.rint(sample.target * 1000), depth)
+
+    def test_the_own_car_of_the_rear_camera_is_not_learnt_from(self, tmp_path: Path) -> None:
+        size = (1216, 1936)
+        depth = np.full(size, 20 * 256, dtype=np.uint16)
+        picture = np.zeros((*size, 3), dtype=np.uint8)
+        record = written(tmp_path, "a", picture, depth, sensor="CAMERA_09")
+        sample = one(tmp_path, "ddad", record)[0]
+        assert sample.target.shape == (870, 1920)
+        assert sample.valid[:730].all()
+        assert not sample.valid[730:].any()
+
+
+class TestTrainingMasks:
+    def test_depth_of_a_centimetre_or_less_is_none(self) -> None:
+        depth = np.float32([[0, 0.01, 0.011, 10, 12, np.nan, np.inf]])
+        assert valid_in_training(depth, NYU, "").tolist() == [
+            [False, False, True, True, True, False, False]
+        ]
+
+    def test_the_papers_text_has_a_largest_depth_in_training(self) -> None:
+        depth = np.float32([[9.99, 10, 12]])
+        spec = catalog.find("nyu:paper")
+        assert valid_in_training(depth, spec, "").tolist() == [[True, False, False]]
+
+    @pytest.mark.parametrize("spec", [SUNRGBD, DIODE])
+    def test_sunrgbd_and_diode_learn_inside_the_window_only(
+        self, spec: catalog.DatasetSpec
+    ) -> None:
+        valid = valid_in_training(np.full(VGA, 50, np.float32), spec, "")
+        rows, columns = np.nonzero(valid)
+        assert (rows.min(), rows.max(), columns.min(), columns.max()) == (45, 470, 41, 600)
+
+    @pytest.mark.parametrize("spec", [NYU, KITTI, DDAD])
+    def test_the_others_learn_everywhere(self, spec: catalog.DatasetSpec) -> None:
+        assert valid_in_training(np.full((352, 1216), 200, np.float32), spec, "").all()
+
+    def test_only_the_rear_camera_has_hidden_rows(self) -> None:
+        assert seen((870, 1920), DDAD, "CAMERA_01").all()
+        assert seen((870, 1920), DDAD, "CAMERA_09").sum() == 730 * 1920
+
+    def test_a_normal_is_there_unless_it_is_zero(self) -> None:
+        normals = np.float32([[[0, 0, 0], [0, 0, -1]]])
+        assert has_value(normals, 0.01).tolist() == [[False, True]]
+
+
+class TestPaperVariants:
+    def test_ddad_is_cut_thirty_rows_lower(self) -> None:
+        image = np.zeros((1216, 1936, 3), dtype=np.uint8)
+        target = np.zeros((1216, 1936), dtype=np.float32)
+        tops = [
+            catalog.find(n).framing(image, target, None).place.top for n in ("ddad", "ddad:paper")
+        ]
+        assert tops == [180, 210]
+
+    def test_ranges_apply_everywhere(self) -> None:
+        spec = catalog.find("sunrgbd:paper")
+        assert (spec.capped, spec.capped_training, spec.max_depth) == (True, True, 10.0)
+        assert not catalog.find("sunrgbd").capped
+
+    def test_only_diode_is_rescaled_to_the_mean(self) -> None:
+        assert [name for name, spec in catalog.DATASETS.items() if spec.mean_rescaled] == ["diode"]
+
+    def test_they_open_what_was_prepared_under_the_plain_name(self, tmp_path: Path) -> None:
+        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
+        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
+        assert open_dataset(tmp_path, "nyu:paper", "test").spec.capped_training
+
+    @pytest.mark.parametrize(
+        ("name", "message"), [("ddat", "did you mean ddad"), ("ddad:papers", "did you mean paper")]
+    )
+    def test_a_wrong_name_is_answered_with_the_nearest(self, name: str, message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            catalog.find(name)
+
+
+class TestErrors:
+    @pytest.fixture
+    def record(self, tmp_path: Path) -> Record:
+        return written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
+
+    @pytest.mark.parametrize("name", ["rgb/a.png", "depth/a.png"])
+    def test_a_file_cut_short_is_named(self, tmp_path: Path, record: Record, name: str) -> None:
+        indoor.truncate(tmp_path / name)
+        with pytest.raises(InputError, match=rf"^{tmp_path / name}: damaged or cut short"):
+            one(tmp_path, "nyu", record)[0]
+
+    def test_depth_of_8_bits_is_named(self, tmp_path: Path, record: Record) -> None:
+        indoor.save(tmp_path / "depth/a.png", np.zeros(VGA, dtype=np.uint8))
+        with pytest.raises(InputError, match=rf"^{tmp_path}/depth/a.png: 8-bit, 16-bit expected"):
+            one(tmp_path, "nyu", record)[0]
+
+    def test_a_frame_of_the_wrong_size_is_named(self, tmp_path: Path) -> None:
+        record = written(tmp_path, "a", indoor.picture(0), indoor.millimetres(0))
+        with pytest.raises(InputError, match=rf"^{tmp_path}/rgb/a.png: 24x32 pixels; .* 480x640"):
+            one(tmp_path, "nyu", record)[0]
+
+
+class TestOpening:
+    def test_a_published_list_stands_for_a_manifest(self, tmp_path: Path) -> None:
+        indoor.nyu(tmp_path / "raw", {"kitchen": 1}, VGA)
+        listing = tmp_path / "nyu_train.txt"
+        listing.write_text("/kitchen/rgb_00000.jpg /kitchen/sync_depth_00000.png 518.8579\n")
+        found = open_dataset(tmp_path / "raw", "nyu", "test", listing)
+        assert (found.split, len(found)) == ("train", 1)
+        assert found[0].target.shape == VGA
+
+    def test_another_dataset_in_the_folder_is_an_error(self, tmp_path: Path) -> None:
+        record = Record(image="a", target="b", split="test")
+        manifest.write(
+            Manifest(dataset="nyu", target=NormalMap(), records=(record,), root=tmp_path)
+        )
+        with pytest.raises(InputError, match="holds nyu, not kitti"):
+            open_dataset(tmp_path, "kitti", "test")
+
+    def test_a_folder_that_is_not_there_or_not_prepared_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="nowhere: no such folder"):
+            open_dataset(tmp_path / "nowhere", "nyu", "test")
+        with pytest.raises(DataError, match="`idisc prepare` makes one"):
+            open_dataset(tmp_path, "nyu", "test")
+
+    def test_ones_own_pictures_may_have_a_size_of_ones_own(self, tmp_path: Path) -> None:
+        indoor.save(tmp_path / "images/a.jpg", indoor.picture(0))
+        indoor.save(tmp_path / "depth/a.png", indoor.millimetres(0))
+        found = open_dataset(tmp_path, "folder", "train", size=(48, 64))
+        sample = pickle.loads(pickle.dumps(found))[0]  # as the workers of a loader get it
+        assert (sample.image.shape, sample.target.shape) == ((48, 64, 3), (24, 32))
+
+    def test_a_published_dataset_may_enter_the_network_smaller(self, tmp_path: Path) -> None:
+        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
+        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
+        sample = open_dataset(tmp_path, "nyu", "test", size=(240, 320))[0]
+        assert (sample.image.shape, sample.target.shape) == ((240, 320, 3), VGA)
+        assert sample.camera is not None
+        assert sample.camera.fx == pytest.approx(518.85790117 / 2)
+
+    def test_lists_called_train_and_test_are_found(self, tmp_path: Path) -> None:
+        indoor.nyu(tmp_path, {"kitchen": 2}, VGA)
+        (tmp_path / "test.txt").write_text("kitchen/rgb_00001.jpg kitchen/sync_depth_00001.png 5\n")
+        assert open_dataset(tmp_path, "nyu", "test").records[0].image == "kitchen/rgb_00001.jpg"
+
+
+def test_scenes_are_held_out_whole(tmp_path: Path) -> None:
+    records = tuple(
+        Record(image=f"{n}.jpg", target="", split="train", scene=f"room_{n // 4}")
+        for n in range(40)
+    )
+    source = Manifest(dataset="nyu", target=NYU.target, records=records, root=tmp_path)
+    whole = Dataset(source, "train", NYU)
+    rest, part = whole.without_scenes(0.2, seed=3)
+    assert (len(rest), len(part), len(whole)) == (32, 8, 40)
+    assert {r.scene for r in rest.records}.isdisjoint({r.scene for r in part.records})
+    assert [r.image for r in whole.without_scenes(0.2, seed=3)[1].records] == [
+        record.image for record in part.records
+    ]
+    with pytest.raises(InputError, match="none can be held out"):
+        whole.without_scenes(1.0, seed=3)

@@ -1,0 +1,157 @@
+"""Stored ground truth against metres and vectors worked out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import indoor
+
+from idisc.data.decode import DepthMap, NormalMap, write_depth
+from idisc.errors import InputError
+
+MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
+ROTATED = DepthMap(metres_per_unit=1 / 1000, rotated_bits=3)
+TASKONOMY = NormalMap(middle=127, scale=127, empty=128)
+
+
+def stored(path: Path, *values: int) -> Path:
+    indoor.save(path, np.array([values], dtype=np.uint16))
+    return path
+
+
+@pytest.mark.parametrize("unit", [1000, 256])
+def test_every_stored_value_becomes_the_nearest_float(tmp_path: Path, unit: int) -> None:
+    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    indoor.save(tmp_path / "d.png", every)
+    depth = DepthMap(metres_per_unit=1 / unit).read(tmp_path / "d.png")
+    assert depth.dtype == np.float32
+    np.testing.assert_array_equal(depth, (every.astype(np.float64) / unit).astype(np.float32))
+
+
+def test_bits_are_rotated_back(tmp_path: Path) -> None:
+    depth = ROTATED.read(stored(tmp_path / "d.png", 8, 32000, 1, 0, 65535))
+    np.testing.assert_array_equal(depth, np.float32([[0.001, 4.0, 8.192, 0, 65.535]]))
+
+
+def test_the_fake_rotation_is_the_inverse_of_the_reader(tmp_path: Path) -> None:
+    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    indoor.save(tmp_path / "d.png", indoor.rotated(every))
+    np.testing.assert_array_equal(np.rint(ROTATED.read(tmp_path / "d.png") * 1000), every)
+
+
+@pytest.mark.parametrize("name", ["d.npy", "d.NPY", "d.npz"])
+def test_arrays_are_numbers_of_the_given_unit(tmp_path: Path, name: str) -> None:
+    values = np.array([[[1.5], [0.25]], [[0.0], [7.0]]])  # (2, 2, 1), float64
+    with (tmp_path / name).open("wb") as file:
+        if name.endswith("z"):
+            np.savez(file, other=np.zeros(3), depth=values)
+        else:
+            np.save(file, values)
+    depth = DepthMap(metres_per_unit=1.0).read(tmp_path / name)
+    np.testing.assert_array_equal(depth, np.float32([[1.5, 0.25], [0, 7]]))
+
+
+@pytest.mark.parametrize(
+    ("pixels", "what"), [(np.zeros((4, 5), np.uint8), "8-bit"), (indoor.picture(0), "8-bit")]
+)
+def test_depth_of_8_bits_is_refused(
+    tmp_path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], what: str
+) -> None:
+    indoor.save(tmp_path / "d.png", pixels)
+    with pytest.raises(InputError, match=rf"d\.png: {what}, 16-bit expected"):
+        MILLIMETRES.read(tmp_path / "d.png")
+
+
+def test_a_png_cut_short_is_named(tmp_path: Path) -> None:
+    indoor.save(tmp_path / "d.png", indoor.millimetres(0))
+    indoor.truncate(tmp_path / "d.png")
+    with pytest.raises(InputError, match=r"d\.png: damaged or cut short .*; get it again"):
+        MILLIMETRES.read(tmp_path / "d.png")
+
+
+@pytest.mark.parametrize("name", ["d.png", "d.npy"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name}: no such file"):
+        MILLIMETRES.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\) of float64; \(H, W\) numbers expected"),
+        (np.array([["a"]]), r"of <U1; \(H, W\) numbers expected"),
+        (np.array([[{}]]), "not readable as a numpy array"),  # a pickle is never opened
+    ],
+)
+def test_an_array_of_another_kind_is_named(
+    tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], message: str
+) -> None:
+    np.save(tmp_path / "d.npy", array)
+    with pytest.raises(InputError, match=message):
+        MILLIMETRES.read(tmp_path / "d.npy")
+
+
+def test_an_array_cut_short_is_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "d.npy", np.zeros((20, 30)))
+    indoor.truncate(tmp_path / "d.npy")
+    with pytest.raises(InputError, match=r"d\.npy: not readable as a numpy array"):
+        MILLIMETRES.read(tmp_path / "d.npy")
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_scale_is_more_than_zero(scale: float) -> None:
+    with pytest.raises(InputError, match="more than 0 is needed"):
+        DepthMap(metres_per_unit=scale)
+
+
+def test_metres_are_rounded_down_when_written(tmp_path: Path) -> None:
+    depth = np.float32([[1.9999, 0.001, 0, 300, -1, np.nan, np.inf]])
+    write_depth(tmp_path / "d.png", depth, 1 / 256)
+    assert indoor.load(tmp_path / "d.png").tolist() == [[511, 0, 0, 65535, 0, 0, 0]]
+
+
+def test_units_are_written_as_they_are(tmp_path: Path) -> None:
+    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    write_depth(tmp_path / "d.png", every, 1 / 1000)
+    np.testing.assert_array_equal(indoor.load(tmp_path / "d.png"), every)
+
+
+def test_normals_are_vectors_and_black_is_none(tmp_path: Path) -> None:
+    indoor.save(tmp_path / "n.png", np.uint8([[[0, 0, 0], [255, 0, 0], [0, 51, 255]]]))
+    normals = NormalMap().read(tmp_path / "n.png")
+    assert normals.dtype == np.float32
+    expected = np.float32([[[0, 0, 0], [1, -1, -1], [-1, -0.6, 1]]])
+    np.testing.assert_allclose(normals, expected, atol=1e-7)
+
+
+def test_normals_may_have_an_alpha_channel_that_is_not_read(tmp_path: Path) -> None:
+    pixels = indoor.normal_pixels(0)
+    indoor.save(tmp_path / "rgb.png", pixels)
+    indoor.save(tmp_path / "rgba.png", np.dstack([pixels, np.full(pixels.shape[:2], 9, np.uint8)]))
+    np.testing.assert_array_equal(
+        NormalMap().read(tmp_path / "rgb.png"), NormalMap().read(tmp_path / "rgba.png")
+    )
+
+
+def test_grey_normals_are_refused(tmp_path: Path) -> None:
+    indoor.save(tmp_path / "n.png", np.zeros((4, 5), np.uint8))
+    with pytest.raises(InputError, match=r"n\.png: mode L; 8-bit RGB normals are needed"):
+        NormalMap().read(tmp_path / "n.png")
+
+
+def test_real_normals_have_length_one_and_look_at_the_camera() -> None:
+    folder = indoor.shared("taskonomy") / "normal"
+    for path in sorted(folder.glob("*.png"))[:5]:
+        normals = TASKONOMY.read(path)
+        there = (normals != 0).any(axis=-1)
+        lengths = np.linalg.norm(normals[there], axis=-1)
+        assert lengths.min() > 0.99
+        assert lengths.max() < 1.02
+        rows, columns = np.mgrid[:256, :256] - 127.5
+        rays = np.dstack([columns / 166.8, rows / 166.8, np.ones((256, 256))])  # f of the sample
+        towards = (normals * rays).sum(axis=-1)[there] < 0
+        assert towards.mean() > 0.99
+        empty = (indoor.load(path) == 128).all(axis=-1)
+        np.testing.assert_array_equal(there, ~empty)

@@ -1,0 +1,169 @@
+"""A user's own pairs: by folders, by CSV, by JSONL; and every mistake named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import indoor
+
+from idisc.data import folder
+from idisc.data.dataset import open_dataset
+from idisc.errors import InputError
+
+
+def pair(root: Path, name: str, images: str = "images", depth: str = "depth") -> None:
+    indoor.save(root / images / f"{name}.jpg", indoor.picture(0))
+    indoor.save(root / depth / f"{name}.png", indoor.millimetres(0))
+
+
+def table(root: Path, text: str, name: str = "pairs.csv") -> Path:
+    (root / name).write_text(text)
+    return root
+
+
+class TestFolders:
+    def test_pairs_have_the_same_name(self, tmp_path: Path) -> None:
+        pair(tmp_path, "b")
+        pair(tmp_path, "day1/a")
+        found = folder.read(tmp_path).of("test")
+        assert [(r.image, r.target, r.scene) for r in found] == [
+            ("images/b.jpg", "depth/b.png", ""),
+            ("images/day1/a.jpg", "depth/day1/a.png", "day1"),
+        ]
+
+    def test_without_splits_everything_is_both(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        found = folder.read(tmp_path)
+        assert found.of("train")[0].image == found.of("test")[0].image
+
+    @pytest.mark.parametrize("name", ["test", "val", "validation"])
+    def test_folders_around_them_are_splits(self, tmp_path: Path, name: str) -> None:
+        pair(tmp_path / "train", "a", images="rgb", depth="gt")
+        pair(tmp_path / name, "b")
+        found = folder.read(tmp_path)
+        assert [record.image for record in found.of("train")] == ["train/rgb/a.jpg"]
+        assert [record.image for record in found.of("test")] == [f"{name}/images/b.jpg"]
+
+    def test_png_is_millimetres_and_arrays_are_metres(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        indoor.save(tmp_path / "images/b.jpg", indoor.picture(1))
+        metres = np.full((24, 32), 2.5, dtype=np.float32)
+        metres[0, 0] = np.inf  # how simulators say sky
+        np.save(tmp_path / "depth/b.npy", metres)
+        first, second = open_dataset(tmp_path, "folder", "train")
+        assert first.target.max() == pytest.approx(indoor.millimetres(0).max() / 1000)
+        assert second.target[1, 1] == 2.5
+        assert not second.valid[0, 0]
+        assert second.valid.sum() == 24 * 32 - 1
+
+    def test_a_picture_without_depth_is_an_error(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        (tmp_path / "depth/a.png").rename(tmp_path / "depth/c.png")
+        with pytest.raises(InputError, match=r"images/a\.jpg: no depth of that name in .*depth"):
+            folder.read(tmp_path)
+
+    def test_a_folder_without_pairs_says_what_was_looked_for(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"no pairs; images/NAME\.jpg with depth/NAME\.png"):
+            folder.read(tmp_path)
+
+    def test_the_hash_follows_the_names(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        first = folder.read(tmp_path).sha256
+        pair(tmp_path, "b")
+        assert folder.read(tmp_path).sha256 != first
+
+
+class TestTables:
+    def test_columns_are_read_by_name(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        text = (
+            "depth,image,split,scene,fx,fy,cx,cy,depth_scale\n"
+            "depth/a.png,images/a.jpg,val,attic,30,31,16,12,0.01\n"
+        )
+        [record] = folder.read(table(tmp_path, text)).records
+        assert (record.split, record.scene, record.scale) == ("test", "attic", 0.01)
+        assert (record.intrinsics, record.size) == ((30, 31, 16, 12), (24, 32))
+        sample = open_dataset(tmp_path, "folder", "test")[0]
+        np.testing.assert_allclose(sample.target, indoor.millimetres(0) * 0.01, rtol=1e-6)
+        assert sample.camera is not None
+        assert (sample.camera.cx, sample.camera.origin) == (16, "calibration")
+
+    def test_json_lines_say_the_same(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        row = {"image": "images/a.jpg", "depth": "depth/a.png", "split": "Train", "fx": 30}
+        text = json.dumps({**row, "fy": 31, "cx": 16.5, "cy": 12}) + "\n\n"
+        [record] = folder.read(table(tmp_path, text, "pairs.jsonl")).records
+        assert (record.split, record.intrinsics) == ("train", (30, 31, 16.5, 12))
+
+    def test_without_a_split_a_row_is_both(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        found = folder.read(table(tmp_path, "image,depth\nimages/a.jpg,depth/a.png\n"))
+        assert [record.split for record in found.records] == ["train", "test"]
+
+    def test_files_may_lie_elsewhere(self, tmp_path: Path) -> None:
+        pair(tmp_path / "disk", "a")
+        (tmp_path / "here").mkdir()
+        row = f"{tmp_path}/disk/images/a.jpg,{tmp_path}/disk/depth/a.png"
+        table(tmp_path / "here", f"image,depth\n{row}\n")
+        sample = open_dataset(tmp_path / "here", "folder", "test")[0]
+        assert sample.target.shape == (24, 32)
+
+    def test_a_spreadsheets_byte_order_mark_is_not_a_column(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        table(tmp_path, "\ufeffimage,depth\r\nimages/a.jpg,depth/a.png\r\n")
+        assert len(folder.read(tmp_path).records) == 2
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("picture,depth\na,b\n", r"csv:2: column picture; columns are image, depth"),
+            ("image,depth\nimages/a.jpg\n", "csv:2: image or depth missing"),
+            ("image,depth\nimages/a.jpg,depth/a.png,7\n", "csv:2: column without a name"),
+            ("image,depth\nimages/z.jpg,depth/a.png\n", r"csv:2: .*images/z\.jpg: no such file"),
+            ("image,depth,fx\nimages/a.jpg,depth/a.png,7\n", "csv:2: 1 of fx, fy, cx, cy"),
+            ("image,depth,depth_scale\nimages/a.jpg,depth/a.png,mm\n", "csv:2: .*'mm'"),
+            ("image,depth\n", "no pairs"),
+            ("", "no pairs"),
+        ],
+    )
+    def test_mistakes_are_named_with_their_line(
+        self, tmp_path: Path, text: str, message: str
+    ) -> None:
+        pair(tmp_path, "a")
+        with pytest.raises(InputError, match=message):
+            folder.read(table(tmp_path, text))
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("{", r"jsonl:1: not JSON"),
+            ("[1]", "jsonl:1: one JSON object in each line is needed"),
+            ('{"image": 5, "depth": "depth/a.png"}', "jsonl:1: .*5: no such file"),
+            ('{"image": "images/a.jpg", "depth": "depth/a.png", "fx": []}', "jsonl:1: 1 of fx"),
+        ],
+    )
+    def test_mistakes_in_json_are_named_too(self, tmp_path: Path, text: str, message: str) -> None:
+        pair(tmp_path, "a")
+        with pytest.raises(InputError, match=message):
+            folder.read(table(tmp_path, text, "pairs.jsonl"))
+
+    def test_a_scale_of_zero_is_refused(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        row = {"image": "images/a.jpg", "depth": "depth/a.png", "depth_scale": 0}
+        table(tmp_path, json.dumps(row), "pairs.jsonl")
+        with pytest.raises(InputError, match=r"images/a\.jpg: depth scale 0\.0: more than 0"):
+            open_dataset(tmp_path, "folder", "test")[0]
+
+    def test_a_table_that_is_no_text_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "pairs.csv").write_bytes(b"image,depth\n\xe9.jpg,\xff.png\n")
+        with pytest.raises(InputError, match=r"pairs\.csv: not a text file in UTF-8"):
+            folder.read(tmp_path)
+
+    def test_of_two_tables_one_has_to_go(self, tmp_path: Path) -> None:
+        table(tmp_path, "image,depth\n")
+        table(tmp_path, "", "more.jsonl")
+        with pytest.raises(InputError, match=r"several tables \(more\.jsonl, pairs\.csv\)"):
+            folder.read(tmp_path)

@@ -1,0 +1,245 @@
+"""Crops and sizes of each dataset as in the released code, and cameras that follow them.
+
+Pictures here are ramps: red counts columns and green counts rows, so that a pixel says where in the
+stored picture it comes from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from idisc.camera import Camera
+from idisc.data import framing
+from idisc.data.framing import Framing, resize_nearest
+from idisc.errors import InputError
+from idisc.images import resize_bilinear
+
+Size = tuple[int, int]
+
+
+def places(size: Size) -> NDArray[np.float32]:
+    """A target whose value is 10000 * row + column."""
+    rows, columns = np.indices(size, dtype=np.float32)
+    return 10000 * rows + columns
+
+
+def ramps(size: Size) -> NDArray[np.uint8]:
+    """Red rises by one from column to column and green from row to row, around the middle."""
+    rows, columns = np.indices(size)
+    red = np.clip(columns - size[1] // 2 + 127, 0, 255)
+    green = np.clip(rows - size[0] // 2 + 127, 0, 255)
+    return np.stack([red, green, np.zeros(size, int)], axis=-1).astype(np.uint8)
+
+
+def camera_of(size: Size) -> Camera:
+    return Camera(
+        fx=700, fy=720, cx=size[1] / 2 + 3.25, cy=size[0] / 2 - 5.5, size=size, origin="test"
+    )
+
+
+def slow_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.float64]:
+    """Pixel by pixel as OpenCV defines INTER_LINEAR: x = (i + 0.5) * scale - 0.5, borders held."""
+    result = np.zeros((*size, 3))
+    for row, column in np.ndindex(size):
+        y = min(max((row + 0.5) * image.shape[0] / size[0] - 0.5, 0), image.shape[0] - 1)
+        x = min(max((column + 0.5) * image.shape[1] / size[1] - 0.5, 0), image.shape[1] - 1)
+        for j, i in (
+            (int(y), int(x)),
+            (int(y), int(x) + 1),
+            (int(y) + 1, int(x)),
+            (int(y) + 1, int(x) + 1),
+        ):
+            weight = (1 - abs(y - j)) * (1 - abs(x - i))
+            if weight > 0:
+                result[row, column] += weight * image[j, i]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((53, 73), (48, 66)),
+        ((42, 56), (48, 64)),
+        ((24, 32), (48, 64)),
+        ((87, 48), (58, 32)),
+        ((5, 4), (1, 1)),
+    ],
+)
+def test_bilinear_is_the_weighted_mean_of_four_pixels_rounded_to_nearest(
+    before: Size, after: Size
+) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (*before, 3), dtype=np.uint8)
+    resized = resize_bilinear(image, after)
+    assert resized.dtype == np.uint8
+    assert np.abs(resized - slow_bilinear(image, after)).max() <= 0.5 + 1e-4
+
+
+def test_bilinear_does_not_smooth_when_it_reduces() -> None:
+    lines = np.zeros((9, 9, 3), dtype=np.uint8)
+    lines[:, 1::3] = 255  # every third column, and a third of the columns is left
+    assert (resize_bilinear(lines, (9, 3)) == 255).all()
+
+
+def test_bilinear_leaves_a_picture_of_that_size_alone() -> None:
+    image = ramps((24, 32))
+    assert resize_bilinear(image, (24, 32)) is image
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((531, 681), (499, 640)), ((427, 561), (487, 640)), ((768, 1024), (480, 640))],
+)
+def test_nearest_takes_the_pixel_at_the_scaled_index_rounded_down(
+    before: Size, after: Size
+) -> None:
+    resized = resize_nearest(places(before), after)
+    for row, column in ((0, 0), (1, 1), (17, 33), (after[0] - 1, after[1] - 1)):
+        # OpenCV's INTER_NEAREST: floor(i * scale) in double precision
+        y = int(row * (1 / (after[0] / before[0])))
+        x = int(column * (1 / (after[1] / before[1])))
+        assert resized[row, column] == 10000 * y + x
+
+
+def test_nearest_invents_no_depth() -> None:
+    target = np.zeros((10, 10), dtype=np.float32)
+    target[::2] = 5.0
+    assert set(np.unique(resize_nearest(target, (7, 13)))) == {0.0, 5.0}
+
+
+@pytest.mark.parametrize(
+    ("size", "corner"),
+    [
+        ((375, 1242), (23, 13)),
+        ((370, 1226), (18, 5)),
+        ((376, 1241), (24, 12)),
+        ((374, 1238), (22, 11)),
+    ],
+)
+def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: Size) -> None:
+    framed = framing.bottom_middle(ramps(size), places(size), None)
+    assert framed.image.shape == (352, 1216, 3)
+    assert framed.target[0, 0] == 10000 * corner[0] + corner[1]
+    assert framed.target[-1, -1] == 10000 * (corner[0] + 351) + corner[1] + 1215
+    assert framed.place == (*corner, size)
+    np.testing.assert_array_equal(framed.image, ramps(size)[corner[0] :, corner[1] :][:, :1216])
+
+
+def test_kitti_cuts_picture_and_target_each_by_its_own_size() -> None:
+    framed = framing.bottom_middle(ramps((375, 1242)), places((370, 1226)), camera_of((375, 1242)))
+    assert framed.place == (18, 5, (370, 1226))
+    assert framed.camera is not None
+    assert framed.camera.cx == camera_of((375, 1242)).cx - 13
+    assert framed.image.shape[:2] == framed.target.shape
+
+
+@pytest.mark.parametrize(
+    ("size", "resized", "top", "left"),
+    [
+        ((531, 681), (499, 640), 9, 0),  # narrower than 4:3: rows 9..488 of 499 are kept
+        ((441, 591), (480, 643), 0, 1),
+        ((427, 561), (487, 640), 3, 0),
+        ((530, 730), (480, 661), 0, 10),
+        ((480, 640), (480, 640), 0, 0),
+    ],
+)
+def test_sunrgbd_covers_480x640_and_keeps_the_middle(
+    size: Size, resized: Size, top: int, left: int
+) -> None:
+    framed = framing.covering(ramps(size), places(size), None)
+    assert framed.image.shape == (480, 640, 3)
+    assert framed.place == (top, left, resized)
+    expected = resize_nearest(places(size), resized)[top : top + 480, left : left + 640]
+    np.testing.assert_array_equal(framed.target, expected)
+    picture = resize_bilinear(ramps(size), resized)[top : top + 480, left : left + 640]
+    np.testing.assert_array_equal(framed.image, picture)
+
+
+def test_diode_is_reduced_by_8_to_5() -> None:
+    framed = framing.reduced(ramps((768, 1024)), places((768, 1024)), None)
+    assert framed.image.shape == (480, 640, 3)
+    assert framed.target[5, 5] == 10000 * 8 + 8
+    assert framed.target[-1, -1] == 10000 * 766 + 1022  # floor(479 * 1.6), floor(639 * 1.6)
+
+
+@pytest.mark.parametrize(
+    ("window", "size", "top", "left"),
+    [
+        (framing.argoverse, (1200, 1920), 180, 0),
+        (framing.ddad, (1216, 1936), 180, 8),
+        (framing.ddad_paper, (1216, 1936), 210, 8),
+    ],
+)
+def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
+    window: Framing, size: Size, top: int, left: int
+) -> None:
+    framed = window(ramps(size), places(size), None)
+    assert (framed.image.shape, framed.target.shape) == ((580, 1280, 3), (870, 1920))
+    assert framed.target[0, 0] == 10000 * top + left
+    assert framed.target[-1, -1] == 10000 * (top + 869) + left + 1919
+    assert framed.place == (top, left, size)
+
+
+def test_nyu_is_all_of_a_well_formed_file() -> None:
+    size = (480, 640)
+    framed = framing.top_left(ramps(size), places(size), camera_of(size))
+    np.testing.assert_array_equal(framed.image, ramps(size))
+    assert framed.camera == camera_of(size)
+
+
+def test_nyu_normals_are_not_cut_with_their_picture() -> None:
+    normals = np.zeros((500, 700, 3), dtype=np.float32)
+    framed = framing.picture_top_left(ramps((500, 700)), normals, None)
+    assert (framed.image.shape, framed.target.shape) == ((480, 640, 3), (500, 700, 3))
+
+
+@pytest.mark.parametrize(
+    ("frame", "size"),
+    [
+        (framing.as_stored, (480, 640)),
+        (framing.top_left, (500, 700)),
+        (framing.bottom_middle, (375, 1242)),
+        (framing.covering, (531, 681)),
+        (framing.covering, (530, 730)),
+        (framing.reduced, (768, 1024)),
+        (framing.argoverse, (1200, 1920)),
+        (framing.ddad, (1216, 1936)),
+    ],
+)
+def test_a_scene_point_is_seen_in_the_pixel_where_the_camera_puts_it(
+    frame: Framing, size: Size
+) -> None:
+    before = camera_of(size)
+    framed = frame(ramps(size), places(size), before)
+    after = framed.camera
+    assert after is not None
+    assert after.size == framed.image.shape[:2]
+    rows, columns = np.indices(after.size)
+    # The ray of every pixel, back into the stored picture, whose colour there is known.
+    x = (columns - after.cx) / after.fx * before.fx + before.cx
+    y = (rows - after.cy) / after.fy * before.fy + before.cy
+    red, green = x - size[1] // 2 + 127, y - size[0] // 2 + 127
+    known = (red > 2) & (red < 253) & (green > 2) & (green < 253)
+    assert known.sum() > 10000
+    for channel, expected in ((0, red), (1, green)):
+        error = (framed.image[..., channel] - expected)[known]
+        assert np.abs(error).max() <= 0.5 + 1e-3  # what rounding explains, and no shift
+
+
+@pytest.mark.parametrize(
+    ("frame", "size", "message"),
+    [
+        (framing.top_left, (480, 639), "480x639 pixels; frames of this dataset have 480x640"),
+        (framing.bottom_middle, (351, 1216), "351x1216 pixels; .* 352x1216"),
+        (framing.ddad, (1049, 1928), "1049x1928 pixels; .* 1050x1928"),
+    ],
+)
+def test_a_frame_that_is_too_small_is_an_error(frame: Framing, size: Size, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        frame(ramps(size), places(size), None)
+
+
+def test_a_target_that_is_too_small_is_an_error_too() -> None:
+    with pytest.raises(InputError, match="240x320 pixels"):
+        framing.top_left(ramps((480, 640)), places((240, 320)), None)

@@ -1,0 +1,330 @@
+"""Sweeps become depth maps: turned right, bent right, and what is in front is in front."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import road
+
+from idisc.camera import Camera
+from idisc.data import lidar
+from idisc.data.lidar import ARGOVERSE_PUBLISHED, DDAD_PUBLISHED, Lens, Raster
+from idisc.errors import InputError
+
+CAMERA = Camera(fx=10.0, fy=10.0, cx=4.0, cy=2.0, size=(5, 9), origin="test")
+REAL_LENS = Lens(*road.ARGOVERSE_LENS)
+
+
+def at(x: float, y: float, depth: float) -> tuple[float, float, float]:
+    """The point that CAMERA sees at x, y (pixels)."""
+    return (x - 4.0) / 10.0 * depth, (y - 2.0) / 10.0 * depth, depth
+
+
+def points(*rows: tuple[float, float, float]) -> lidar.Points:
+    return np.array(rows, dtype=np.float64)
+
+
+def filled(depth: np.ndarray) -> dict[tuple[int, int], float]:
+    """{(x, y): depth} of the pixels with a value."""
+    return {(int(x), int(y)): float(depth[y, x]) for y, x in np.argwhere(depth)}
+
+
+# --- rigid motion
+
+
+def test_a_quaternion_turns_the_way_hamilton_says() -> None:
+    left = lidar.rigid(road.turned(90.0), (1.0, 2.0, 3.0))
+    assert lidar.moved([[1.0, 0.0, 0.0]], left) == pytest.approx(np.array([[1.0, 3.0, 3.0]]))
+
+
+def test_a_rotation_is_q_p_q_conjugate() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(20):
+        q = generator.normal(size=4)
+        q = tuple(q / np.linalg.norm(q))
+        p = generator.normal(size=3)
+        expected = road.times(road.times(q, (0.0, *p)), (q[0], -q[1], -q[2], -q[3]))[1:]
+        assert lidar.moved([p], lidar.rigid(q, (0, 0, 0)))[0] == pytest.approx(expected)
+
+
+def test_the_length_of_a_quaternion_does_not_matter() -> None:
+    one, two = lidar.rigid((1, 2, 3, 4), (0, 0, 0)), lidar.rigid((-2, -4, -6, -8), (0, 0, 0))
+    assert one == pytest.approx(two)
+
+
+@pytest.mark.parametrize("rotation", [(0, 0, 0, 0), (1, 0, 0), (math.nan, 0, 0, 1)])
+def test_what_is_no_rotation_is_refused(rotation: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="a quaternion w x y z is needed"):
+        lidar.rigid(rotation, (0, 0, 0))
+
+
+def test_a_place_without_numbers_is_refused() -> None:
+    with pytest.raises(ValueError, match="three finite numbers are needed"):
+        lidar.rigid((1, 0, 0, 0), (math.nan, 0, 0))
+
+
+def test_there_and_back_is_where_we_were() -> None:
+    way = lidar.rigid((0.3, -0.2, 0.9, 0.1), (5.0, -7.0, 11.0))
+    assert lidar.compose(lidar.inverse(way), way) == pytest.approx(np.eye(4))
+    assert lidar.inverse(way) == pytest.approx(np.linalg.inv(way))
+
+
+def test_the_last_transform_acts_first() -> None:
+    turn, shift = lidar.rigid(road.turned(90.0), (0, 0, 0)), lidar.rigid(np.eye(3), (1, 0, 0))
+    there = lidar.moved([[0.0, 0.0, 0.0]], lidar.compose(turn, shift))
+    assert there == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
+
+
+# --- pixels
+
+
+def test_a_point_falls_on_the_pixel_it_is_seen_at() -> None:
+    assert filled(lidar.project(points(at(7, 1, 12.5)), CAMERA)) == {(7, 1): 12.5}
+
+
+@pytest.mark.parametrize("order", [(3.0, 9.0, 5.0), (9.0, 5.0, 3.0), (5.0, 3.0, 9.0)])
+def test_of_several_points_in_a_pixel_the_nearest_is_seen(order: tuple[float, ...]) -> None:
+    sweep = points(*(at(4, 2, depth) for depth in order))
+    assert filled(lidar.project(sweep, CAMERA)) == {(4, 2): 3.0}
+
+
+def test_as_published_the_last_point_in_a_pixel_stays() -> None:
+    sweep = points(at(4, 2, 3.0), at(4, 2, 9.0))
+    assert filled(lidar.project(sweep, CAMERA, DDAD_PUBLISHED)) == {(4, 2): 9.0}
+
+
+@pytest.mark.parametrize(
+    ("raster", "place", "pixel"),
+    [
+        (Raster(), 2.4, 2),
+        (Raster(), 2.5, 3),
+        (Raster(), -0.4, 0),
+        (Raster(), -0.6, None),
+        (Raster(), 8.4, 8),
+        (Raster(), 8.6, None),
+        (ARGOVERSE_PUBLISHED, 2.6, 3),
+        (ARGOVERSE_PUBLISHED, -0.1, None),
+        (ARGOVERSE_PUBLISHED, 7.9, 8),
+        (ARGOVERSE_PUBLISHED, 8.1, None),  # 0 <= x < W - 1
+        (DDAD_PUBLISHED, 2.9, 2),
+        (DDAD_PUBLISHED, -0.9, 0),  # towards zero, not down
+        (DDAD_PUBLISHED, 8.9, 8),
+        (DDAD_PUBLISHED, 9.1, None),
+    ],
+)
+def test_a_place_becomes_a_pixel(raster: Raster, place: float, pixel: int | None) -> None:
+    found = filled(lidar.project(points(at(place, 2, 8.0)), CAMERA, raster))
+    assert list(found) == ([] if pixel is None else [(pixel, 2)])
+
+
+def test_argoverse_published_ties_go_to_the_even_pixel() -> None:
+    pixels, _ = ARGOVERSE_PUBLISHED.pixels(np.array([[2.5, 1.5], [3.5, 0.5]]), (5, 9))
+    assert pixels.tolist() == [[2, 2], [4, 0]]
+
+
+@pytest.mark.parametrize("raster", [Raster(), ARGOVERSE_PUBLISHED, DDAD_PUBLISHED])
+def test_a_sweep_is_drawn_as_point_by_point(raster: Raster) -> None:
+    generator = np.random.default_rng(1)
+    sweep = generator.normal(size=(3000, 3)) * (3.0, 2.0, 5.0)
+    expected = np.zeros(CAMERA.size)
+    for x, y, z in sweep:
+        if z <= 0:
+            continue
+        u, v = 10.0 * x / z + 4.0, 10.0 * y / z + 2.0
+        if raster.rounding == "even":
+            inside, column, row = 0 <= u < 8 and 0 <= v < 4, round(u), round(v)
+        else:
+            nearest = raster.rounding == "centre"
+            column = math.floor(u + 0.5) if nearest else int(u)
+            row = math.floor(v + 0.5) if nearest else int(v)
+            inside = 0 <= column < 9 and 0 <= row < 5
+        if inside and (raster.surface == "last" or not 0 < expected[row, column] <= z):
+            expected[row, column] = z
+    assert lidar.project(sweep, CAMERA, raster) == pytest.approx(expected, rel=1e-6)
+
+
+def test_points_behind_and_points_without_numbers_are_not_seen() -> None:
+    sweep = points(
+        at(4, 2, -5.0),
+        (0, 0, 0),
+        (math.nan, 0, 5),
+        (0, 0, math.nan),
+        (0, math.inf, 5),
+        (1, 1, 5e-324),
+    )
+    depth = lidar.project(sweep, CAMERA)
+    assert depth.dtype == np.float32
+    assert not depth.any()
+
+
+def test_an_empty_sweep_is_an_empty_map() -> None:
+    assert not lidar.project(np.zeros((0, 3)), CAMERA).any()
+
+
+def test_depth_is_never_rounded_up_to_the_next_step_of_a_file() -> None:
+    depth = 1354.99999548 / 256  # the nearest float32 is 1355 / 256
+    assert float(np.float32(depth)) * 256 == 1355
+    assert int(lidar.project(points((0, 0, depth)), CAMERA)[2, 4] * 256) == 1354
+
+
+# --- lens
+
+
+def test_a_lens_without_distortion_changes_nothing() -> None:
+    sweep = points(*(at(x, y, 4.0 + x) for x in range(9) for y in range(5)))
+    plain, through = lidar.project(sweep, CAMERA), lidar.project(sweep, CAMERA, lens=Lens(0, 0, 0))
+    assert np.array_equal(plain, through)
+
+
+def test_a_lens_moves_a_ray_by_its_polynomial() -> None:
+    # r2 = 0.25: 1 - 0.1 * 0.25 + 0.2 * 0.0625 - 0.4 * 0.015625 = 0.98125
+    bent = Lens(-0.1, 0.2, -0.4).bend(np.array([[0.3, -0.4]]))
+    assert bent == pytest.approx(np.array([[0.294375, -0.3925]]))
+
+
+def test_a_barrel_lens_draws_points_towards_the_middle() -> None:
+    camera = Camera(fx=1400, fy=1400, cx=960, cy=600, size=(1200, 1920), origin="test")
+    corner = points(((1900 - 960) / 1400, 0.0, 1.0)) * 10.0
+    assert list(filled(lidar.project(corner, camera))) == [(1900, 600)]
+    r2 = (940 / 1400) ** 2
+    factor = 1 - 0.172 * r2 + 0.117 * r2**2 - 0.025 * r2**3
+    expected = round(960 + 940 * factor)
+    assert list(filled(lidar.project(corner, camera, lens=REAL_LENS))) == [(expected, 600)]
+    assert 1900 - expected > 40  # what taking an undistorted picture for a raw one would cost
+
+
+def test_a_point_at_the_side_does_not_come_back_through_the_lens() -> None:
+    camera = Camera(fx=1400, fy=1400, cx=960, cy=600, size=(1200, 1920), origin="test")
+    r2 = 2.2**2  # 66 degrees off the axis; the picture ends at 34
+    folded = 2.2 * (1 - 0.172 * r2 + 0.117 * r2**2 - 0.025 * r2**3)
+    assert abs(folded) * 1400 < 960  # the polynomial alone would put it into the picture
+    assert not lidar.project(points((2.2, 0.0, 1.0)), camera, lens=REAL_LENS).any()
+
+
+def test_all_that_a_lens_shows_keeps_its_order() -> None:
+    rays = np.stack([np.linspace(0, 5, 2000), np.zeros(2000)], axis=1)
+    bent = REAL_LENS.bend(rays)[:, 0]
+    shown = bent[~np.isnan(bent)]
+    assert (np.diff(shown) > 0).all()
+    assert shown.max() > 0.83  # the corner of the picture
+
+
+# --- keyframes
+
+
+def drive(*x: float) -> lidar.Points:
+    return np.array([[place, 0.0, 0.0] for place in x])
+
+
+def test_a_frame_is_kept_after_the_way_from_the_last_one_kept() -> None:
+    places = drive(0.0, 1.9, 2.1, 3.9, 4.2, 4.3, 9.0)
+    assert lidar.keyframes(places, [0.1 * n for n in range(7)], 2.0) == [0, 2, 4, 6]
+
+
+def test_exactly_the_way_is_enough() -> None:
+    assert lidar.keyframes(drive(0.0, 2.0), [0.0, 0.1], 2.0) == [0, 1]
+
+
+def test_the_way_is_a_straight_line_and_not_what_was_driven() -> None:
+    assert lidar.keyframes(drive(0.0, 1.5, 0.0, 1.5), [0, 1, 2, 3], 2.0) == [0]
+
+
+def test_a_waiting_car_is_kept_again_only_by_the_rule_of_the_code() -> None:
+    places, times = drive(*([0.0] * 7)), [10.0 * n for n in range(7)]
+    assert lidar.keyframes(places, times, 2.0) == [0]
+    assert lidar.keyframes(places, times, 2.0, elapsed_s=30.0) == [0, 3, 6]
+
+
+def test_no_way_keeps_every_frame() -> None:
+    assert lidar.keyframes(drive(0.0, 0.0, 0.0), [0, 1, 2], 0.0) == [0, 1, 2]
+
+
+def test_no_frames_keep_none() -> None:
+    assert lidar.keyframes([], [], 2.0) == []
+
+
+# --- files
+
+
+def test_a_velodyne_file_is_x_y_z_and_reflectance(tmp_path: Path) -> None:
+    rows = np.array([[1, 2, 3, 0.5], [4, 5, 6, 0.1]], dtype="<f4")
+    path = road.write(tmp_path / "0.bin", rows.tobytes())
+    assert lidar.read_velodyne(path).tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 30])
+def test_a_cut_velodyne_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = road.write(tmp_path / "0.bin", content)
+    with pytest.raises(InputError, match=r"0\.bin: \d+ bytes, 16 for each point expected"):
+        lidar.read_velodyne(path)
+
+
+def test_a_ply_may_have_its_properties_in_any_order_and_type(tmp_path: Path) -> None:
+    row = np.dtype([("time", "<f8"), ("z", "<f8"), ("x", "<i2"), ("laser", "i1"), ("y", "<f4")])
+    vertices = np.array([(9.0, 0.25, -3, 1, 0.5), (9.5, 1.25, 4, 2, 1.5)], dtype=row)
+    header = (
+        "ply\nformat binary_little_endian 1.0\ncomment element vertex 7\nelement vertex 2\n"
+        "property double time\nproperty float64 z\nproperty short x\nproperty char laser\n"
+        "property float32 y\nelement face 1\nproperty list uchar int vertex_indices\nend_header\n"
+    )
+    path = road.write(tmp_path / "a.ply", header.encode() + vertices.tobytes() + b"\3abcabcabcabc")
+    assert lidar.read_ply(path).tolist() == [[-3, 0.5, 0.25], [4, 1.5, 1.25]]
+
+
+GOOD = "ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty float x\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("solid cube\n", "no PLY header"),
+        (GOOD, "no PLY header"),  # its end is missing
+        ("ply\nformat ascii 1.0\nend_header\n", "not a binary little-endian PLY"),
+        ("ply\nformat binary_little_endian 1.0\nend_header\n", "the first element is not vertex"),
+        (f"{GOOD}end_header\n", "no property y, z in its header"),
+        (f"{GOOD}property list uchar int y\nend_header\n", "property 'list uchar int y' is not"),
+        (f"{GOOD}property half y\nend_header\n", "property 'half y' is not"),
+        (f"{GOOD}property float y\nproperty float z\nend_header\nabc", "0 points, 1 expected"),
+    ],
+)
+def test_what_is_no_sweep_is_named(tmp_path: Path, header: str, message: str) -> None:
+    path = road.write(tmp_path / "a.ply", header)
+    with pytest.raises(InputError, match=rf"a\.ply: {message}"):
+        lidar.read_ply(path)
+
+
+def test_a_missing_sweep_is_named(tmp_path: Path) -> None:
+    for read, name in (
+        (lidar.read_ply, "a.ply"),
+        (lidar.read_velodyne, "a.bin"),
+        (lidar.read_npz, "a.npz"),
+    ):
+        with pytest.raises(InputError, match=rf"{name}: no such file"):
+            read(tmp_path / name)
+
+
+def test_a_dgp_sweep_says_which_columns_are_x_y_z(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", data=np.array([[9.0, 1.0, 2.0, 3.0]]))
+    assert lidar.read_npz(tmp_path / "a.npz", (1, 2, 3)).tolist() == [[1, 2, 3]]
+
+
+def test_a_damaged_dgp_sweep_is_named(tmp_path: Path) -> None:
+    road.write(tmp_path / "cut.npz", b"PK\3\4 and no more")
+    with pytest.raises(InputError, match=r"cut\.npz: not readable as a sweep"):
+        lidar.read_npz(tmp_path / "cut.npz")
+    np.savez(tmp_path / "flat.npz", data=np.zeros(4))
+    with pytest.raises(InputError, match=r"flat\.npz: shape \(4,\) of float64; rows of x y z"):
+        lidar.read_npz(tmp_path / "flat.npz")
+
+
+@pytest.mark.skipif(not road.SHARED.is_dir(), reason="no real data beside the checkout")
+def test_a_real_argoverse_sweep_is_read() -> None:
+    (path,) = (road.SHARED / "argoverse" / "tracking").rglob("PC_*.ply")
+    sweep = lidar.read_ply(path)
+    assert sweep.shape == (91083, 3)
+    distance = np.linalg.norm(sweep, axis=1)
+    assert distance.min() > 1.0
+    assert distance.max() < 250.0

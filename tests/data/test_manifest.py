@@ -1,0 +1,199 @@
+"""Manifests: what is written is read, the hash pins it, and damage is named; published lists."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from idisc.data import manifest
+from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU, NYU_NORMALS
+from idisc.data.decode import DepthMap, NormalMap
+from idisc.data.manifest import ListLine, Manifest, Record
+from idisc.errors import DataError, InputError
+
+RECORDS = (
+    Record(
+        image="rgb/b.jpg",
+        target="depth/b.png",
+        split="train",
+        scene="kitchen",
+        sensor="CAMERA_09",
+        size=(480, 640),
+        intrinsics=(518.8, 519.4, 325.5, 253.7),
+        valid=0.0,
+        sha256="ab",
+    ),
+    Record(image="rgb/a.jpg", target="depth/a.png", split="train", scale=0.25),
+    Record(image="rgb/z.jpg", target="", split="test"),
+)
+
+
+def whole(root: Path, **changes: object) -> Manifest:
+    made = Manifest(
+        dataset="sunrgbd",
+        target=DepthMap(metres_per_unit=1 / 1000, rotated_bits=3),
+        records=RECORDS,
+        root=root,
+        prepared={"choices": {"surface": "nearest"}},
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def touch(*paths: Path) -> None:
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def listed(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+class TestFile:
+    def test_what_is_written_is_read(self, tmp_path: Path) -> None:
+        digest = manifest.write(whole(tmp_path))
+        found = manifest.read(tmp_path)
+        assert found == whole(tmp_path, records=tuple(reversed(RECORDS)), sha256=digest)
+
+    def test_normals_are_read_as_normals(self, tmp_path: Path) -> None:
+        target = NormalMap(middle=127, scale=127, empty=128)
+        manifest.write(whole(tmp_path, target=target))
+        assert manifest.read(tmp_path).target == target
+
+    def test_the_hash_does_not_depend_on_the_order_of_records(self, tmp_path: Path) -> None:
+        first = manifest.write(whole(tmp_path))
+        assert manifest.write(whole(tmp_path, records=RECORDS[::-1])) == first
+        assert manifest.write(whole(tmp_path, records=RECORDS[1:])) != first
+
+    def test_splits_are_chosen_by_name(self, tmp_path: Path) -> None:
+        assert [record.image for record in whole(tmp_path).of("test")] == ["rgb/z.jpg"]
+        with pytest.raises(DataError, match="no picture of split 'val'; splits there: test, train"):
+            whole(tmp_path).of("val")
+
+    def test_a_folder_without_one_says_how_it_is_made(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match=r"no manifest\.jsonl in it; `idisc prepare` makes one"):
+            manifest.read(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("damage", "message"),
+        [
+            (lambda text: text[: len(text) // 2], "damaged .*prepare the dataset again"),
+            (lambda text: "", "no header of idisc/1"),
+            (lambda text: text.replace("idisc/1", "idisc/9"), "no header of idisc/1"),
+            (lambda text: text.splitlines()[0], "no picture in it"),
+            (lambda text: text.replace('"kind": "depth"', '"kind": "dept"'), "target 'dept'"),
+            (lambda text: text.replace('"scene"', '"scenes"'), "scenes"),
+            (lambda text: text + "[]\n", ":5: an object with the fields of Record"),
+        ],
+    )
+    def test_damage_is_named(self, tmp_path: Path, damage: object, message: str) -> None:
+        manifest.write(whole(tmp_path))
+        path = tmp_path / manifest.NAME
+        path.write_text(damage(path.read_text()))  # type: ignore[operator]
+        with pytest.raises((DataError, InputError), match=rf"manifest\.jsonl.*{message}"):
+            manifest.read(tmp_path)
+
+
+class TestLists:
+    def test_the_split_is_in_the_name_of_the_file(self, tmp_path: Path) -> None:
+        for name, split in (("nyu_train.txt", "train"), ("ddad_val.txt", "test")):
+            path = listed(tmp_path / name, "a.jpg a.png 518.8579", "")
+            assert manifest.read_list(path) == [ListLine("a.jpg", "a.png", split)]
+
+    def test_lines_without_target_are_left_out(self, tmp_path: Path) -> None:
+        path = listed(tmp_path / "test.txt", "a.png None 721.5", "b.png b_depth.png 721.5")
+        assert [line.image for line in manifest.read_list(path)] == ["b.png"]
+
+    def test_a_leading_slash_is_not_the_root_of_the_machine(self, tmp_path: Path) -> None:
+        path = listed(tmp_path / "train.txt", "/kitchen/rgb.jpg /kitchen/depth.png 518")
+        assert manifest.read_list(path) == [
+            ListLine("kitchen/rgb.jpg", "kitchen/depth.png", "train")
+        ]
+
+    def test_normals_are_the_third_field(self, tmp_path: Path) -> None:
+        path = listed(tmp_path / "train.txt", "img.png depth.png norm.png")
+        assert manifest.read_list(path, NYU_NORMALS.list_column)[0].target == "norm.png"
+
+    def test_an_empty_list_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"test\.txt: an empty list"):
+            manifest.read_list(listed(tmp_path / "test.txt", "", "a.png None 5"))
+
+    def test_a_line_with_too_few_fields_is_named(self, tmp_path: Path) -> None:
+        path = listed(tmp_path / "test.txt", "a.png b.png", "c.png")
+        with pytest.raises(InputError, match=r"test\.txt:2: 1 fields; picture and target"):
+            manifest.read_list(path)
+
+    def test_a_missing_or_foreign_list_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match=r"x\.txt: no such list file"):
+            manifest.read_list(tmp_path / "x.txt")
+        (tmp_path / "y.txt").write_bytes(b"\xff\xfe\x00\x81")
+        with pytest.raises(InputError, match=r"y\.txt: not a text file"):
+            manifest.read_list(tmp_path / "y.txt")
+
+
+class TestManifestFromList:
+    def test_files_are_used_where_they_are(self, tmp_path: Path) -> None:
+        touch(tmp_path / "kitchen/rgb.jpg", tmp_path / "kitchen/depth.png")
+        path = listed(tmp_path / "nyu_test.txt", "/kitchen/rgb.jpg /kitchen/depth.png 518")
+        found = manifest.from_list(path, tmp_path, NYU)
+        assert found.target == NYU.target
+        assert found.records == (
+            Record(
+                image="kitchen/rgb.jpg", target="kitchen/depth.png", split="test", scene="kitchen"
+            ),
+        )
+
+    def test_train_and_val_of_kittis_depth_count_as_merged(self, tmp_path: Path) -> None:
+        touch(*(tmp_path / name for name in ("a.png", "b.png", "train/a/d.png", "val/b/d.png")))
+        path = listed(
+            tmp_path / "kitti_eigen_test.txt", "a.png a/d.png 7", "b.png b/d.png 7", "c.png None 7"
+        )
+        found = manifest.from_list(path, tmp_path, KITTI)
+        assert [record.target for record in found.records] == ["train/a/d.png", "val/b/d.png"]
+
+    def test_lines_whose_files_are_not_there_are_left_out_and_counted(self, tmp_path: Path) -> None:
+        touch(tmp_path / "a.png", tmp_path / "a_depth.png")
+        path = listed(tmp_path / "val.txt", "a.png a_depth.png", "b.png b_depth.png")
+        found = manifest.from_list(path, tmp_path, DIODE)
+        assert found.prepared == {"list": "val.txt", "lines": 2, "found": 1}
+
+    def test_a_list_of_another_folder_is_an_error(self, tmp_path: Path) -> None:
+        path = listed(tmp_path / "val.txt", "b.png b_depth.png")
+        with pytest.raises(DataError, match=r"none of the 1 lines of val\.txt has its files there"):
+            manifest.from_list(path, tmp_path, DIODE)
+
+    def test_intrinsics_beside_the_list_belong_to_its_pictures(self, tmp_path: Path) -> None:
+        image, depth = "000150/rgb/CAMERA_09/1.png", "000150/depth/CAMERA_09/1.png"
+        touch(tmp_path / image, tmp_path / depth)
+        path = listed(tmp_path / "ddad_val.txt", f"{image} {depth}")
+        matrix = [[1050, 0, 950.5, 0], [0, 1051, 600, 0], [0, 0, 1, 0]]
+        (tmp_path / "ddad_intrinsics.json").write_text(json.dumps({image: matrix}))
+        [record] = manifest.from_list(path, tmp_path, DDAD).records
+        assert record.intrinsics == (1050, 1051, 950.5, 600)
+        assert record.sensor == "CAMERA_09"
+
+    def test_an_empty_file_of_intrinsics_is_none(self, tmp_path: Path) -> None:
+        touch(tmp_path / "a.png", tmp_path / "d.png", tmp_path / "argo_intrinsics.json")
+        path = listed(tmp_path / "argo_val.txt", "a.png d.png")
+        assert manifest.from_list(path, tmp_path, ARGOVERSE).records[0].intrinsics is None
+
+    @pytest.mark.parametrize("content", ["[1, 2]", '{"a.png": [1, 2]}', '{"a.png": {"fx": 1}}'])
+    def test_intrinsics_of_another_form_are_an_error(self, tmp_path: Path, content: str) -> None:
+        touch(tmp_path / "a.png", tmp_path / "d.png")
+        (tmp_path / "argo_intrinsics.json").write_text(content)
+        path = listed(tmp_path / "argo_val.txt", "a.png d.png")
+        with pytest.raises(InputError, match=r"argo_intrinsics\.json: {picture: 3x3 matrix}"):
+            manifest.from_list(path, tmp_path, ARGOVERSE)
+
+
+def test_a_records_own_intrinsics_come_before_its_datasets() -> None:
+    record = RECORDS[0]
+    assert manifest.intrinsics_of(record, NYU) == (record.intrinsics, record.size)
+    assert manifest.intrinsics_of(RECORDS[1], NYU) == NYU.cameras[""]
+    drive = Record(image="2011_09_28/x.png", target="", split="test")
+    assert manifest.intrinsics_of(drive, KITTI) == KITTI.cameras["2011_09_28"]
+    assert manifest.intrinsics_of(RECORDS[1], DDAD) is None

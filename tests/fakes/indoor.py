@@ -1,0 +1,243 @@
+"""The indoor datasets, a few frames of each, in the folders and file formats of the real ones.
+
+Every builder fills a raw folder and gives back what it put there, so that a test can compare.
+Pictures are small unless the format fixes their size.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from scipy.io import savemat
+
+Bytes = NDArray[np.uint8]
+Depth = NDArray[np.uint16]
+SMALL, VGA = (24, 32), (480, 640)
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+def shared(name: str) -> Path:
+    """Real samples that lie beside the checkout on some machines; elsewhere the test is skipped."""
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"no real samples of {name} beside this checkout")
+    return SHARED / name
+
+
+def picture(seed: int, size: tuple[int, int] = SMALL) -> Bytes:
+    """Some smooth colours (H, W, 3)."""
+    corners = np.random.default_rng(seed).integers(0, 256, (3, 4, 3), dtype=np.uint8)
+    image = Image.fromarray(corners).resize((size[1], size[0]), Image.Resampling.BICUBIC)
+    return np.asarray(image)
+
+
+def millimetres(seed: int, size: tuple[int, int] = SMALL) -> Depth:
+    """Smooth depth between 0.6 and 9.9 m, with 0 in the first tenth of the rows."""
+    corners = np.random.default_rng(seed).uniform(600, 9900, (4, 5)).astype(np.float32)
+    image = Image.fromarray(corners).resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    depth = np.asarray(image).astype(np.uint16)
+    depth[: size[0] // 10] = 0
+    return depth
+
+
+def save(path: Path, pixels: NDArray[Any], **options: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, **options)
+
+
+def load(path: Path) -> NDArray[Any]:
+    with Image.open(path) as image:
+        return np.asarray(image)
+
+
+def truncate(path: Path) -> None:
+    """A download that broke off in the middle."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def nyu(raw: Path, scenes: dict[str, int], size: tuple[int, int] = SMALL) -> dict[str, Depth]:
+    """Synchronised frames, so many for each folder; depths by the name of the frame."""
+    depths = {}
+    for number, (scene, count) in enumerate(scenes.items()):
+        for frame in range(count):
+            name = f"{scene}/rgb_{frame:05d}"
+            depths[name] = millimetres(100 * number + frame, size)
+            save(raw / f"{name}.jpg", picture(100 * number + frame, size), quality=85)
+            save(raw / scene / f"sync_depth_{frame:05d}.png", depths[name])
+    return depths
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What is in a labelled file."""
+
+    images: Bytes  # (N, 480, 640, 3)
+    depths: NDArray[np.float32]  # (N, 480, 640), in-painted
+    raw_depths: NDArray[np.float32]  # (N, 480, 640), with holes
+    rooms: tuple[str, ...]
+    train: tuple[int, ...]  # from 0
+    test: tuple[int, ...]
+
+
+def nyu_matrices(raw: Path, *, rooms: bool = True, splits: bool = True) -> Labelled:
+    """`nyu_depth_v2_labeled.mat` with five pictures, as MATLAB 7.3 writes it, and `splits.mat`."""
+    count = 5
+    filled = np.stack([millimetres(index, VGA) for index in range(count)]) / np.float32(1000)
+    filled = np.where(filled > 0, filled, 2.7184).astype(np.float32)
+    filled[:, 100, 200] = 1.2346  # to the nearest millimetre, 1.235
+    holes = np.where(filled > 5, 0, filled).astype(np.float32)
+    content = Labelled(
+        images=np.stack([picture(index, VGA) for index in range(count)]),
+        depths=filled,
+        raw_depths=holes,
+        rooms=("kitchen_0004", "kitchen_0004", "office_0001", "bathroom_0002", "office_0001"),
+        train=(2, 3, 4),
+        test=(0, 1),
+    )
+    raw.mkdir(parents=True, exist_ok=True)
+    with h5py.File(raw / "nyu_depth_v2_labeled.mat", "w", userblock_size=512) as file:
+        # MATLAB stores column by column: its (H, W, 3, N) is what HDF5 calls (N, 3, W, H).
+        file["images"] = content.images.transpose(0, 3, 2, 1)
+        file["depths"] = content.depths.transpose(0, 2, 1)
+        file["rawDepths"] = content.raw_depths.transpose(0, 2, 1)
+        if rooms:
+            _write_cells(file, "scenes", content.rooms)
+    if splits:
+        numbers = {
+            f"{split}Ndxs": np.array([[index + 1] for index in indices], dtype=np.uint16)
+            for split, indices in (("train", content.train), ("test", content.test))
+        }
+        savemat(raw / "splits.mat", numbers)
+    return content
+
+
+def _write_cells(file: h5py.File, name: str, texts: tuple[str, ...]) -> None:
+    """A cell array of N x 1 texts: (1, N) references to (length, 1) UTF-16 units each."""
+    cells = file.create_dataset(name, (1, len(texts)), dtype=h5py.ref_dtype)
+    for index, text in enumerate(texts):
+        letters = np.array([[ord(letter)] for letter in text], dtype=np.uint16)
+        cells[0, index] = file.create_dataset(f"#refs#/{name}{index}", data=letters).ref
+
+
+def packed_code(size: tuple[int, int]) -> NDArray[np.uint16]:
+    """Codes of a packed depth map, 0 in one corner."""
+    code = np.linspace(80, 350, size[0] * size[1]).astype(np.uint16).reshape(size)
+    code[:2, :2] = 0
+    return code
+
+
+def save_packed(path: Path, code: NDArray[np.uint16]) -> None:
+    channels = np.stack([code >> 8, code & 255, np.zeros_like(code)], axis=-1).astype(np.uint8)
+    save(path, channels, lossless=True)
+
+
+def nyu_packed(raw: Path) -> None:
+    """Reduced copies of labelled frames: two of test at full size, three of train."""
+    for split, numbers, sizes in (
+        ("test", (0, 1), (VGA, VGA)),
+        ("train", (2, 3, 4), ((360, 480), (240, 320))),
+    ):
+        for number in numbers:
+            save(raw / f"rgb/{number:04d}.jpg", picture(number, sizes[0]), quality=80)
+            save_packed(raw / f"depth/{number:04d}.webp", packed_code(sizes[1]))
+        lines = [f"rgb/{n:04d}.jpg depth/{n:04d}.webp 518.8579\n" for n in numbers]
+        (raw / f"{split}.txt").write_text("".join(lines))
+    (raw / "scenes.json").write_text(json.dumps({"index_base": 0, "run": [0, 0, 1, 1, 2]}))
+
+
+def packed_extra(raw: Path) -> None:
+    """Two more pairs with a camera of their own each, all for training."""
+    index, lines = {}, []
+    for number, scene in ((0, "basement_0001a"), (1000, "ist_um")):
+        save(raw / f"rgb/{number:05d}.jpg", picture(number, (240, 320)), quality=80)
+        save_packed(raw / f"depth/{number:05d}.webp", packed_code((240, 320)))
+        lines.append(f"rgb/{number:05d}.jpg depth/{number:05d}.webp 518.858\n")
+        camera = {"fx": 259.4 + number, "fy": 259.7, "cx": 162.5, "cy": 126.6}
+        index[f"{number:05d}"] = {"set": "s", "scene": scene, "room": "r", "frame": "4", **camera}
+    (raw / "list.txt").write_text("".join(lines))
+    (raw / "index.json").write_text(json.dumps(index))
+
+
+def normal_pixels(seed: int, size: tuple[int, int] = SMALL) -> Bytes:
+    """Unit normals as 8-bit RGB, black in the first row."""
+    vectors = np.random.default_rng(seed).normal(size=(*size, 3))
+    vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
+    pixels = np.rint(127.5 * (vectors + 1)).astype(np.uint8)
+    pixels[0] = 0
+    return pixels
+
+
+def nyu_normals(raw: Path) -> None:
+    """Two classes of training pictures and three of test; the lists with their unread depth."""
+    names = {
+        "train": ["bathroom/1", "bathroom/2", "kitchen/7"],
+        "test": ["000000", "000001", "000008"],
+    }
+    for split, stems in names.items():
+        for number, stem in enumerate(stems):
+            save(raw / f"{split}/img/{stem}.png", picture(number))
+            save(raw / f"{split}/norm/{stem}.png", normal_pixels(number))
+        lines = [
+            " ".join(f"{split}/{kind}/{stem}.png" for kind in ("img", "depth", "norm"))
+            for stem in stems
+        ]
+        (raw / f"nyu_{split}.txt").write_text("\n".join(lines) + "\n")
+
+
+def rotated(depth: Depth) -> Depth:
+    """Sixteen bits rotated left by three: what SUN RGB-D stores for millimetres."""
+    return (depth << np.uint16(3)) | (depth >> np.uint16(13))
+
+
+def sunrgbd(raw: Path) -> dict[str, Depth]:
+    """Three frames of two sources; beyond 8.191 m the rotation reaches the low bits."""
+    frames = {
+        "kv2/align_kv2/2014-12-18_11-31-54": ("0000144.jpg", "0000144.png", (30, 41)),
+        "kv1/b3dodata/img_0063": ("img_0063.jpg", "img_0063_abs.png", (24, 32)),
+        "kv1/b3dodata/img_0064": ("img_0064.jpg", "img_0064_abs.png", (24, 32)),
+    }
+    depths = {}
+    for seed, (folder, (image, depth, size)) in enumerate(frames.items()):
+        name = f"{folder}/image/{Path(image).stem}"
+        depths[name] = millimetres(seed, size)
+        depths[name][0, :3] = (1, 4000, 8192)
+        base = raw / "SUNRGBD" / folder
+        save(base / "image" / image, picture(seed, size), quality=90)
+        save(base / "depth" / depth, rotated(depths[name]))
+        save(base / "depth_bfx" / depth, np.zeros(size, dtype=np.uint16))
+        k = "529.5 0.0 365.0\n0.0 529.5 265.0\n0.0 0.0 1.0\n"
+        (base / "intrinsics.txt").write_text(k)
+    return depths
+
+
+def diode(raw: Path) -> dict[str, NDArray[np.float32]]:
+    """Views of three scans, one of them outdoors; depths, with the mask applied, by frame."""
+    views = {
+        "train/indoors/scene_00001/scan_00010": ["00001_00010_indoors_000_010"],
+        "val/indoors/scene_00019/scan_00183": [
+            "00019_00183_indoors_150_000",
+            "00019_00183_indoors_160_000",
+        ],
+        "val/outdoor/scene_00022/scan_00195": ["00022_00195_outdoor_000_000"],
+    }
+    depths, size = {}, (24, 32)
+    for seed, (folder, stems) in enumerate(views.items()):
+        for number, stem in enumerate(stems):
+            rng = np.random.default_rng([seed, number])
+            depth = rng.uniform(0.5, 20, (*size, 1)).astype(np.float32)
+            depth[0, :2] = 149.0  # beyond the 100 m of the preparation
+            mask = (rng.random(size) < 0.9).astype(np.float32)
+            mask[0, :2] = 1
+            mask[1, 0], depth[1, 0] = 0, np.nan
+            save(raw / folder / f"{stem}.png", picture(seed, size))
+            np.save(raw / folder / f"{stem}_depth.npy", depth)
+            np.save(raw / folder / f"{stem}_depth_mask.npy", mask)
+            depths[f"{folder}/{stem}"] = np.where(mask > 0, depth[..., 0], 0).astype(np.float32)
+    return depths

@@ -1,0 +1,64 @@
+"""A small folder of pictures and depth that a network can learn: brightness is nearness."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from idisc.recipes import (
+    AfpConfig,
+    AugmentConfig,
+    DataConfig,
+    DecoderConfig,
+    ModelConfig,
+    Recipe,
+    TrainConfig,
+)
+
+SIZE = (48, 64)
+TINY = ModelConfig(
+    encoder="timm:test_efficientnet",
+    decoder=DecoderConfig(width=32, layers=1, heads=2, points=2),
+    afp=AfpConfig(idrs=8, width=16),
+)
+
+
+def recipe(**train: object) -> Recipe:
+    """A recipe of a few seconds; arguments change its training."""
+    settings = {"iterations": 6, "batch_size": 2, "validate_every": 3, "save_every": 2}
+    return Recipe(
+        name="tiny",
+        model=TINY,
+        data=DataConfig(train="folder", test="folder", size=SIZE, augment=AugmentConfig()),
+        train=TrainConfig(**{**settings, **train}),  # type: ignore[arg-type]
+    )
+
+
+def make(root: Path, train: int = 6, test: int = 2) -> Path:
+    """train/ and test/ with images/ and depth/ below each."""
+    for split, count in (("train", train), ("test", test)):
+        for index in range(count):
+            generator = np.random.default_rng((index, split == "test"))
+            depth = _depth(generator)
+            shade = (255 * (1 - depth / 6)).clip(0, 255)
+            image = np.stack([shade, shade * 0.8, 255 - shade], axis=-1).astype(np.uint8)
+            _save(root / split / "images" / f"{index}.png", image)
+            _save(root / split / "depth" / f"{index}.png", (1000 * depth).astype(np.uint16))
+    return root
+
+
+def _depth(generator: np.random.Generator) -> np.ndarray:
+    """A slanted wall with a box in front of it, metres."""
+    rows, columns = np.mgrid[: SIZE[0], : SIZE[1]] / SIZE[1]
+    slope = generator.uniform(-1, 1, size=2)
+    depth = 3.5 + slope[0] * rows + slope[1] * columns
+    top, left = generator.integers(4, 20, size=2)
+    depth[top : top + 16, left : left + 24] = generator.uniform(1, 2)
+    return np.asarray(depth)
+
+
+def _save(path: Path, array: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)

@@ -1,0 +1,307 @@
+"""KITTI, DDAD and Argoverse as they come: small raw trees whose depth is known by hand.
+
+All around the car stand walls, `WALL` metres from the middle of its LiDAR frame, as far as the eye
+sees; so a camera that looks straight ahead has one depth everywhere, and what it is follows from
+where the camera sits. Pictures have their real sizes and one colour, to be small.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+Quaternion = tuple[float, float, float, float]
+WALL = 20.0
+AHEAD: Quaternion = (0.5, -0.5, 0.5, -0.5)  # camera axes in a car's: x right, y down, z forward
+
+
+def turned(angle_deg: float) -> Quaternion:
+    """About the vertical axis, to the left."""
+    half = math.radians(angle_deg) / 2
+    return math.cos(half), 0.0, 0.0, math.sin(half)
+
+
+def times(one: Quaternion, other: Quaternion) -> Quaternion:
+    """Hamilton's product: the other rotation first."""
+    a, b, c, d = one
+    e, f, g, h = other
+    return (
+        a * e - b * f - c * g - d * h,
+        a * f + b * e + c * h - d * g,
+        a * g - b * h + c * e + d * f,
+        a * h + b * g - c * f + d * e,
+    )
+
+
+@cache
+def flat(size: tuple[int, int], suffix: str) -> bytes:
+    """A grey picture."""
+    buffer = io.BytesIO()
+    kind = "JPEG" if suffix == "jpg" else "PNG"
+    Image.new("RGB", (size[1], size[0]), (90, 100, 110)).save(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def walls(step: float = 0.5) -> NDArray[np.float64]:
+    """Points (N, 3) of four walls around the origin, x forward, y left, z up."""
+    along, up = np.meshgrid(np.arange(-WALL, WALL, step), np.arange(-3.0, 3.0, step))
+    across = np.full(along.size, WALL)
+    front = np.stack([across, along.ravel(), up.ravel()], axis=1)
+    side = front[:, [1, 0, 2]]
+    return np.concatenate([front, -front, side, -side])
+
+
+def write(path: Path, content: bytes | str | Any) -> Path:
+    """Bytes, text, or anything else as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+# --- KITTI
+
+KITTI_SIZE = (375, 1242)
+KITTI_FOCAL, KITTI_MIDDLE = 700.0, (600.0, 180.0)
+KITTI_WALL = WALL - 0.27 + 0.003  # velodyne -> camera 0 -> camera 2, along the axis
+
+
+def kitti_calibration(date: Path) -> None:
+    """Turned axes, the LiDAR 27 cm behind camera 0, and camera 2 another 3 mm behind."""
+    (cx, cy), f, shift = KITTI_MIDDLE, KITTI_FOCAL, (0.06, 0.0, 0.003)
+    offset = f * shift[0] + cx * shift[2], f * shift[1] + cy * shift[2], shift[2]
+    numbers = (f, 0, cx, offset[0], 0, f, cy, offset[1], 0, 0, 1, offset[2])
+    write(
+        date / "calib_cam_to_cam.txt",
+        "calib_time: 09-Jan-2012 13:57:47\n"
+        "R_rect_00: 1 0 0 0 1 0 0 0 1\n"
+        f"S_rect_02: {KITTI_SIZE[1]:e} {KITTI_SIZE[0]:e}\n"
+        f"P_rect_02: {' '.join(f'{number:e}' for number in numbers)}\n",
+    )
+    write(
+        date / "calib_velo_to_cam.txt",
+        "calib_time: 15-Mar-2012 11:37:16\nR: 0 -1 0 0 0 -1 1 0 0\nT: 0 -0.08 -0.27\n",
+    )
+
+
+def annotated() -> bytes:
+    """Annotated depth: 10 m in every second pixel of the lower half."""
+    stored = np.zeros(KITTI_SIZE, dtype=np.uint16)
+    stored[200:, ::2] = 2560
+    buffer = io.BytesIO()
+    Image.fromarray(stored).save(buffer, format="PNG")
+    return buffer.getvalue()
+
+
+def kitti(
+    raw: Path,
+    depth: Path,
+    drives: Sequence[str] = ("2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"),
+    frames: int = 2,
+) -> Path:
+    """Drives below `raw`, annotated depth below `depth`/train: drive 0001 is train, 0002 test."""
+    sweep = np.concatenate([walls(), np.zeros((len(walls()), 1))], axis=1, dtype=np.float32)
+    for drive in drives:
+        folder = raw / drive[:10] / drive
+        kitti_calibration(folder.parent)
+        for number in range(frames):
+            name = f"{number:010d}"
+            write(folder / "image_02" / "data" / f"{name}.png", flat(KITTI_SIZE, "png"))
+            write(folder / "velodyne_points" / "data" / f"{name}.bin", sweep.tobytes())
+            target = depth / "train" / drive / "proj_depth" / "groundtruth" / "image_02"
+            write(target / f"{name}.png", annotated())
+    return raw
+
+
+def kitti_line(drive: str, number: int) -> str:
+    """A line of a published list."""
+    name = f"image_02/data/{number:010d}.png"
+    target = f"{drive}/proj_depth/groundtruth/image_02/{number:010d}.png"
+    return f"{drive[:10]}/{drive}/{name} {target} 721.5377"
+
+
+# --- DDAD
+
+DDAD_SIZE = (1216, 1936)
+DDAD_CAMERAS = {"CAMERA_01": 0.0, "CAMERA_05": 60.0, "CAMERA_06": -60.0, "CAMERA_09": 180.0}
+DDAD_FORWARD = 1.5  # metres from the middle of the car to the front camera, along its axis
+DDAD_SPEED = 15.0  # metres a second
+DDAD_LATE_S = 0.02  # pictures are taken so much after the sweep
+DDAD_FIRST = 15_616_458_250_000_000
+
+
+def _dgp_pose(rotation: Quaternion, x: float, z: float = 0.0) -> dict[str, Any]:
+    return {
+        "rotation": dict(zip(("qw", "qx", "qy", "qz"), rotation, strict=True)),
+        "translation": {"x": x, "y": 0.0, "z": z},
+    }
+
+
+def _dgp_datum(key: str, sensor: str, kind: str, content: dict[str, Any]) -> dict[str, Any]:
+    return {"key": key, "id": {"name": sensor, "timestamp": ""}, "datum": {kind: content}}
+
+
+def ddad_calibration() -> dict[str, Any]:
+    """Cameras about the car's middle, 1.5 m up; the front one forward as well."""
+    cameras = [
+        _dgp_pose(times(turned(angle), AHEAD), DDAD_FORWARD if angle == 0 else 0.0, 1.5)
+        for angle in DDAD_CAMERAS.values()
+    ]
+    lens = {"fx": 1000.0, "fy": 1010.0, "cx": 960.0, "cy": 600.0, "skew": 0.0}
+    none = dict.fromkeys(lens, 0.0)
+    return {
+        "names": ["LIDAR", *DDAD_CAMERAS],
+        "intrinsics": [none, *([lens] * len(DDAD_CAMERAS))],
+        "extrinsics": [_dgp_pose((1.0, 0.0, 0.0, 0.0), 0.0), *cameras],
+    }
+
+
+def ddad_scene(folder: Path, samples: int, suffix: str = "png") -> Path:
+    """A scene of a car that drives straight on, with a sample every tenth of a second."""
+    buffer = io.BytesIO()
+    np.savez(buffer, data=np.concatenate([walls(), np.ones((len(walls()), 1))], axis=1))
+    data, entries = [], []
+    for number in range(samples):
+        stamp = str(DDAD_FIRST + number * 1_000_000)  # in DDAD's own units
+        swept = DDAD_SPEED * 0.1 * number
+        seen = swept + DDAD_SPEED * DDAD_LATE_S
+        cloud = {
+            "filename": f"point_cloud/LIDAR/{stamp}.npz",
+            "point_format": ["X", "Y", "Z", "INTENSITY"],
+            "pose": _dgp_pose((1.0, 0.0, 0.0, 0.0), swept),
+        }
+        write(folder / cloud["filename"], buffer.getvalue())
+        data.append(_dgp_datum(f"L{number}", "LIDAR", "point_cloud", cloud))
+        for sensor, angle in DDAD_CAMERAS.items():
+            place = seen + (DDAD_FORWARD if angle == 0 else 0.0)
+            picture = {
+                "filename": f"rgb/{sensor}/{stamp}.{suffix}",
+                "height": DDAD_SIZE[0],
+                "width": DDAD_SIZE[1],
+                "channels": 3,
+                "pose": _dgp_pose(times(turned(angle), AHEAD), place, 1.5),
+            }
+            write(folder / picture["filename"], flat(DDAD_SIZE, suffix))
+            data.append(_dgp_datum(f"{sensor}{number}", sensor, "image", picture))
+        entries.append(
+            {
+                "calibration_key": "c0ffee",
+                "datum_keys": [f"L{number}", *(f"{sensor}{number}" for sensor in DDAD_CAMERAS)],
+                "id": {"timestamp": f"2464-11-12T01:04:{10 + number:02d}.027900Z"},
+            }
+        )
+    write(folder / "calibration" / "c0ffee.json", ddad_calibration())
+    return write(folder / "scene_beef.json", {"data": data, "samples": entries, "name": "made up"})
+
+
+def ddad(raw: Path, samples: int = 3, suffix: str = "png") -> Path:
+    """Two scenes of training and one of validation."""
+    splits = {"0": ["000000", "000001"], "1": ["000150"]}
+    for name in (name for names in splits.values() for name in names):
+        ddad_scene(raw / name, samples, suffix)
+    listed = {
+        key: {"filenames": [f"{name}/scene_beef.json" for name in names]}
+        for key, names in splits.items()
+    }
+    write(raw / "ddad.json", {"metadata": {"name": "DDAD"}, "scene_splits": listed})
+    return raw
+
+
+# --- Argoverse
+
+ARGOVERSE_SIZE = (1200, 1920)
+ARGOVERSE_CAMERAS = {
+    "ring_front_center": 0.0,
+    "ring_front_left": 45.0,
+    "ring_front_right": -45.0,
+    "ring_rear_left": 150.0,
+    "ring_rear_right": -150.0,
+    "ring_side_left": 90.0,
+    "ring_side_right": -90.0,
+}
+ARGOVERSE_LENS = (-0.172, 0.117, -0.025)  # about those of the real cars
+ARGOVERSE_FORWARD = 1.5
+ARGOVERSE_SPEED = 10.0  # metres a second
+ARGOVERSE_FIRST_NS = 315_971_347_800_000_000
+ARGOVERSE_LATE_NS = 10_000_000  # pictures are taken so much after the sweep
+
+
+def ply(points: NDArray[np.float64]) -> bytes:
+    """As Argoverse writes its sweeps."""
+    row = [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1"), ("laser_number", "<u2")]
+    vertices = np.zeros(len(points), dtype=row)
+    for axis, name in enumerate("xyz"):
+        vertices[name] = points[:, axis]
+    kinds = {"<f4": "float", "u1": "uchar", "<u2": "ushort"}
+    properties = "".join(f"property {kinds[kind]} {name}\n" for name, kind in row)
+    header = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(points)}\n{properties}"
+    return f"{header}end_header\n".encode() + vertices.tobytes()
+
+
+def argoverse_calibration() -> dict[str, Any]:
+    """The ring cameras about the car's middle, 1.4 m up; the front one forward as well."""
+    return {
+        "camera_data_": [
+            {
+                "key": f"image_raw_{name}",
+                "value": {
+                    "focal_length_x_px_": 1400.0,
+                    "focal_length_y_px_": 1400.0,
+                    "focal_center_x_px_": 960.0,
+                    "focal_center_y_px_": 600.0,
+                    "skew_": 0.0,
+                    "distortion_coefficients_": ARGOVERSE_LENS,
+                    "vehicle_SE3_camera_": {
+                        "rotation": {"coefficients": times(turned(angle), AHEAD)},
+                        "translation": [ARGOVERSE_FORWARD if angle == 0 else 0.0, 0.0, 1.4],
+                    },
+                },
+            }
+            for name, angle in ARGOVERSE_CAMERAS.items()
+        ]
+    }
+
+
+def argoverse_pose(log: Path, stamp: int) -> Path:
+    """Of a car that drives straight on."""
+    x = ARGOVERSE_SPEED * (stamp - ARGOVERSE_FIRST_NS) / 1e9
+    pose = {"rotation": [1.0, 0.0, 0.0, 0.0], "translation": [x, 0.0, 0.0]}
+    return write(log / "poses" / f"city_SE3_egovehicle_{stamp}.json", pose)
+
+
+def argoverse_log(
+    log: Path, sweeps: int, cameras: Sequence[str], points: bytes | None = None
+) -> Path:
+    """Sweeps at 10 Hz, each with a picture shortly before it and a nearer one after it."""
+    write(log / "vehicle_calibration_info.json", argoverse_calibration())
+    for number in range(sweeps):
+        stamp = ARGOVERSE_FIRST_NS + number * 100_000_000
+        write(log / "lidar" / f"PC_{stamp}.ply", points or ply(walls()))
+        argoverse_pose(log, stamp)
+        for late in (-23_000_000, ARGOVERSE_LATE_NS):
+            argoverse_pose(log, stamp + late)
+            for camera in cameras:
+                name = f"{camera}_{stamp + late}.jpg"
+                write(log / camera / name, flat(ARGOVERSE_SIZE, "jpg"))
+    return log
+
+
+def argoverse(
+    raw: Path, sweeps: int = 4, cameras: Sequence[str] = ("ring_front_center", "ring_side_left")
+) -> Path:
+    """A log of training and one of validation, pictures of two cameras."""
+    argoverse_log(raw / "train1" / "log-a", sweeps, cameras)
+    argoverse_log(raw / "val" / "log-b", sweeps, cameras)
+    return raw

@@ -1,0 +1,174 @@
+"""Colours: what is near, far, wrong or missing can be told apart, also when points are few."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from idisc import visualize
+from idisc.errors import InputError
+from idisc.visualize import EMPTY
+
+MAGMA_LOW, MAGMA_HIGH = (0, 0, 4), (252, 253, 191)  # matplotlib's first and last colour
+COOLWARM_LOW, COOLWARM_HIGH = (59, 76, 192), (180, 4, 38)
+
+
+def colours_of(picture: np.ndarray) -> set[tuple[int, ...]]:
+    return {tuple(colour) for colour in picture.reshape(-1, 3).tolist()}
+
+
+def test_near_is_pale_and_far_is_dark_as_in_the_paper() -> None:
+    picture = visualize.colourise(np.array([[1.0, 5.0]]), 1, 5)
+    assert picture.dtype == np.uint8
+    assert [tuple(colour) for colour in picture[0].tolist()] == [MAGMA_HIGH, MAGMA_LOW]
+
+
+def test_values_beyond_the_limits_take_the_last_colours() -> None:
+    inside = visualize.colourise(np.array([[0.0, 1.0]]), 0, 1)
+    beyond = visualize.colourise(np.array([[-7.0, 9.0]]), 0, 1)
+    assert np.array_equal(inside, beyond)
+
+
+def test_what_is_no_number_has_the_colour_of_nothing() -> None:
+    picture = visualize.colourise(np.array([[np.nan, np.inf, 0.5]]), 0, 1, empty=(1, 2, 3))
+    assert picture[0, :2].tolist() == [[1, 2, 3], [1, 2, 3]]
+    assert picture[0, 2].tolist() != [1, 2, 3]
+
+
+def test_the_colour_of_nothing_is_in_neither_of_the_papers_colour_maps() -> None:
+    ramp = np.linspace(0, 1, 256)[None]
+    for name in (visualize.DEPTH_COLOURS, visualize.ERROR_COLOURS):
+        assert EMPTY not in colours_of(visualize.colourise(ramp, 0, 1, name))
+
+
+@pytest.mark.parametrize("name", ["viridis", "Spectral", "turbo", "Greys", "tab10", "twilight"])
+def test_every_map_of_matplotlib_has_its_reverse(name: str) -> None:
+    ramp = np.linspace(0, 1, 256)[None]
+    forth = visualize.colourise(ramp, 0, 1, name)
+    assert np.array_equal(visualize.colourise(ramp, 0, 1, f"{name}_r"), forth[:, ::-1])
+
+
+def test_a_wrong_name_is_answered_with_near_ones() -> None:
+    with pytest.raises(InputError, match=r"colour map 'magmma' does not exist; .*magma"):
+        visualize.colourise(np.zeros((2, 2)), 0, 1, "magmma_r")
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "message"),
+    [
+        (np.zeros((2, 2, 3)), 0, 1, r"shape \(2, 2, 3\): \(H, W\) is needed"),
+        (np.zeros((2, 2)), 3, 3, "colours from 3 to 3: the first must be the smaller"),
+        (np.zeros((2, 2)), 0, float("nan"), "the first must be the smaller"),
+    ],
+)
+def test_what_cannot_be_coloured_is_said(
+    values: np.ndarray, low: float, high: float, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        visualize.colourise(values, low, high)
+
+
+def test_depth_of_zero_is_no_depth() -> None:
+    picture = visualize.depth_picture(np.array([[0.0, -1.0, 2.0]]), 1, 3)
+    assert (picture[0, :2] == EMPTY).all()
+    assert (picture[0, 2] != EMPTY).any()
+
+
+def test_errors_go_from_blue_to_red_and_stop_at_the_limit() -> None:
+    target = np.full((1, 4), 2.0)
+    prediction = np.array([[2.0, 2.5, 9.0, 2.0]])
+    valid = np.array([[True, True, True, False]])
+    picture = visualize.error_picture(prediction, target, valid, 0.5)
+    assert [tuple(colour) for colour in picture[0].tolist()] == [
+        COOLWARM_LOW,
+        COOLWARM_HIGH,
+        COOLWARM_HIGH,
+        EMPTY,
+    ]
+
+
+def test_sparse_points_are_drawn_thicker_and_dense_maps_as_they_are() -> None:
+    sparse = np.zeros((50, 50))
+    sparse[10, 10] = sparse[0, 49] = 2.0
+    seen = (visualize.depth_picture(sparse, 1, 3) != EMPTY).any(axis=2)
+    assert seen[7:14, 7:14].all()  # three pixels to each side
+    assert seen.sum() == 49 + 16  # the other one is in a corner, and does not come round
+    dense = np.zeros((50, 50))
+    dense[:, ::2] = 2.0
+    assert ((visualize.depth_picture(dense, 1, 3) != EMPTY).any(axis=2) == (dense > 0)).all()
+
+
+def test_a_map_without_any_value_stays_empty() -> None:
+    assert colours_of(visualize.depth_picture(np.zeros((8, 8)), 1, 3)) == {EMPTY}
+    assert visualize.depth_limits(np.zeros((8, 8))) == (0.0, 1.0)
+
+
+def test_a_narrow_map_holds_the_mean_of_the_numbers_only() -> None:
+    depth = np.array([[2.0, 0.0, 4.0, 6.0], [0.0, 0.0, 4.0, 6.0], [9.0, 9.0, 9.0, 9.0]])
+    picture = visualize.depth_picture(depth, 0, 10, width=2)
+    expected = visualize.colourise(np.array([[2.0, 5.0]]), 0, 10)
+    assert np.array_equal(picture, expected)
+
+
+def test_normals_are_shown_by_their_direction_alone() -> None:
+    normals = np.array([[[0, 0, 5.0], [1, 0, 0], [0, 0, 0], [np.nan, 0, 1]]])
+    picture = visualize.normals_picture(normals)
+    assert picture[0].tolist() == [[128, 128, 255], [255, 128, 128], list(EMPTY), list(EMPTY)]
+
+
+def test_limits_leave_out_the_extremes_but_never_all() -> None:
+    depth = np.append(np.linspace(1, 5, 1000), [0.0, np.nan, 80.0]).reshape(17, 59)
+    low, high = visualize.depth_limits(depth)
+    assert (round(low, 1), round(high, 1)) == (1.1, 4.9)
+    low, high = visualize.depth_limits(np.full((4, 4), 2.0))
+    assert low < 2 < high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "expected"),
+    [
+        (0, 10, 5, [0, 2, 4, 6, 8, 10]),
+        (0, 0.5, 5, [0, 0.1, 0.2, 0.3, 0.4, 0.5]),
+        (1.13, 4.87, 4, [2, 3, 4]),
+        (0, 80, 4, [0, 20, 40, 60, 80]),
+    ],
+)
+def test_ticks_are_round_numbers_within(
+    low: float, high: float, count: int, expected: list[float]
+) -> None:
+    assert visualize.ticks(low, high, count) == expected
+
+
+def test_numbers_of_one_axis_have_the_same_digits() -> None:
+    assert visualize.written([0, 0.05, 0.1]) == ["0.00", "0.05", "0.10"]
+    assert visualize.written([0, 20]) == ["0", "20"]
+    assert visualize.written([]) == []
+
+
+@pytest.mark.parametrize("width", [160, 640, 1216])
+def test_the_legend_shows_the_whole_map_and_is_written_on(width: int) -> None:
+    picture = visualize.legend(0.7, 9.3, "m", width=width)
+    assert picture.shape[1] == width
+    assert {MAGMA_HIGH, MAGMA_LOW} <= colours_of(picture)
+    assert (picture[-1] == 255).all()  # letters are not cut off at the foot
+    foot = picture[picture.shape[0] // 2 :]
+    assert (foot < 100).all(axis=2).sum() > 20  # ink
+
+
+def test_stops_are_colours_for_a_gradient() -> None:
+    assert visualize.stops("coolwarm", 3)[::2] == ["#3b4cc0", "#b40426"]
+
+
+def test_pictures_stand_beside_each_other_at_one_height() -> None:
+    red, blue = np.zeros((40, 60, 3), np.uint8), np.zeros((80, 80, 3), np.uint8)
+    red[..., 0], blue[..., 2] = 255, 255
+    panel = visualize.beside([red, blue], ["a red one", "a blue one"])
+    assert panel.shape == (40 + 22, 60 + 5 + 40, 3)
+    assert (panel[22:, :60] == red).all()
+    assert (panel[22:, 65:] == blue[:40, :40]).all()
+    assert (panel[:22] < 100).any()  # captions
+
+
+def test_every_picture_needs_a_caption() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        visualize.beside([np.zeros((4, 4, 3), np.uint8)] * 2, ["one"])

@@ -1,0 +1,387 @@
+"""Runs: they learn, stop, go on bit for bit, survive a kill, and two processes are like one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import torch
+from tests.fakes import pairs
+
+from idisc import config, files, load_network
+from idisc.errors import CheckpointError, DataError, InputError
+from idisc.recipes import AugmentConfig, Recipe
+from idisc.train import log, runs, state
+from idisc.train.distributed import World
+from idisc.train.loop import Run, Summary
+
+ALONE = World(torch.device("cpu"))
+NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small are slower on two."""
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(1)
+    numba.set_num_threads(1)
+    yield
+    torch.set_num_threads(before[0])
+    numba.set_num_threads(before[1])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pairs.make(tmp_path_factory.mktemp("data"))
+
+
+def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Run:
+    return runs.start(recipe, [str(data)], out, ALONE, **more)
+
+
+def stopped_after(run: Run, steps: int) -> Summary:
+    def tell(step: Any) -> None:
+        run.stop = step.step == steps
+
+    return run.train(tell)
+
+
+def weights(run: Path) -> dict[str, Any]:
+    stored: dict[str, Any] = state.read_training(run)
+    return stored
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other or (one != one and other != other))
+
+
+def losses(run: Path) -> list[float]:
+    return [row["loss"] for row in log.read(run, "step")]
+
+
+def test_one_batch_is_learnt_by_heart(data: Path, tmp_path: Path) -> None:
+    recipe = pairs.recipe(
+        iterations=150, batch_size=2, lr=3e-3, lr_encoder=3e-3, weight_decay=0.0, validate_every=150
+    )
+    recipe = replace(recipe, data=replace(recipe.data, augment=NO_CHANGE))
+    small = pairs.make(tmp_path / "data", train=2, test=1)
+    start(recipe, small, tmp_path / "run").train()
+    assert losses(tmp_path / "run")[0] > 2
+    assert min(losses(tmp_path / "run")[-10:]) < 0.5
+
+
+def test_a_run_leaves_everything_in_its_folder(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    summary = start(pairs.recipe(), data, out).train()
+    assert summary.finished
+    assert summary.step == 6
+    assert 0 < summary.best["abs_rel"] <= summary.metrics["abs_rel"]
+    record = files.read_json(out / "config.json")
+    assert config.from_json(Recipe, record["recipe"], "record") == pairs.recipe()
+    steps = log.read(out, "step")
+    assert [row["step"] for row in steps] == [1, 2, 3, 4, 5, 6]
+    assert {"loss", "lr", "images_per_s", "eta_s", "memory_gb", "wait"} <= set(steps[0])
+    assert [row["step"] for row in log.read(out, "validation")] == [3, 6]
+    assert list((out / "events").iterdir())
+    assert [path.name for path in sorted((out / "pictures").iterdir())] == [
+        "step_000003.jpg",
+        "step_000006.jpg",
+    ]
+    for name in ("last", "best"):
+        assert load_network(out / name).config == pairs.TINY
+    assert not list(out.rglob("*.part"))
+
+
+@pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "accumulate": 2, "freeze": ("encoder",)}])
+def test_a_resumed_run_equals_an_uninterrupted_one(
+    data: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    recipe = pairs.recipe(**changes)
+    start(recipe, data, tmp_path / "whole").train()
+    first = stopped_after(start(recipe, data, tmp_path / "parts"), 3)
+    assert not first.finished
+    runs.resume(tmp_path / "parts", ALONE).train()
+    assert losses(tmp_path / "whole") == losses(tmp_path / "parts")
+    assert log.read(tmp_path / "whole", "validation") == log.read(tmp_path / "parts", "validation")
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
+def test_a_checkpoint_older_than_the_log_cuts_the_log(data: Path, tmp_path: Path) -> None:
+    recipe = pairs.recipe(save_every=2)
+    run = start(recipe, data, tmp_path / "run")
+    run.train()
+    whole = losses(tmp_path / "run")
+    other = start(recipe, data, tmp_path / "other")
+    stopped_after(other, 2)
+    (tmp_path / "run" / "last" / "training.pt").write_bytes(
+        (tmp_path / "other" / "last" / "training.pt").read_bytes()
+    )
+    with (tmp_path / "run" / "log.jsonl").open("a") as file:
+        file.write('{"kind": "step", "st')  # a killed process was writing
+    runs.resume(tmp_path / "run", ALONE).train()
+    assert losses(tmp_path / "run") == whole
+
+
+def test_what_cannot_be_resumed_says_why(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="not the folder of a run"):
+        runs.resume(tmp_path, ALONE)
+    out = tmp_path / "run"
+    own = pairs.make(tmp_path / "data")
+    stopped_after(start(pairs.recipe(), own, out), 1)
+    training = out / "last" / "training.pt"
+    kept = training.read_bytes()
+    training.write_bytes(kept[:1000])
+    with pytest.raises(CheckpointError, match=r"training\.pt: not readable"):
+        runs.resume(out, ALONE)
+    training.write_bytes(kept)
+    (own / "train" / "images" / "0.png").rename(own / "train" / "images" / "9.png")
+    (own / "train" / "depth" / "0.png").rename(own / "train" / "depth" / "9.png")
+    with pytest.raises(DataError, match="its data have changed"):
+        runs.resume(out, ALONE)
+
+
+def test_a_run_does_not_start_where_something_is(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        start(pairs.recipe(), data, tmp_path / "run")
+
+
+def test_fine_tuning_starts_from_any_checkpoint(data: Path, tmp_path: Path) -> None:
+    start(pairs.recipe(), data, tmp_path / "first").train()
+    tuned = start(
+        pairs.recipe(iterations=1),
+        data,
+        tmp_path / "tuned",
+        weights=str(tmp_path / "first" / "best"),
+    )
+    theirs = load_network(tmp_path / "first" / "best").state_dict()
+    assert same(dict(tuned.network.state_dict()), dict(theirs))
+
+
+def spoil(run: Run, numbers: set[int]) -> None:
+    """Make the loss of some steps not a number, by the target."""
+    original = run.stream.folders[0].__class__.__getitem__
+
+    def spoiled(self: Any, index: int) -> Any:
+        sample = original(self, index)
+        if run.step in numbers:
+            sample = replace(sample, target=np.full_like(sample.target, np.inf))
+        return sample
+
+    run.stream.folders[0].__class__ = type(
+        "Spoiled", (run.stream.folders[0].__class__,), {"__getitem__": spoiled}
+    )
+
+
+def test_a_step_that_is_not_finite_is_skipped_and_counted(data: Path, tmp_path: Path) -> None:
+    run = start(pairs.recipe(), data, tmp_path / "run")
+    spoil(run, {2})
+    parameters: dict[int, list[torch.Tensor]] = {}
+
+    def tell(step: Any) -> None:
+        parameters[step.step] = [parameter.detach().clone() for parameter in run.parameters]
+
+    assert run.train(tell).finished
+    assert same(parameters[2], parameters[3])  # the third step, number 2 from 0, did nothing
+    assert not same(parameters[3], parameters[4])
+    assert (run.guard.skipped, run.guard.rollbacks) == (1, 0)
+
+
+def test_several_in_a_row_roll_back_to_the_last_checkpoint(data: Path, tmp_path: Path) -> None:
+    run = start(pairs.recipe(retries=2), data, tmp_path / "run")
+    numbers = {3, 4}
+    spoil(run, numbers)
+    steps: list[int] = []
+
+    def tell(step: Any) -> None:
+        steps.append(step.step)
+        if step.step == 4:
+            numbers.discard(3)  # the next time it will be well
+
+    assert run.train(tell).finished
+    assert steps == [1, 2, 3, 4, 5, 5, 6] or steps[-1] == 6
+    assert run.guard.rollbacks == 1
+    assert run.guard.slower == 0.5
+    kept = np.load(next((tmp_path / "run" / "failed").iterdir()))
+    assert kept["image"].shape == (2, 3, *pairs.SIZE)
+    assert len(kept["names"]) == 2
+
+
+def test_endless_roll_backs_end_with_the_name_of_a_picture(data: Path, tmp_path: Path) -> None:
+    run = start(pairs.recipe(retries=1), data, tmp_path / "run")
+    spoil(run, set(range(100)))
+    with pytest.raises(DataError, match=r"images/\d\.png: loss or gradient not finite again"):
+        run.train()
+
+
+def test_batches_without_a_valid_pixel_are_skipped(tmp_path: Path) -> None:
+    data = pairs.make(tmp_path / "data", train=2)
+    from PIL import Image
+
+    for path in (data / "train" / "depth").iterdir():
+        Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(path)
+    run = start(pairs.recipe(iterations=3), data, tmp_path / "run")
+    assert run.train().finished
+    assert run.guard.empty == 3
+    assert run.guard.skipped == 0
+
+
+def test_a_file_that_vanishes_is_a_clear_stop_and_nothing_is_lost(tmp_path: Path) -> None:
+    data = pairs.make(tmp_path / "data")
+    run = start(pairs.recipe(iterations=50, save_every=1), data, tmp_path / "run")
+
+    def tell(step: Any) -> None:
+        if step.step == 3:
+            for path in (data / "train" / "images").iterdir():
+                path.unlink()
+
+    with pytest.raises(DataError, match=r"\d\.png: no such file"):
+        run.train(tell)
+    assert state.read_training(tmp_path / "run")["step"] >= 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"precision": "bf16"}, {"channels_last": True}, {"checkpoint_gradients": True}],
+)
+def test_the_other_ways_to_compute_give_nearly_the_same_loss(
+    data: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    start(pairs.recipe(iterations=2), data, tmp_path / "plain").train()
+    start(pairs.recipe(iterations=2, **changes), data, tmp_path / "other").train()
+    assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=0.02)
+
+
+def test_half_precision_on_a_cpu_is_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="fp16 needs a GPU"):
+        start(pairs.recipe(precision="fp16"), data, tmp_path / "run")
+
+
+def command(*arguments: object, processes: int = 1) -> list[str]:
+    if processes == 1:
+        return [sys.executable, "-m", "idisc", *map(str, arguments)]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [
+        "-m",
+        "torch.distributed.run",
+        f"--nproc-per-node={processes}",
+        f"--master-port={port}",
+    ]
+    return [sys.executable, *launcher, "-m", "idisc", *map(str, arguments)]
+
+
+def training(data: Path, out: Path, iterations: int = 4) -> list[object]:
+    """The tiny recipe from the command line."""
+    changes = {
+        "model.encoder": "timm:test_efficientnet",
+        "model.decoder.width": 32,
+        "model.decoder.layers": 1,
+        "model.afp.idrs": 8,
+        "model.afp.width": 16,
+        "data.size": "48x64",
+        "train.iterations": iterations,
+        "train.batch_size": 2,
+        "train.validate_every": 1000,
+        "train.save_every": 1,
+    }
+    sets = [part for name, value in changes.items() for part in ("--set", f"{name}={value}")]
+    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", "0", *sets]
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+
+
+@pytest.mark.slow
+def test_two_processes_are_like_one(data: Path, tmp_path: Path) -> None:
+    for processes in (1, 2):
+        out = tmp_path / f"run{processes}"
+        subprocess.run(
+            command(*training(data, out), processes=processes),
+            check=True,
+            env=ENVIRONMENT,
+            capture_output=True,
+            timeout=300,
+        )
+    one, two = losses(tmp_path / "run1"), losses(tmp_path / "run2")
+    assert two == pytest.approx(one, rel=2e-4)
+    metrics = [log.read(tmp_path / f"run{n}", "validation")[-1] for n in (1, 2)]
+    assert metrics[1]["abs_rel"] == pytest.approx(metrics[0]["abs_rel"], rel=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number: int) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        command(*training(data, out, iterations=10_000)),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_steps(out, 2, process)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert f"go on with: idisc train --resume {out}" in said
+    assert state.read_training(out)["step"] == log.read(out, "step")[-1]["step"]
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_any_moment_goes_on(data: Path, tmp_path: Path) -> None:
+    """Killed again and again at random moments, the run ends as if nothing had happened."""
+    out, generator = tmp_path / "run", random.Random(7)
+    start(pairs.recipe(iterations=40, save_every=1), data, tmp_path / "whole").train()
+    arguments: list[object] = []
+    first = True
+    for _ in range(4):
+        if first:
+            run_first(data, out)
+            first = False
+        arguments = ["train", "--resume", out]
+        process = subprocess.Popen(command(*arguments), env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        wait_for_steps(out, state.read_training(out)["step"] + 2, process)
+        time.sleep(generator.uniform(0, 0.5))
+        process.kill()
+        process.wait()
+        state.read_training(out)  # whole at every moment
+        load_network(out / "last")
+    runs.resume(out, ALONE).train()
+    assert losses(out) == pytest.approx(losses(tmp_path / "whole"), rel=1e-3)
+
+
+def run_first(data: Path, out: Path) -> None:
+    stopped_after(start(pairs.recipe(iterations=40, save_every=1), data, out), 2)
+
+
+def wait_for_steps(out: Path, steps: int, process: subprocess.Popen[Any]) -> None:
+    for _ in range(1200):
+        if process.poll() is not None:
+            return
+        rows = log.read(out, "step") if (out / "log.jsonl").is_file() else []
+        if rows and rows[-1]["step"] >= steps:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"no step {steps}: {json.dumps([str(p) for p in out.rglob('*')])}")

@@ -1,0 +1,99 @@
+"""Schedule, groups, freezing and the moving average."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.fakes import pairs
+
+from idisc.errors import InputError
+from idisc.model.network import IDisc
+from idisc.recipes import TrainConfig
+from idisc.train import optimizer
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"),
+    [(0, 2e-4), (29, 2e-4), (30, 1.9991e-4), (50, 1.6290e-4), (64, 1.1e-4), (99, 2e-5)],
+)
+def test_the_rate_follows_one_cycle(step: int, rate: float) -> None:
+    place = optimizer.schedule(step, TrainConfig(iterations=100))
+    assert 2e-4 * place.rate == pytest.approx(rate, rel=1e-4)
+
+
+@pytest.mark.parametrize(("step", "beta1"), [(0, 0.95), (29, 0.85), (64, 0.9), (99, 0.95)])
+def test_beta1_falls_and_rises_again(step: int, beta1: float) -> None:
+    assert optimizer.schedule(step, TrainConfig(iterations=100)).beta1 == pytest.approx(beta1)
+
+
+def test_the_paper_keeps_beta1_constant() -> None:
+    train = TrainConfig(iterations=100, momentum="constant")
+    assert {optimizer.schedule(step, train).beta1 for step in range(100)} == {0.9}
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4, 10])
+def test_short_runs_have_a_schedule_too(iterations: int) -> None:
+    train = TrainConfig(iterations=iterations)
+    rates = [optimizer.schedule(step, train).rate for step in range(iterations)]
+    assert all(0.1 <= rate <= 1 for rate in rates)
+    assert rates[-1] == pytest.approx(0.1)
+
+
+def test_every_part_has_its_rate() -> None:
+    train = TrainConfig(lr=2e-4, lr_encoder=5e-5)
+    made = optimizer.make_optimizer(IDisc(pairs.TINY), train)
+    optimizer.set_place(made, optimizer.Place(0.5, 0.9), slower=0.5)
+    rates = {group["part"]: group["lr"] for group in made.param_groups}
+    assert rates == pytest.approx(
+        {"decoder": 5e-5, "afp": 5e-5, "isd": 5e-5, "heads": 5e-5, "encoder": 1.25e-5}
+    )
+    assert {group["weight_decay"] for group in made.param_groups} == {0.02}
+
+
+def test_all_parameters_are_in_one_group_each() -> None:
+    network = IDisc(pairs.TINY)
+    made = optimizer.make_optimizer(network, TrainConfig())
+    grouped = [parameter for group in made.param_groups for parameter in group["params"]]
+    assert len(grouped) == len(set(grouped)) == len(list(network.parameters()))
+
+
+def test_frozen_parts_are_left_out_and_stay_in_eval_mode() -> None:
+    network = IDisc(pairs.TINY)
+    optimizer.freeze(network, ["encoder", "isd.0"])
+    optimizer.train_mode(network, ["encoder", "isd.0"])
+    made = optimizer.make_optimizer(network, TrainConfig())
+    assert "encoder" not in {group["part"] for group in made.param_groups}
+    assert not any(module.training for module in network.encoder.modules())
+    assert not network.isd[0].training
+    assert network.isd[1].training
+    assert network.decoder.training
+
+
+def test_a_part_that_does_not_exist_cannot_be_frozen() -> None:
+    with pytest.raises(
+        InputError, match=r"no parameter begins with 'enc'; parts: encoder, decoder"
+    ):
+        optimizer.freeze(IDisc(pairs.TINY), ["enc"])
+
+
+def test_freezing_everything_is_refused() -> None:
+    network = IDisc(pairs.TINY)
+    optimizer.freeze(network, ["encoder", "decoder", "afp", "isd", "heads"])
+    with pytest.raises(InputError, match="nothing is left to train"):
+        optimizer.make_optimizer(network, TrainConfig())
+
+
+def test_the_average_follows_the_weights() -> None:
+    network = IDisc(pairs.TINY)
+    average = optimizer.Average(network, decay=0.5)
+    before = (
+        network.heads[0].norm.weight.detach().clone() if hasattr(network.heads[0], "norm") else None
+    )
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(1.0)
+    average.update(network, step=1000)
+    mine, theirs = dict(average.network.named_parameters()), dict(network.named_parameters())
+    for name, value in mine.items():
+        torch.testing.assert_close(value, theirs[name] - 0.5)
+    assert before is None or not torch.equal(before, theirs["heads.0.norm.weight"])
