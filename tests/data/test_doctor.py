@@ -87,7 +87,10 @@ def pairs(tmp_path: Path) -> Pairs:
             "depth": f"depth/{index:04}.png",
             "split": "train" if index < COUNT - TESTS else "test",
             "scene": f"room_{index // 2}",
-            **{"fx": 130, "fy": 130, "cx": 79.5, "cy": 59.5},
+            "fx": 130,
+            "fy": 130,
+            "cx": 79.5,
+            "cy": 59.5,
         }
         made.rows.append(row)
         Image.fromarray(image).save(made.image(index))
@@ -525,6 +528,7 @@ def test_the_correlation_is_pearsons_over_known_cells() -> None:
         for axis in range(2)
     ]
     np.testing.assert_allclose(alignment.crosswise([pair])[0, 0], np.mean(by_hand), rtol=1e-4)
+    np.testing.assert_allclose(alignment.turned(pair, ()), np.mean(by_hand), rtol=1e-4)
 
 
 # Real data
@@ -551,7 +555,10 @@ def nyu(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
                 "image": (root / image).as_posix(),
                 "depth": f"{number}.png",
                 "split": "train" if index < 16 else "test",
-                **{"fx": 518.86, "fy": 519.47, "cx": 325.58, "cy": 253.74},
+                "fx": 518.86,
+                "fy": 519.47,
+                "cx": 325.58,
+                "cy": 253.74,
             }
         )
     return made

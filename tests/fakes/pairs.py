@@ -50,13 +50,12 @@ def make(root: Path, train: int = 6, test: int = 2) -> Path:
 
 
 def _depth(generator: np.random.Generator) -> np.ndarray:
-    """A slanted wall with a box in front of it, metres."""
+    """A slanted wall with a round bulge, metres: smooth, as a map at a quarter of the size is."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]] / SIZE[1]
-    slope = generator.uniform(-1, 1, size=2)
-    depth = 3.5 + slope[0] * rows + slope[1] * columns
-    top, left = generator.integers(4, 20, size=2)
-    depth[top : top + 16, left : left + 24] = generator.uniform(1, 2)
-    return np.asarray(depth)
+    slope, middle = generator.uniform(-1, 1, size=2), generator.uniform(0.2, 0.6, size=2)
+    distance = ((rows - middle[0]) ** 2 + (columns - middle[1]) ** 2) / 0.2**2
+    bulge = generator.uniform(1, 2) * np.exp(-distance)
+    return np.asarray(3.5 + slope[0] * rows + slope[1] * columns - bulge)
 
 
 def _save(path: Path, array: np.ndarray) -> None:

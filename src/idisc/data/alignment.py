@@ -67,8 +67,11 @@ def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
 
 def turned(pair: Edges, flip: tuple[int, ...]) -> float:
     """The correlation after turning depth over along axes: 1 upside down, 2 left to right."""
-    depth, known = np.flip(pair.depth, flip), np.flip(pair.known, flip)
-    return float(_correlations(depth[None], known[None], pair.image[None])[0, 0])
+    mask = np.flip(pair.known, flip).astype(np.float32)
+    depth, _ = _centred(np.flip(pair.depth, flip), mask)
+    image, _ = _centred(pair.image, mask)
+    power = (depth**2).sum(axis=(1, 2)) * (image**2).sum(axis=(1, 2))
+    return float(((depth * image).sum(axis=(1, 2)) / np.sqrt(np.maximum(power, 1e-9))).mean())
 
 
 def shifted(pair: Edges) -> NDArray[np.float64]:
@@ -131,11 +134,20 @@ def _correlations(
         mask = known[:, axis].reshape(len(depth), -1).astype(np.float32)  # (N, HW)
         steps, count = _centred(depth[:, axis].reshape(mask.shape)[:, None], mask[:, None])
         light = image[:, axis].reshape(len(image), -1)  # (M, HW)
-        mean = mask @ light.T / count[:, 0]
-        variance = np.maximum(mask @ (light**2).T / count[:, 0] - mean**2, 1e-9)
+        mean = _products(mask, light) / count[:, 0]
+        variance = np.maximum(_products(mask, light**2) / count[:, 0] - mean**2, 1e-9)
         spread = np.sqrt(np.maximum((steps**2).sum(axis=(1, 2)), 1e-9))[:, None]
-        scores += (steps[:, 0] @ light.T) / (spread * np.sqrt(variance * count[:, 0])) / 2
+        sums = _products(steps[:, 0].astype(np.float32), light)
+        scores += sums / (spread * np.sqrt(variance * count[:, 0])) / 2
     return scores
+
+
+def _products(one: FloatArray, other: FloatArray) -> FloatArray:
+    """one (N, P) times other (M, P) transposed.
+
+    Not `@`: its threads wait for each other, for seconds where the cores have other work.
+    """
+    return np.asarray(np.einsum("ip,jp->ij", one, other))
 
 
 def _centred(

@@ -134,11 +134,13 @@ def _chosen(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[
         if pair not in seen and absent.isdisjoint(pair):
             splits.setdefault(record.split, []).append(record)
             seen.add(pair)
-    left = samples
-    for rank, records in enumerate(sorted(splits.values(), key=len)):
-        places = spread(len(records), max(left // (len(splits) - rank), 1))
-        left -= len(places)
-        yield from ((index, records[index]) for index in places)
+    left, shares = samples, {}
+    for rank, split in enumerate(sorted(splits, key=lambda name: len(splits[name]))):
+        fair = max(left // (len(splits) - rank), 1)  # what a small split leaves goes to the next
+        shares[split] = spread(len(splits[split]), fair)
+        left -= len(shares[split])
+    for split, records in splits.items():
+        yield from ((index, records[index]) for index in shares[split])
 
 
 def _facts(case: Case) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from timm.layers import BatchNormAct2d, convert_sync_batchnorm
 from torch import Tensor, nn
 
 from idisc.errors import InputError
@@ -79,12 +80,29 @@ class World:
         if self.size == 1:
             return network
         if self.device.type == "cuda":
-            network = nn.SyncBatchNorm.convert_sync_batchnorm(network)
+            network = convert_sync_batchnorm(network)  # timm's knows its own norms, too
             return nn.parallel.DistributedDataParallel(network, device_ids=[self.device])
         for module in network.modules():
-            if type(module) is nn.BatchNorm2d:
-                module.__class__ = GlobalBatchNorm2d
+            if type(module) in _GLOBAL:
+                module.__class__ = _GLOBAL[type(module)]
         return nn.parallel.DistributedDataParallel(network)
+
+
+def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
+    """Training's batch norm of (B, C, H, W) with the statistics of the batch of all processes."""
+    count = _Sum.apply(x.new_tensor(x.numel() / x.shape[1]))
+    mean = _Sum.apply(x.sum((0, 2, 3))) / count  # (C,)
+    centred = x - mean[:, None, None]
+    variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
+    with torch.no_grad():
+        if norm.running_mean is not None and norm.running_var is not None:
+            momentum = 0.1 if norm.momentum is None else norm.momentum
+            norm.running_mean.lerp_(mean, momentum)
+            norm.running_var.lerp_(variance * count / (count - 1), momentum)
+        if norm.num_batches_tracked is not None:
+            norm.num_batches_tracked.add_(1)
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    return centred * scale[:, None, None] + norm.bias[:, None, None]
 
 
 class GlobalBatchNorm2d(nn.BatchNorm2d):
@@ -92,24 +110,23 @@ class GlobalBatchNorm2d(nn.BatchNorm2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) -> the same shape."""
+        return _normalised(self, x) if self.training else super().forward(x)
+
+
+class GlobalBatchNormAct2d(BatchNormAct2d):
+    """The same for timm's batch norm with an activation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) -> the same shape."""
         if not self.training:
             return super().forward(x)
-        count = _Sum.apply(x.new_tensor(x.numel() / x.shape[1]))
-        mean = _Sum.apply(x.sum((0, 2, 3))) / count  # (C,)
-        centred = x - mean[:, None, None]
-        variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
-        self._keep(mean.detach(), variance.detach() * count / (count - 1))
-        scale = self.weight * (variance + self.eps).rsqrt()
-        return centred * scale[:, None, None] + self.bias[:, None, None]
+        return self.act(self.drop(_normalised(self, x)))
 
-    @torch.no_grad()
-    def _keep(self, mean: Tensor, variance: Tensor) -> None:
-        if self.running_mean is None or self.running_var is None or self.momentum is None:
-            return
-        self.running_mean.lerp_(mean, self.momentum)
-        self.running_var.lerp_(variance, self.momentum)
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+
+_GLOBAL: dict[type[nn.Module], type[nn.Module]] = {
+    nn.BatchNorm2d: GlobalBatchNorm2d,
+    BatchNormAct2d: GlobalBatchNormAct2d,
+}
 
 
 @contextmanager

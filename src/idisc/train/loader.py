@@ -144,6 +144,7 @@ def batches(
         num_workers=workers,
         collate_fn=collate,
         multiprocessing_context="spawn" if workers else None,  # threads of torch do not fork
+        generator=torch.Generator(),  # or it would draw from the one that drops paths
         prefetch_factor=4 if workers else None,
     )
     for batch in loader:
