@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from idisc.errors import InputError
 
@@ -31,9 +31,10 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 
 
 def picture_size(path: Path) -> Size:
-    """(height, width) from the header alone; pixels are not decoded."""
+    """(height, width) as the picture is shown, from the header alone; pixels are not decoded."""
     with _opened(path) as picture:
-        return picture.height, picture.width
+        lies = picture.getexif().get(ExifTags.Base.Orientation, 1) >= 5  # by a quarter turn
+        return (picture.width, picture.height) if lies else (picture.height, picture.width)
 
 
 @contextmanager

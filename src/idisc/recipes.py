@@ -397,7 +397,61 @@ PUBLISHED_RECIPES: tuple[Callable[[], Recipe], ...] = (
     argo_swinl,
     ddad_swinl,
 )
-RECIPES: dict[str, Recipe] = {make.__name__: make() for make in PUBLISHED_RECIPES}
+
+
+def tiny_synthetic() -> Recipe:
+    """A network of 1 M parameters that learns rendered rooms on two cores in two minutes."""
+    return Recipe(
+        name="tiny_synthetic",
+        model=ModelConfig(
+            encoder="timm:test_efficientnet",
+            decoder=DecoderConfig(width=64, layers=1, heads=4, points=4),
+            afp=AfpConfig(idrs=16, width=64),
+            isd=IsdConfig(layers=1),
+        ),
+        data=DataConfig(train="synthetic", test="synthetic", size=(96, 128)),
+        train=TrainConfig(
+            iterations=300,
+            batch_size=8,
+            validate_every=100,
+            validate_images=30,
+            save_every=100,
+            lr=2e-3,
+            lr_encoder=2e-3,
+        ),
+    )
+
+
+def indoor_small() -> Recipe:
+    """Rooms with EfficientNet-lite2 at 240x320, for a CPU: trained whole from ImageNet weights."""
+    return Recipe(
+        name="indoor_small",
+        model=ModelConfig(
+            encoder="timm:tf_efficientnet_lite2",
+            decoder=DecoderConfig(width=128, layers=2, heads=4, points=4),
+            afp=AfpConfig(idrs=32, width=128),
+        ),
+        data=DataConfig(
+            train="nyu_labelled",
+            test="nyu_labelled",
+            size=(240, 320),
+            holdout=0.12,
+            augment=AugmentConfig(zoom=0.5, zoom_depth="divided", blur_weight=0.5),
+        ),
+        train=TrainConfig(
+            iterations=8_000,
+            batch_size=8,
+            validate_every=500,
+            save_every=100,
+            lr=3e-4,
+            lr_encoder=1e-4,
+            ema=0.999,
+        ),
+    )
+
+
+OWN_RECIPES: tuple[Callable[[], Recipe], ...] = (tiny_synthetic, indoor_small)
+RECIPES: dict[str, Recipe] = {make.__name__: make() for make in PUBLISHED_RECIPES + OWN_RECIPES}
 
 ABLATIONS: dict[str, tuple[str, ...]] = {
     "none": ("discretization=none", "decoder.msda=false"),

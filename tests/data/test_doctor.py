@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import paper
-from idisc.data import alignment, catalog, doctor, evidence, manifest
+from idisc.data import catalog, doctor, manifest
+from idisc.data.doctor import alignment, evidence
 from idisc.data.doctor import Finding, Report
 from idisc.data.manifest import Manifest, Record
 

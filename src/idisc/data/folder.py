@@ -76,12 +76,12 @@ def _pairs(root: Path, folder: Path, split: str) -> Iterator[Record]:
         for path in sorted(depths.rglob("*"))
         if path.suffix.lower() in (*ARRAYS, ".png", ".tif", ".tiff")
     }
-    for image in sorted(images.rglob("*")):
-        if image.suffix.lower() not in PICTURES:
-            continue
-        name = image.relative_to(images).with_suffix("")
-        if name not in found:
-            raise InputError(f"{image}: no depth of that name in {depths}")
+    pictures = [path for path in sorted(images.rglob("*")) if path.suffix.lower() in PICTURES]
+    names = [path.relative_to(images).with_suffix("") for path in pictures]
+    if alone := [path for path, name in zip(pictures, names, strict=True) if name not in found]:
+        more = f" (and {len(alone) - 1} more pictures without depth)" if len(alone) > 1 else ""
+        raise InputError(f"{alone[0]}: no depth of that name in {depths}{more}")
+    for image, name in zip(pictures, names, strict=True):
         scene = "" if name.parent == Path() else name.parent.as_posix()
         yield _record(root, image, found[name], {"split": split, "scene": scene})
 

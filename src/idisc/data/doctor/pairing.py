@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.data.alignment import REACH, Edges, crosswise, shifted, turned
-from idisc.data.evidence import Case, Finding, Look, Severity, listed
+from idisc.data.doctor.alignment import REACH, Edges, crosswise, shifted, turned
+from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed
 
 _ASPECT = 0.02  # in log: 640x480 beside 641x480 is no mistake
 _STAMP = 10**6  # larger numbers in names are time stamps, which differ between sensors

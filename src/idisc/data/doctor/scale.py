@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from idisc.data.decode import DepthMap
-from idisc.data.evidence import Case, Finding, Look, listed
+from idisc.data.doctor.evidence import Case, Finding, Look, listed
 
 
 class Domain(NamedTuple):

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from idisc.data import catalog, folder, leakage, manifest, pairing, scale, soundness
+from idisc.data import catalog, folder, manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset
-from idisc.data.evidence import Case, Finding, Look, look_at, spread
+from idisc.data.doctor import leakage, pairing, scale, soundness
+from idisc.data.doctor.evidence import Case, Finding, Look, look_at, spread
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
 

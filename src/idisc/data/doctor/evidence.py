@@ -18,10 +18,10 @@ from PIL import Image, ImageOps
 
 from idisc.camera import Camera
 from idisc.data import manifest
-from idisc.data.alignment import Edges, edges_of
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, has_value
 from idisc.data.decode import ARRAYS, FloatArray
+from idisc.data.doctor.alignment import Edges, edges_of
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
 from idisc.images import Size, open_picture

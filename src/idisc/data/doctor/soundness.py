@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from idisc.data import manifest
-from idisc.data.evidence import Case, DepthFacts, Finding, Severity, listed
+from idisc.data.doctor.evidence import Case, DepthFacts, Finding, Severity, listed
 
 _SPARSE = 0.001  # share of valid pixels; DDAD's LiDAR, the thinnest of the seven, fills 0.002
 _INVERTED_SHARE, _INVERTED_FALL, _INVERTED_LEAST = 0.85, 0.3, 8

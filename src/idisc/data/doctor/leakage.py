@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files
-from idisc.data.evidence import Case, Finding, listed, spread
+from idisc.data.doctor.evidence import Case, Finding, listed, spread
 
 _NEAR = 3  # of 64 bits. NYU's 795 and 654 pictures: the nearest two differ in 7
 _ALIKE = 8.0  # grey levels of thumbnails, on average: flat pictures have no bits of their own
