@@ -33,7 +33,8 @@ def read_image(path: Path) -> NDArray[np.uint8]:
 def picture_size(path: Path) -> Size:
     """(height, width) as the picture is shown, from the header alone; pixels are not decoded."""
     with _opened(path) as picture:
-        lies = picture.getexif().get(ExifTags.Base.Orientation, 1) >= 5  # by a quarter turn
+        exif = picture.getexif() if "exif" in picture.info else {}  # PNG would decode to look
+        lies = exif.get(ExifTags.Base.Orientation, 1) >= 5  # by a quarter turn
         return (picture.width, picture.height) if lies else (picture.height, picture.width)
 
 
