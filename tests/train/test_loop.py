@@ -260,6 +260,24 @@ def test_a_file_that_vanishes_is_a_clear_stop_and_nothing_is_lost(tmp_path: Path
     assert state.read_training(tmp_path / "run")["step"] >= 3
 
 
+def test_a_full_disk_is_a_clear_stop_and_nothing_is_lost(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(pairs.recipe(), data, tmp_path / "run")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    def tell(step: Any) -> None:
+        if step.step == 3:
+            monkeypatch.setattr(torch, "save", full)
+
+    with pytest.raises(CheckpointError, match=r"No space left.*make room and resume"):
+        run.train(tell)
+    monkeypatch.undo()
+    assert runs.resume(tmp_path / "run", ALONE).train().finished
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"precision": "bf16"}, {"channels_last": True}, {"checkpoint_gradients": True}],

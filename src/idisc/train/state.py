@@ -9,11 +9,13 @@ files can leave it with halves that do not belong together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -27,7 +29,8 @@ LAST, BEST, TRAINING = "last", "best", "training.pt"
 
 def write_training(run: Path, state: Mapping[str, Any]) -> None:
     """Replace what resume will read."""
-    with files.atomic(run / LAST / TRAINING) as draft:
+    path = run / LAST / TRAINING
+    with _room_for(path), files.atomic(path) as draft:
         torch.save({"format": config.FORMAT, **state}, draft)
 
 
@@ -49,10 +52,23 @@ def write_network(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
     """A checkpoint in place of the one before it; each file changes in one move."""
-    with files.atomic(folder / WEIGHTS) as draft:
-        save_file({name: value.cpu().contiguous() for name, value in state.items()}, draft)
     record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
-    files.write_json(folder / CONFIG, record)
+    with _room_for(folder):
+        with files.atomic(folder / WEIGHTS) as draft:
+            save_file({name: value.cpu().contiguous() for name, value in state.items()}, draft)
+        files.write_json(folder / CONFIG, record)
+
+
+@contextmanager
+def _room_for(path: Path) -> Iterator[None]:
+    """A full disk is a clear stop: what was there before is still there."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch's writer has RuntimeError
+        raise CheckpointError(
+            f"{path}: cannot be written ({str(error).splitlines()[0]}); the checkpoint before it is"
+            " whole: make room and resume"
+        ) from None
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
