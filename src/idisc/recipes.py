@@ -198,7 +198,7 @@ class TrainConfig:
     validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
     save_every: int = 200  # steps between two checkpoints to resume from
     freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
-    cache_features: bool = False  # of a frozen encoder, on disk; no augmentation but the flip
+    cache_features: str = ""  # folder for those of a frozen encoder; then no augmentation but flip
     ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # MSDA and the loss stay in fp32
     channels_last: bool = False  # memory format of the convolutions

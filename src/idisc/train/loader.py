@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ class Batch(NamedTuple):
     target: Tensor  # (B, 1 or 3, Hg, Wg) float32
     valid: Tensor  # (B, 1, Hg, Wg) boolean
     names: tuple[str, ...]  # of the pictures
+    maps: tuple[Tensor, ...] = ()  # the encoder's, (B, C_l, H_l, W_l) each, where they are kept
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,19 @@ class Stream(TorchDataset[Sample]):
 
     def __getitem__(self, number: int) -> Sample | Unreadable:  # type: ignore[override]
         folder, index = self.order[number]
-        try:
-            sample = self.folders[folder][index]
-        except (IdiscError, OSError) as error:
-            return Unreadable(str(error))
+        sample = self.read(folder, index)
+        if isinstance(sample, Unreadable):
+            return sample
         generator = np.random.default_rng((self.train.seed, 3, number))
         sample = augment(sample, self.data.augment, generator)
         return sample if self.alone else with_target_of(sample, sample.image.shape[:2])
+
+    def read(self, folder: int, index: int) -> Sample | Unreadable:
+        """A sample as it is on disk."""
+        try:
+            return self.folders[folder][index]
+        except (IdiscError, OSError) as error:
+            return Unreadable(str(error))
 
 
 def with_target_of(sample: Sample, size: Size) -> Sample:
@@ -103,12 +110,13 @@ def with_target_of(sample: Sample, size: Size) -> Sample:
     )
 
 
-def collate(samples: Sequence[Sample | Unreadable]) -> Batch | Unreadable:
-    """Samples of one size -> a batch."""
+def collate(samples: Sequence[Any]) -> Batch | Unreadable:
+    """Samples of one size, with or without the encoder's maps -> a batch."""
     for sample in samples:
         if isinstance(sample, Unreadable):
             return sample
-    good = [sample for sample in samples if isinstance(sample, Sample)]
+    pairs = [sample if isinstance(sample, tuple) else (sample, ()) for sample in samples]
+    good: list[Sample] = [sample for sample, _ in pairs]
     sizes = {sample.target.shape for sample in good}
     if len(sizes) > 1:
         shown = ", ".join(f"{shape[0]}x{shape[1]}" for shape in sorted(sizes))
@@ -122,6 +130,9 @@ def collate(samples: Sequence[Sample | Unreadable]) -> Batch | Unreadable:
         target=torch.from_numpy(target).permute(0, 3, 1, 2),
         valid=torch.from_numpy(np.stack([s.valid for s in good]))[:, None],
         names=tuple(s.record.image for s in good),
+        maps=tuple(
+            torch.from_numpy(np.stack(level)) for level in zip(*(m for _, m in pairs), strict=True)
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from idisc.data.dataset import Dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.recipes import Recipe
-from idisc.train import guard, log, losses, optimizer, state, validation
+from idisc.train import features, guard, log, losses, optimizer, state, validation
 from idisc.train.distributed import World
 from idisc.train.loader import Batch, Stream, batches
 from idisc.train.recompute import recompute
@@ -70,9 +70,12 @@ class Run:
         train = recipe.train
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
         self.testing = testing
-        self.stream = Stream(training, recipe.data, train)
         optimizer.freeze(network, train.freeze)
         self.network = network.to(world.device)
+        self.stream = Stream(training, recipe.data, train)
+        if train.cache_features:
+            kept = features.stores(self.network, training, Path(train.cache_features), world)
+            self.stream = features.FeatureStream(training, recipe.data, train, kept)
         if train.channels_last:
             self.network.to(memory_format=torch.channels_last)
         self.average = optimizer.Average(self.network, train.ema) if train.ema else None
@@ -175,7 +178,8 @@ class Run:
         target, valid = batch.target.to(device), batch.valid.to(device)
         dtype = _DTYPES[train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
-            output = self.wrapped(rgb, size=(target.shape[2], target.shape[3]))
+            maps = [level.to(device).float() for level in batch.maps]
+            output = self.wrapped(maps or rgb, size=(target.shape[2], target.shape[3]))
         prediction = output.prediction.float()
         if not self.world.total(valid.sum()):
             return prediction.sum() * 0, False
