@@ -77,18 +77,30 @@ class IDisc(nn.Module):
             else:
                 self.heads.append(OutputHead(width, config.channels))
 
-    def forward(self, rgb: Tensor, *, size: Size | None = None, explain: bool = False) -> Output:
-        """rgb (B, 3, H, W) in [0, 1], any size -> Output.
+    def encode(self, rgb: Tensor) -> list[Tensor]:
+        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
+        if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
+            found = f"{tuple(rgb.shape)} of {rgb.dtype}"
+            raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
+        return self.encoder((rgb - self.mean) / self.std)
+
+    def forward(
+        self, rgb: Tensor | list[Tensor], *, size: Size | None = None, explain: bool = False
+    ) -> Output:
+        """rgb (B, 3, H, W) in [0, 1], any size, or what `encode` made of it -> Output.
 
         `size` is the (height, width) of the prediction, by default the picture's own; a loss passes
         the size of its target, because the fused map is resized once only. `explain` asks for
         partition and attention, which are not kept otherwise.
         """
-        if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
-            found = f"{tuple(rgb.shape)} of {rgb.dtype}"
-            raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
+        if isinstance(rgb, Tensor):
+            maps, size = self.encode(rgb), size or size_of(rgb)
+        elif size is None:
+            raise InputError("size: encoded maps do not tell that of the picture")
+        else:
+            maps = rgb
         # Strides 4, 8, 16, 32 out of the encoder; F and P, and all below, from coarse to fine.
-        features, embeddings = self.decoder(self.encoder((rgb - self.mean) / self.std)[::-1])
+        features, embeddings = self.decoder(maps[::-1])
         finest = slice(-self.config.resolutions, None)
 
         idrs: list[Tensor] = []
@@ -103,7 +115,7 @@ class IDisc(nn.Module):
                 pixels = self.isd[index](pixels, idrs[index], kept[1])  # D (B, M, C)
             levels.append(to_map(self.heads[index](pixels), size_of(p)))
 
-        prediction, concentration = self._fused(levels, size or size_of(rgb))
+        prediction, concentration = self._fused(levels, size)
         return Output(
             prediction=prediction,
             levels=tuple(levels),
