@@ -1,0 +1,111 @@
+"""`idisc train` as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes import pairs
+
+from idisc import load_network
+from idisc.cli.main import main
+
+TINY = {
+    "model.encoder": "timm:test_efficientnet",
+    "model.decoder.width": 32,
+    "model.decoder.layers": 1,
+    "model.afp.idrs": 8,
+    "model.afp.width": 16,
+    "data.size": "48x64",
+    "train.iterations": 4,
+    "train.batch_size": 2,
+    "train.validate_every": 2,
+}
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def training(data: object, out: object, *more: object, **changes: object) -> list[object]:
+    sets = [f"{name}={value}" for name, value in {**TINY, **changes}.items()]
+    flags = [part for change in sets for part in ("--set", change)]
+    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", 0, *flags, *more]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pairs.make(tmp_path_factory.mktemp("data"))
+
+
+def test_it_ends_with_a_table_beside_the_paper(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*training(data, tmp_path / "run")) == 0
+    said = capsys.readouterr()
+    assert "nyu_swint on your own pictures, 2 pictures" in said.out
+    assert "the paper" in said.out
+    assert "0.894" in said.out
+    assert f"best checkpoint: {tmp_path / 'run' / 'best'}" in said.out
+    assert "step 4/4  loss" in said.err
+    load_network(tmp_path / "run" / "best")
+    assert run("train", "--resume", tmp_path / "run") == 0  # done already: says so again
+    assert "best checkpoint" in capsys.readouterr().out
+
+
+def test_several_folders_are_mixed(data: Path, tmp_path: Path) -> None:
+    other = pairs.make(tmp_path / "other")
+    more = ("--data", other, "--set", "data.mix=3,1")
+    assert run(*training(f"folder={data}", tmp_path / "run", *more)) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "either RECIPE, --data and --out, or --resume RUN is needed"),
+        (["train", "nyu_swint", "--out", "x"], "either RECIPE, --data and --out"),
+        (["train", "nyu_swnt", "--data", ".", "--out", "x"], "did you mean nyu_swint"),
+        (["train", "--resume", "nowhere"], "nowhere: no config.json in it"),
+        (["train", "--resume", "x", "--set", "a=b"], "--resume goes on as the run began"),
+        (["train", "nyu_swint", "--data", "gone", "--out", "x"], "--data gone: no such folder"),
+        (["train", "nyu_swint", "--data", "kiti=gone", "--out", "x"], "did you mean kitti"),
+        (["train", "nyu_swint", "--data", ".", "--out", "x"], "no pairs; images/NAME.jpg"),
+        (
+            ["train", "nyu_swint", "--data", ".", "--out", "x", "--set", "train.lrr=1"],
+            "field 'lrr' does not exist; did you mean lr",
+        ),
+    ],
+)
+def test_a_wrong_call_is_one_line(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_wrong_device_is_one_line(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*training(data, tmp_path / "run", "--device", "cuda:7")) == 2
+    assert "--device cuda:7" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_checkpoint_that_is_not_one_stops_before_anything_is_written(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert run(*training(data, tmp_path / "run", "--weights", empty)) == 2
+    assert "not a checkpoint folder" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
