@@ -30,10 +30,10 @@ FLOORS = {
 HEAVY = {"torch", "torchvision", "timm", "safetensors", "onnxruntime", "scipy", "h5py", "numba"}
 HEAVY |= {"av", "trimesh", "cmap", "matplotlib", "fastapi", "rich"}
 TORCH_ROOMS = {"model", "export", "explain", "train", "bench"}
-TORCH = frozenset({"torch", "timm", "safetensors"})
+TORCH = frozenset({"torch", "safetensors"})
 OWNED = {  # what a room, or one file of it, may import at module top
     **dict.fromkeys(("model", "bench"), TORCH),
-    "train": TORCH | {"torchvision"},
+    "train": TORCH | {"timm", "torchvision"},
     **dict.fromkeys(("export", "explain", "predict/torch_engine.py"), frozenset({"torch"})),
     "model/sampling_kernel.py": frozenset({"numba"}),
     "serve": frozenset({"fastapi"}),
@@ -367,7 +367,7 @@ def test_good_code_is_not_reported(rule: Rule) -> None:
         ("recipes.py", "from idisc import config\nfrom .errors import InputError"),
         (
             "model/network.py",
-            "import torch, timm\nfrom .tokens import _pad\nfrom idisc import paper",
+            "import torch, safetensors\nfrom .tokens import _pad\nfrom idisc import paper",
         ),
         ("model/sampling_kernel.py", "import numba, torch"),
         ("predict/torch_engine.py", "import torch\nfrom idisc.model.network import IDisc"),

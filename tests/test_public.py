@@ -93,6 +93,12 @@ def test_nothing_heavy_is_loaded_by(code: str) -> None:
     assert loaded_by(code) == set()
 
 
+def test_a_network_on_swin_loads_no_timm() -> None:
+    code = "import torch, idisc.model.network, idisc.recipes\n"
+    code += "with torch.device('meta'): idisc.model.network.IDisc(idisc.recipes.ModelConfig())"
+    assert loaded_by(code) == {"torch"}
+
+
 def test_the_probe_sees_what_is_loaded() -> None:
     assert loaded_by("import rich") == {"rich"}
 
@@ -111,7 +117,7 @@ def test_load_network_without_torch_says_what_to_install() -> None:
 )
 def test_a_command_without_torch_says_so_in_one_line(arguments: list[str]) -> None:
     done = run(
-        BLOCK.format(packages={"torch", "timm", "safetensors"})
+        BLOCK.format(packages={"torch", "safetensors"})
         + f"from idisc.cli.main import main\nmain({arguments!r})"
     )
     assert done.returncode == 2

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 __all__ = ["IdiscError", "__version__", "load_network"]
 
 _HOMES = {"IdiscError": "idisc.errors", "load_network": "idisc.model.checkpoint"}
-_NEEDS = {"load_network": ("torch", "timm", "safetensors")}  # heavy packages of the extra "train"
+_NEEDS = {"load_network": ("torch", "safetensors")}  # heavy packages of the extra "train"
 
 
 def __getattr__(name: str) -> object:

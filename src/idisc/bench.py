@@ -21,7 +21,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
@@ -215,8 +214,10 @@ def _timed_parts(
 
 
 def _count_multiply_adds(network: IDisc, rgb: Tensor) -> dict[nn.Module, int]:
+    from torch.utils.flop_counter import FlopCounterMode  # heavy: brings triton along
+
     counter = FlopCounterMode(display=False)
-    with counter:
+    with counter, tokens.whole_sequences():  # bands of a map would count their rims twice
         network(rgb)
     root = type(network).__name__
     counts = counter.get_flop_counts()

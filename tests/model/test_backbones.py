@@ -10,7 +10,6 @@ import timm
 import torch
 
 from idisc.errors import CheckpointError, InputError
-from idisc.model import backbones
 from idisc.model.backbones import BACKBONES, find_backbone, load_encoder_weights
 
 SMALL = ("resnet50", "efficientnet_lite0", "swin_tiny", "dinov2_vits14")
@@ -128,7 +127,7 @@ def test_a_hub_out_of_reach_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*_: object, **__: object) -> None:
         raise OSError("no route to host\nmore lines")
 
-    monkeypatch.setattr(backbones.timm, "create_model", refuse)
+    monkeypatch.setattr(timm, "create_model", refuse)
     message = (
         r"encoder swin_base: the weights swin_base_patch4_window7_224.ms_in1k could not be had"
     )
@@ -151,6 +150,6 @@ def test_the_hub_is_asked_for_the_weights_the_published_training_started_from(
         return create(name, pretrained=False, **options)
 
     encoder = BACKBONES["swin_tiny"].build()
-    monkeypatch.setattr(backbones.timm, "create_model", offline)
+    monkeypatch.setattr(timm, "create_model", offline)
     load_encoder_weights(encoder, "swin_tiny", "imagenet")
     assert asked == [("swin_tiny_patch4_window7_224.ms_in1k", True)]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from idisc.model import tokens
 
@@ -42,7 +42,7 @@ def test_pixel_centres_are_x_then_y_across_the_map() -> None:
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9])
 def test_chunks_give_what_the_whole_gives(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_chunk", 8)
+    monkeypatch.setattr(tokens, "CHUNK", 8)
     calls = []
 
     def double(sequence: Tensor, shift: Tensor) -> Tensor:
@@ -66,6 +66,51 @@ def test_only_the_caller_who_says_so_is_overwritten() -> None:
         replaced = tokens.in_chunks(lambda t: t + 1, sequence, overwrite=True)
     assert replaced.data_ptr() == sequence.data_ptr()
     assert torch.equal(replaced, kept)
+
+
+@pytest.mark.parametrize("height", [1, 2, 4, 9])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_bands_give_what_the_whole_map_gives(
+    kernel: int, height: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "CHUNK", 20)  # two rows of five pixels in each of two maps
+    conv = nn.Conv2d(3, 4, kernel, padding=kernel // 2).eval()
+    maps = torch.randn(2, 3, height, 5)
+    with torch.no_grad():
+        found = tokens.in_bands(conv, maps, halo=kernel // 2)
+        assert found.is_contiguous(memory_format=torch.channels_last)
+        assert torch.allclose(found, conv(maps), atol=1e-6)
+
+
+def test_a_band_may_take_the_place_of_its_map() -> None:
+    maps, double = torch.randn(1, 2, 90, 50), nn.Conv2d(2, 2, 1, bias=False).eval()
+    with torch.no_grad():
+        double.weight.copy_(2 * torch.eye(2)[..., None, None])
+        before = maps.clone()
+        assert tokens.in_bands(double, maps, overwrite=True).data_ptr() == maps.data_ptr()
+    assert torch.equal(maps, 2 * before)
+
+
+def test_batch_norm_in_training_sees_the_whole_map_without_gradients_too() -> None:
+    maps, norm = torch.randn(1, 2, 90, 50), nn.BatchNorm2d(2, momentum=1.0)
+    with torch.no_grad():
+        tokens.in_bands(norm, maps)
+    assert torch.allclose(norm.running_mean, maps.mean((0, 2, 3)))
+
+
+def test_tokens_that_belong_together_stay_in_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "CHUNK", 8)
+    calls = []
+    with torch.no_grad():
+        tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t, torch.ones(1, 15, 1), together=3)
+        tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t, torch.ones(9, 6, 1), together=3)
+    assert calls == [6, 6, 3, 3, 3]
+
+
+def test_a_placed_pixel_is_the_pixel_plus_its_encoding() -> None:
+    maps = torch.randn(2, 8, 3, 5)
+    expected = tokens.to_tokens(maps) + tokens.sine_encoding((3, 5), 8, CPU)
+    assert torch.equal(tokens.to_placed_tokens(maps), expected)
 
 
 def test_with_gradients_nothing_is_chunked_or_overwritten() -> None:

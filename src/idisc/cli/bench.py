@@ -55,7 +55,7 @@ def command(
     changes: tuple[str, ...],
 ) -> None:
     """Measure the network of RECIPE (random weights) on this machine."""
-    require("torch", "timm", "safetensors", extra="train")
+    require("torch", "safetensors", extra="train")
     import torch  # heavy: only when this command runs
 
     from idisc import bench

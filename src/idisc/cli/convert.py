@@ -34,7 +34,7 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     if file is None or out is None:
         raise click.UsageError("FILE and --out are needed (or --list)")
     files.check_new_folder(out)
-    require("torch", "timm", "safetensors", extra="train")
+    require("torch", "safetensors", extra="train")
     from idisc.model.checkpoint import save_checkpoint  # heavy: only when this command runs
     from idisc.model.convert import convert
 

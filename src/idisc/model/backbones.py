@@ -13,13 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import timm
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.config import lookup
-from idisc.errors import CheckpointError, InputError
+from idisc.errors import CheckpointError, InputError, require
 from idisc.model.states import fill, first_line, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
@@ -62,7 +61,7 @@ class TimmPyramid(nn.Module):
 
     def take(self, complete: nn.Module) -> None:
         """Fill the pyramid from the complete classifier of the same name."""
-        source = timm.create_model(
+        source = _timm().create_model(
             self.name,
             pretrained=True,
             features_only=True,
@@ -78,7 +77,7 @@ class EfficientNetB5(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = timm.create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
+        self.body = _timm().create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
         # timm's bn1 and bn2 include the activation.
@@ -156,9 +155,9 @@ def find_backbone(name: str) -> Backbone:
     if not name.startswith("timm:"):
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
-    if not timm.is_model(model):
+    if not _timm().is_model(model):
         raise InputError(f"encoder {name}: timm has no model of that name")
-    settings = timm.get_pretrained_cfg(model)
+    settings = _timm().get_pretrained_cfg(model)
     return Backbone(
         build=partial(TimmPyramid, model, align=True),
         weights=model,
@@ -175,6 +174,7 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     """
     backbone = find_backbone(name)
     if source == "imagenet":
+        timm = _timm()
         try:
             complete = timm.create_model(backbone.weights, pretrained=True)
         except (
@@ -189,10 +189,18 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     encoder.take(complete)
 
 
+def _timm() -> Any:
+    """timm, imported when it is needed: 0.2 GB and some seconds that Swin does without."""
+    require("timm", extra="train")
+    import timm
+
+    return timm
+
+
 def _complete(name: str, path: Path) -> nn.Module:
     state = read_state(path)
     try:
-        return timm.create_model(
+        return _timm().create_model(
             name, pretrained=True, pretrained_cfg_overlay={"state_dict": state}
         )
     except (RuntimeError, KeyError) as error:
@@ -203,7 +211,7 @@ def _complete(name: str, path: Path) -> nn.Module:
 
 def _features(name: str) -> Any:
     """timm's feature pyramid of a model, in a form that takes any size, proved on one picture."""
-    reason = ""
+    timm, reason = _timm(), ""
     for options in ({}, {"strict_img_size": False}):
         try:
             body = timm.create_model(name, pretrained=False, features_only=True, **options)

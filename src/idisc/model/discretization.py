@@ -44,7 +44,8 @@ class CrossAttention(nn.Module):
 
     def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
         """(B, T, source) -> K and V, each (B, K, T, width/K)."""
-        keys, values = self.key_value(self.source_norm(source)).chunk(2, dim=-1)
+        both = in_chunks(lambda tokens: self.key_value(self.source_norm(tokens)), source)
+        keys, values = both.chunk(2, dim=-1)
         return self._by_head(keys), self._by_head(values)
 
     def write(self, read: Tensor) -> Tensor:

@@ -108,11 +108,12 @@ class IDisc(nn.Module):
         layers: list[list[Tensor]] = [[] for _ in self.isd]
         levels: list[Tensor] = []
         for index, (f, p) in enumerate(zip(features[finest], embeddings[finest], strict=True)):
-            pixels = to_placed_tokens(p)  # P (B, M, C)
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                pixels = self.isd[index](pixels, idrs[index], kept[1])  # D (B, M, C)
+                pixels = self.isd[index](to_placed_tokens(p), idrs[index], kept[1])  # D (B, M, C)
+            else:
+                pixels = to_placed_tokens(p)  # P (B, M, C)
             levels.append(to_map(self.heads[index](pixels), size_of(p)))
 
         prediction, concentration = self._fused(levels, size)

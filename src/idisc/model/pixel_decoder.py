@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from idisc.model.deformable import DeformableEncoder
 from idisc.model.layers import ConvNorm
-from idisc.model.tokens import size_of, to_map, to_tokens
+from idisc.model.tokens import in_bands, size_of, to_map, to_tokens
 from idisc.recipes import Activation, DecoderConfig
 
 
@@ -48,10 +48,10 @@ class DeformablePixelDecoder(nn.Module):
         for m, feature, lateral, smooth in zip(
             maps, features, self.laterals, self.smooth, strict=True
         ):
-            summed = lateral(m) + feature
+            summed = in_bands(lateral, m) + feature
             if embeddings:
                 summed += _enlarged(embeddings[-1], m)
-            embeddings.append(smooth(summed))
+            embeddings.append(in_bands(smooth, summed, halo=1))
         return Decoded(features, embeddings)
 
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
@@ -60,7 +60,7 @@ class DeformablePixelDecoder(nn.Module):
         refined = self.msda(self._joined(maps), sizes)  # (B, L, C)
         levels = refined.split([height * width for height, width in sizes], dim=1)
         return [
-            conv(to_map(level, size))
+            in_bands(conv, to_map(level, size), overwrite=True)
             for conv, level, size in zip(self.refined, levels, sizes, strict=True)
         ]
 
@@ -85,9 +85,10 @@ class PlainPixelDecoder(nn.Module):
 
     def forward(self, maps: Sequence[Tensor]) -> Decoded:
         """Encoder maps (B, C_l, H_l, W_l), coarse to fine."""
-        embeddings = [self.smooth[0](maps[0])]
+        embeddings = [in_bands(self.smooth[0], maps[0], halo=1)]
         for m, lateral, smooth in zip(maps[1:], self.laterals, self.smooth[1:], strict=True):
-            embeddings.append(smooth(lateral(m) + _enlarged(embeddings[-1], m)))
+            summed = in_bands(lateral, m) + _enlarged(embeddings[-1], m)
+            embeddings.append(in_bands(smooth, summed, halo=1))
         return Decoded(embeddings, embeddings)
 
 

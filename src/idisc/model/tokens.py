@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 Size = tuple[int, int]  # (height, width)
 
 CHUNK = 2048  # tokens whose MLP activations (2048 x 1024 floats) still fit in a CPU's cache
-_chunk: int | None = CHUNK
+_whole = False
 
 
 def to_tokens(features: Tensor) -> Tensor:
@@ -27,8 +28,10 @@ def to_map(tokens: Tensor, size: Size) -> Tensor:
 
 def to_placed_tokens(features: Tensor) -> Tensor:
     """(B, C, H, W) -> (B, M, C), each pixel told where it is by its sine encoding."""
-    position = sine_encoding(size_of(features), features.shape[1], features.device)
-    return to_tokens(features) + position.to(features.dtype)
+    rows, columns = _row_and_column_waves(size_of(features), features.shape[1], features.device)
+    placed = features.permute(0, 2, 3, 1) + rows.to(features.dtype)  # (B, H, W, C)
+    placed += columns.to(features.dtype)
+    return placed.flatten(1, 2)
 
 
 def size_of(features: Tensor) -> Size:
@@ -42,11 +45,15 @@ def sine_encoding(size: Size, channels: int, device: torch.device) -> Tensor:
     Rows count 1..H as a share of H times 2 pi (columns alike), against wavelengths that grow
     geometrically to 10000. Always float32: in another precision it would be another encoding.
     """
-    rows, columns = (_waves(length, channels // 2, device) for length in size)
-    height, width = size
-    return torch.cat(
-        (rows[:, None].expand(height, width, -1), columns[None].expand(height, width, -1)), dim=-1
-    ).flatten(0, 1)
+    rows, columns = _row_and_column_waves(size, channels, device)
+    return (rows + columns).flatten(0, 1)
+
+
+def _row_and_column_waves(size: Size, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The encoding as a sum, (H, 1, C) and (1, W, C), each zero in the half of the other."""
+    half = channels // 2
+    rows, columns = (_waves(length, half, device) for length in size)
+    return F.pad(rows, (0, half))[:, None], F.pad(columns, (half, 0))[None]
 
 
 def _waves(length: int, channels: int, device: torch.device) -> Tensor:
@@ -68,18 +75,21 @@ def pixel_centres(size: Size, device: torch.device) -> Tensor:
     return torch.stack((x.repeat(height), y.repeat_interleave(width)), dim=-1)
 
 
-def in_chunks(function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False) -> Tensor:
+def in_chunks(
+    function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False, together: int = 1
+) -> Tensor:
     """`function` of whole (B, M, C) sequences, or, where that is the same, chunk after chunk.
 
-    Only for functions that treat each token alone. Without gradients a chunk's intermediate results
-    stay in the cache, which on a CPU doubles the speed of an MLP; with gradients they are kept for
-    the backward pass anyway, and a compiler wants one graph. `overwrite` lets the result of a chunk
-    take the place of the first tensor's, if the caller has no more use for that.
+    Only for functions that treat each token alone, or each group of `together` tokens. Without
+    gradients a chunk's intermediate results stay in the cache, which on a CPU doubles the speed of
+    an MLP; with gradients they are kept for the backward pass anyway, and a compiler wants one
+    graph. `overwrite` lets the result of a chunk take the place of the first tensor's, if the
+    caller has no more use for that.
     """
-    if _chunk is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if not _apart():
         return function(*tensors)
     batch, length = tensors[0].shape[:2]
-    rows = max(1, _chunk // batch)
+    rows = max(1, CHUNK // (batch * together)) * together
     first = function(*(tensor[:, :rows] for tensor in tensors))
     whole = tensors[0] if overwrite else first.new_empty(batch, length, first.shape[2])
     whole[:, :rows] = first
@@ -89,12 +99,41 @@ def in_chunks(function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool
     return whole
 
 
+def in_bands(
+    module: nn.Module, features: Tensor, *, halo: int = 0, overwrite: bool = False
+) -> Tensor:
+    """The same for maps: `module` of a whole (B, C, H, W), or band after band of rows.
+
+    Only for modules that keep the size and look no further than `halo` pixels, with zeros beyond
+    the map: a band brings so many rows of its neighbours, which are cut from its result. In
+    training mode they get the whole map, for the statistics of batch norm. `overwrite` as above,
+    without a halo.
+    """
+    if not _apart() or module.training:
+        return module(features)
+    batch, _, height, width = features.shape
+    rows = max(1, CHUNK // (batch * width))
+    whole = features
+    for top in range(0, height, rows):
+        above = min(halo, top)
+        band = module(features[:, :, top - above : top + rows + halo])
+        if top == 0 and not overwrite:
+            whole = to_map(band.new_empty(batch, height * width, band.shape[1]), (height, width))
+        whole[:, :, top : top + rows] = band[:, :, above : above + rows]
+    return whole
+
+
+def _apart() -> bool:
+    """Whether sequences and maps are taken apart: never with gradients or for a compiler."""
+    return not (_whole or torch.is_grad_enabled() or torch.compiler.is_compiling())
+
+
 @contextmanager
 def whole_sequences() -> Iterator[None]:
     """Switch the chunks off, for comparisons."""
-    global _chunk
-    previous, _chunk = _chunk, None
+    global _whole
+    previous, _whole = _whole, True
     try:
         yield
     finally:
-        _chunk = previous
+        _whole = previous

@@ -7,10 +7,10 @@ from outputs of other depths by learned up- and downsampling.
 
 from __future__ import annotations
 
-import timm
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.errors import require
 from idisc.model.states import fill
 from idisc.model.tokens import Size, size_of
 
@@ -22,6 +22,9 @@ class VitPyramid(nn.Module):
 
     def __init__(self, name: str) -> None:
         super().__init__()
+        require("timm", extra="train")
+        import timm  # not at the top: 0.2 GB and some seconds that Swin does without
+
         self.vit = timm.create_model(name, pretrained=False, num_classes=0, dynamic_img_size=True)
         width, depth = self.vit.embed_dim, len(self.vit.blocks)
         self.patch = self.vit.patch_embed.patch_size[0]
