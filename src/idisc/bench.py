@@ -1,10 +1,10 @@
 """Speed and memory on this machine, always as a comparison within one run.
 
 `measure_components` gives the paper's complexity table (latency, throughput and parameters of each
-part) and how much of the machine's matrix multiplication each part reaches. `compare_cores` and
-`compare_networks` hold our formulations against the oracle: `grid_sample` on whole sequences, the
-way the published code runs on a CPU. Machines are noisy; ratios of medians from one run are less
-so.
+part) and how much of the machine's matrix multiplication each part reaches. `compare_cores`,
+`compare_networks` and `compare_steps` hold our formulations against the oracle: `grid_sample` on
+whole sequences, the way the published code runs on a CPU. Machines are noisy; ratios of medians
+from one run are less so.
 """
 
 from __future__ import annotations
@@ -114,6 +114,24 @@ def compare_networks(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparis
     def run(name: str) -> None:
         with formulation(name), torch.inference_mode():
             network(rgb)
+
+    return _compare({name: partial(run, name) for name in _available()}, repeats)
+
+
+def compare_steps(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparison]:
+    """A whole training step by each formulation: forward, backward, clipping, AdamW."""
+    network.train().requires_grad_(True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-6)
+    target = 1 + torch.rand(len(rgb), 1, *rgb.shape[2:], device=rgb.device)
+
+    def run(name: str) -> None:
+        with formulation(name):
+            prediction = network(rgb).prediction[:, :1].abs() + 1e-3  # normals have a sign
+        # Like SILog in what it costs; the loss itself lives on this floor, next door.
+        (prediction.log() - target.log()).var().sqrt().backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
 
     return _compare({name: partial(run, name) for name in _available()}, repeats)
 

@@ -38,6 +38,9 @@ _NAMES = {
     "--compare", is_flag=True, help="Also speed and memory beside the oracle, on the CPU."
 )
 @click.option(
+    "--train", "batch", type=click.IntRange(1), help="Also a training step with so many pictures."
+)
+@click.option(
     "--json",
     "record",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -51,6 +54,7 @@ def command(
     threads: int | None,
     device: str,
     compare: bool,
+    batch: int | None,
     record: Path | None,
     changes: tuple[str, ...],
 ) -> None:
@@ -91,6 +95,12 @@ def command(
     _print_components(components)
     if compare:
         results |= _compare(network, rgb, repeats)
+    if batch:
+        rows = bench.compare_steps(network, rgb.expand(batch, -1, -1, -1).contiguous(), repeats)
+        title = f"A training step of {batch} pictures"
+        _print_comparison(title, rows)
+        click.echo(f"{batch / rows[0].seconds:.2f} images/s\n")
+        results[title] = [asdict(row) for row in rows]
     if record:
         files.write_json(record, results)
 
