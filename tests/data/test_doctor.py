@@ -17,8 +17,7 @@ from PIL import Image
 
 from idisc import paper
 from idisc.data import catalog, doctor, manifest
-from idisc.data.doctor import alignment, evidence
-from idisc.data.doctor import Finding, Report
+from idisc.data.doctor import Finding, Report, alignment, evidence
 from idisc.data.manifest import Manifest, Record
 
 Array = NDArray[Any]

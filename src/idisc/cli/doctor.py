@@ -18,7 +18,7 @@ from idisc.errors import CheckFailed
     "lists",
     type=options.PATH,
     multiple=True,
-    help="Published list file, relative to DIR; give that of train and that of test.",
+    help="Published list file of paths below DIR; give that of train and that of test.",
 )
 @click.option(
     "--samples",

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 @click.option("--weights", type=options.PATH, help="Checkpoint folder.")
 @click.option("--onnx", type=options.PATH, help="Exported file; needs no torch.")
 @click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
-@click.option("--data", type=options.FOLDER, required=True, help="Folder made by `idisc prepare`.")
+@click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
 @click.option("--dataset", help="Name, or name:paper [that of the manifest]")
 @click.option(
-    "--list", "listing", type=options.PATH, help="Published list file, relative to --data."
+    "--list", "listing", type=options.PATH, help="Published list file; its paths are below --data."
 )
 @click.option("--split", type=click.Choice(["train", "test"]), default="test", show_default=True)
 @click.option(
@@ -47,12 +47,18 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
+@click.option(
+    "--kitti-submission",
+    "benchmark",
+    type=options.FOLDER,
+    help="Pictures of KITTI's benchmark, to be predicted into --out and zipped; nothing is scored.",
+)
 @options.changes
 def command(
     weights: Path | None,
     onnx: Path | None,
     predictions: Path | None,
-    data: Path,
+    data: Path | None,
     dataset: str | None,
     listing: Path | None,
     split: str,
@@ -64,6 +70,7 @@ def command(
     size: tuple[int, int] | None,
     device: str,
     out: Path | None,
+    benchmark: Path | None,
     changes: tuple[str, ...],
 ) -> None:
     """Score predictions on a dataset and set them beside the paper's numbers.
@@ -80,6 +87,11 @@ def command(
         raise click.UsageError("one of --weights, --onnx and --predictions is needed")
     if out:
         files.check_new_folder(out)
+    if benchmark is not None:
+        _submit(weights or onnx, benchmark, out, device)
+        return
+    if data is None:
+        raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in names]
     opened = open_dataset(data, dataset or _named_in(data), split, listing, size)
     about: dict[str, str]
@@ -87,7 +99,9 @@ def command(
     if predictions is not None:
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
         predictor = PredictionFiles(predictions, opened.records, reading)
-        about = {"predictions": predictions.name, "scale": f"{scale}", "holes": holes, "fit": fit}
+        about = {"predictions": predictions.resolve().name, "holes": holes, "fit": fit}
+        if scale is not None:
+            about["scale"] = f"{scale:g}"
     else:
         predictor, about = _engine(weights or onnx, device, opened)  # type: ignore[arg-type]
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
@@ -127,6 +141,20 @@ def _engine(path: Path, device: str, dataset: Dataset) -> tuple[Predictor, dict[
         )
     about = {"weights": engine.name, "weights_sha256": engine.sha256}
     return EnginePredictor(engine), about
+
+
+def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> None:
+    """Predict the pictures of KITTI's benchmark into a new folder, with the zip to upload."""
+    from idisc.evaluate import kitti_benchmark
+    from idisc.predict.engine import open_engine
+
+    if path is None or out is None:
+        raise click.UsageError("--kitti-submission needs --weights or --onnx, and --out")
+    with progress.bar("predicting") as advance:
+        count = kitti_benchmark.write_submission(open_engine(path, device), images, out, advance)
+    if count != kitti_benchmark.PICTURES:
+        tables.note(f"{images}: {count} pictures; the benchmark has {kitti_benchmark.PICTURES}")
+    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {count} pictures")
 
 
 def _print(result: Result) -> None:

@@ -17,14 +17,15 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
         table.add_column(column, justify="right" if index else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     widest = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, len(title), sum(widest) + 3 * len(widest) + 1)
+    console.width = max(console.width, sum(widest) + 3 * len(widest) + 1)
+    click.echo(title)
     console.print(table)
 
 

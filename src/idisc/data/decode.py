@@ -120,15 +120,15 @@ def _read_integers(path: Path) -> NDArray[np.int32]:
 def read_array(path: Path) -> NDArray[np.generic]:
     """The numbers (H, W) of an NPY or NPZ file; axes of length one are left out."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.lib.npyio.NpzFile):
-            with loaded:
+        with path.open("rb") as file:  # numpy leaves a damaged archive open
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.lib.npyio.NpzFile):
                 loaded = loaded["depth" if "depth" in loaded.files else loaded.files[0]]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except Exception as error:  # numpy and zipfile raise a dozen kinds for a damaged file
         raise InputError(f"{path}: not readable as a numpy array ({error})") from None
-    array: NDArray[np.generic] = np.squeeze(loaded)
+    array: NDArray[np.generic] = loaded if loaded.ndim == 2 else np.squeeze(loaded)
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         raise InputError(f"{path}: shape {loaded.shape} of {loaded.dtype}; (H, W) numbers expected")
     return array

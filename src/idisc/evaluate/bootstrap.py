@@ -1,7 +1,8 @@
 """95 % intervals by resampling pictures: how far a total moves when other pictures are met.
 
-Every resample is averaged as the protocol averages: by image, by pixel, or by batch. Numbers that
-have no terms to pool (the median under other averages than by image) get no interval.
+Every resample is averaged as the protocol averages: by image, by pixel, or by batch; pictures
+without a valid pixel are not drawn. Numbers that have no terms to pool (the median under other
+averages than by image) and numbers that are NaN get no interval.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ def intervals(
             means = _by_batch(terms, metric, picks, batch_size)
         else:
             means = _by_pixel(terms, metric, picks)
-        low, high = np.nanpercentile(means, [2.5, 97.5])
-        found[name] = (float(low), float(high))
+        if not np.isnan(means).any():
+            low, high = np.percentile(means, [2.5, 97.5])
+            found[name] = (float(low), float(high))
     return found
 
 
 def _by_image(values: Double, picks: NDArray[np.int64]) -> Double:
-    chosen = values[picks]
-    means: Double = np.nanmean(chosen, axis=1)
+    means: Double = values[picks].mean(axis=1)
     return means
 
 
@@ -68,7 +69,7 @@ def _by_batch(
     """Resampled totals (R,) of the published hybrid: means pooled in a batch, roots by image."""
     pixels, mean, spread = _columns(terms, metric)
     if metric.kind != "mean":
-        freedom = np.maximum(pixels - PUBLISHED.unbiased, 1)
+        freedom = np.where(pixels > 1, pixels - PUBLISHED.unbiased, np.nan)
         variance = spread / (freedom if metric.kind == "deviation" else pixels)
         return _by_image(_finished(metric, mean, variance, PUBLISHED.epsilon), picks)
     starts = np.arange(0, picks.shape[1], batch_size)

@@ -277,7 +277,8 @@ def _photo(image: Picture) -> Picture:
 def _figure(picture: Picture, caption: str, name: str, legend: str = "") -> str:
     buffer = io.BytesIO()
     # No colour subsampling: a legend is read against single pixels of a sparse map
-    Image.fromarray(picture).save(buffer, format="JPEG", quality=85, subsampling=0, optimize=True)
+    # Not optimised: Pillow then guesses the size, too small for noise, and fails.
+    Image.fromarray(picture).save(buffer, format="JPEG", quality=85, subsampling=0)
     source = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
     height, width = picture.shape[:2]
     return (

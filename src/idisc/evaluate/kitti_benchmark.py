@@ -19,7 +19,7 @@ from idisc.images import read_image
 from idisc.predict.engine import Engine
 
 METRES_PER_UNIT = 1 / 256
-PICTURES = 500
+PICTURES, SIZE = 500, (352, 1216)
 ARCHIVE = "submission.zip"
 
 
@@ -36,7 +36,15 @@ def write_submission(
         raise InputError(f"{engine.name}: predicts {engine.task}; the benchmark is for depth")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
-            depth = engine(read_image(path)[None])[0]
+            image = read_image(path)
+            if image.shape[:2] != SIZE:
+                raise InputError(
+                    f"{path}: {image.shape[0]}x{image.shape[1]} pixels; the benchmark's pictures"
+                    f" have {SIZE[0]}x{SIZE[1]}"
+                )
+            depth = engine(image[None])[0]
+            if not np.isfinite(depth).all():
+                raise InputError(f"{path}: {engine.name} predicts numbers that are not finite")
             # 0 means "no depth" to the benchmark; half a unit more rounds instead of truncating.
             units = np.clip(depth, METRES_PER_UNIT, 255.0) + METRES_PER_UNIT / 2
             write_depth(draft / path.name, units, METRES_PER_UNIT)

@@ -73,13 +73,13 @@ def to_csv(result: Result) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what took part; torch only if it did."""
-    torch = sys.modules.get("torch")
+    """Of what took part; torch and onnxruntime only if they did."""
+    engines = {name: sys.modules.get(name) for name in ("torch", "onnxruntime")}
     return {
         "idisc": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        **({"torch": str(torch.__version__)} if torch else {}),
+        **{name: str(module.__version__) for name, module in engines.items() if module},
     }
 
 

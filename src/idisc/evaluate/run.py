@@ -85,6 +85,8 @@ class EnginePredictor:
     def __call__(self, sample: Sample) -> FloatArray:
         size = sample.target.shape[0], sample.target.shape[1]
         prediction: FloatArray = self.engine(sample.image[None], size)[0]
+        if np.isnan(prediction).any():  # only files may have holes
+            raise InputError(f"{sample.record.image}: {self.engine.name} predicts NaN")
         return prediction
 
 

@@ -250,7 +250,10 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
         with files.atomic(report) as draft:
             draft.write_text("".join(f"{fault.path}: {fault.reason}\n" for fault in faults))
     if not records:
-        raise DataError(f"{out}: no frame could be prepared; {report} lists {len(faults)} faults")
+        first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
+        raise DataError(
+            f"{out}: no frame could be prepared; {report} lists {len(faults)} faults{first}"
+        )
     by_split = {split: [r for r in records if r.split == split] for split in ("train", "test")}
     return Summary(
         counts={split: len(rows) for split, rows in by_split.items()},

@@ -1,0 +1,74 @@
+"""Somebody else's network through `idisc evaluate`: FastDepth on NYU's labelled set.
+
+FastDepth (Wofk et al., ICRA 2019, MIT licence) as an ONNX file takes 224x224 RGB in [0, 1] and
+gives 224x224 metres. It was trained on the middle of the picture: 640x480 reduced to 333x250, cut
+to 304x228, brought to 224x224. This script does the same, puts the prediction back where it belongs
+in the frame, and leaves 0 around it. Nothing of it knows how the score is computed.
+
+    idisc prepare nyu_labelled --raw RAW --out nyu
+    python score_fastdepth.py --data nyu --model fastdepth.onnx --out predictions
+    idisc evaluate --predictions predictions --data nyu --protocol bts --holes skip
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from PIL import Image
+
+FRAME = (640, 480)  # width and height, as Pillow counts
+REDUCED = (333, 250)
+MIDDLE = (14, 11, 318, 239)  # left, top, right, bottom: 304x228 of the reduced picture
+INPUT = (224, 224)
+COVERED = (27, 21, 612, 460)  # the same middle in the whole frame
+
+
+def read(path: Path) -> NDArray[np.float32]:
+    """The picture as the network wants it, (1, 3, 224, 224)."""
+    with Image.open(path) as picture:
+        whole = picture.convert("RGB").resize(REDUCED, Image.Resampling.BILINEAR)
+    middle = whole.crop(MIDDLE).resize(INPUT, Image.Resampling.BILINEAR)
+    values = np.asarray(middle, dtype=np.float32) / 255  # (224, 224, 3)
+    return values.transpose(2, 0, 1)[None]
+
+
+def placed(depth: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A prediction (224, 224) where it belongs in the frame (480, 640), 0 around it."""
+    left, top, right, bottom = COVERED
+    size = (right - left, bottom - top)
+    frame = np.zeros((FRAME[1], FRAME[0]), dtype=np.float32)
+    resized = Image.fromarray(depth).resize(size, Image.Resampling.BILINEAR)
+    frame[top:bottom, left:right] = np.asarray(resized)
+    return frame
+
+
+def test_pictures(data: Path) -> list[str]:
+    """Names of the test pictures: the first line of the manifest is its header."""
+    lines = (data / "manifest.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    return [row["image"] for row in map(json.loads, lines) if row["split"] == "test"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Predictions of FastDepth as NPY, in metres.")
+    parser.add_argument("--data", type=Path, required=True, help="prepared nyu_labelled")
+    parser.add_argument("--model", type=Path, required=True, help="fastdepth.onnx")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the predictions")
+    options = parser.parse_args()
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 3  # errors only; the file has initialisers that nothing uses
+    session = onnxruntime.InferenceSession(options.model, quiet, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    for image in test_pictures(options.data):
+        depth = session.run(None, {name: read(options.data / image)})[0][0, 0]  # (224, 224)
+        path = options.out / Path(image).with_suffix(".npy")  # the picture's name is all it needs
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, placed(depth))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""`idisc prepare` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import indoor, road
+
+from idisc import files
+from idisc.cli.main import main
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@pytest.fixture
+def nyu(tmp_path: Path) -> Path:
+    """Three frames of training and two of test."""
+    indoor.nyu(tmp_path / "raw", {"kitchen_0004": 3, "test/office_0001": 2})
+    return tmp_path / "raw"
+
+
+def lines_of(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_it_counts_beside_the_paper_and_pins_the_manifest(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert run("prepare", "nyu", "--raw", nyu, "--out", out) == 0
+    stdout, stderr = capsys.readouterr()
+    valid = "91.7% of the pixels valid"  # two of 24 rows have no depth
+    assert stdout.splitlines() == [
+        f"train     3 pictures (the paper: 24,231), {valid}",
+        f"test      2 pictures (the paper: 654), {valid}",
+        f"manifest  {out / 'manifest.jsonl'}",
+        f"sha256    {files.sha256(out / 'manifest.jsonl')}",
+    ]
+    assert stderr == ""
+    header, *records = lines_of(out / "manifest.jsonl")
+    assert header["dataset"] == "nyu"
+    assert len(records) == 5
+
+
+def test_the_same_command_again_changes_nothing(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ("prepare", "nyu", "--raw", nyu, "--out", tmp_path / "out")
+    assert run(*call) == 0
+    first = capsys.readouterr().out
+    assert run(*call) == 0
+    assert capsys.readouterr().out == first
+    assert run(*call, "--set", "pictures=link") == 2
+    assert "out: prepared with other choices; name a new folder" in capsys.readouterr().err
+
+
+def test_a_list_decides_which_pictures_are_taken(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listing = tmp_path / "nyu_train.txt"
+    listing.write_text("/kitchen_0004/rgb_00001.jpg /kitchen_0004/sync_depth_00001.png 518.8579\n")
+    out = tmp_path / "out"
+    assert run("prepare", "nyu", "--raw", nyu, "--out", out, "--list", listing) == 0
+    assert capsys.readouterr().out.startswith("train     1 pictures (the paper: 24,231)")
+    (record,) = lines_of(out / "manifest.jsonl")[1:]
+    assert record["image"] == "rgb/kitchen_0004/rgb_00001.jpg"
+
+
+def test_a_choice_is_kept_in_the_manifest(tmp_path: Path) -> None:
+    raw, out = tmp_path / "kitti", tmp_path / "out"
+    road.kitti(raw, raw, frames=1)
+    shutil.rmtree(raw / "train")  # a sweep needs no annotated depth
+    assert run("prepare", "kitti", "--raw", raw, "--out", out, "--set", "depth=sweep") == 0
+    prepared = lines_of(out / "manifest.jsonl")[0]["prepared"]
+    assert isinstance(prepared, dict)
+    assert prepared["choices"]["depth"] == "sweep"
+
+
+def test_rendered_pictures_need_no_raw_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ("prepare", "synthetic", "--set", "count=2", "--set", "size=32x40")
+    assert run(*call, "--out", tmp_path / "out") == 0
+    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[:2]] == [
+        "train     1 pictures",
+        "test      1 pictures",
+    ]
+    assert run(*call, "--raw", tmp_path, "--out", tmp_path / "other") == 2
+    assert "leave out --raw" in capsys.readouterr().err
+
+
+def truncate_depth(raw: Path) -> str:
+    indoor.truncate(raw / "kitchen_0004/sync_depth_00001.png")
+    return "sync_depth_00001.png: damaged or cut short"
+
+
+def save_eight_bits(raw: Path) -> str:
+    indoor.save(raw / "kitchen_0004/sync_depth_00001.png", np.ones((24, 32), np.uint8))
+    return "sync_depth_00001.png: 8-bit, 16-bit expected"
+
+
+def remove_depth(raw: Path) -> str:
+    (raw / "kitchen_0004/sync_depth_00001.png").unlink()
+    return "sync_depth_00001.png: no such file"
+
+
+def truncate_picture(raw: Path) -> str:
+    indoor.truncate(raw / "kitchen_0004/rgb_00001.jpg")
+    return "rgb_00001.jpg: damaged or cut short"
+
+
+@pytest.mark.parametrize("spoil", [truncate_depth, save_eight_bits, remove_depth, truncate_picture])
+def test_a_raw_file_that_is_wrong_is_reported_at_the_end_and_can_be_mended(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: object
+) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(nyu, whole)
+    assert callable(spoil)
+    message = spoil(nyu)
+    out = tmp_path / "out"
+    call = ("prepare", "nyu", "--raw", nyu, "--out", out)
+    assert run(*call) == 2
+    stdout, stderr = capsys.readouterr()
+    assert stdout.startswith("train     2 pictures")
+    assert stderr.startswith("idisc: 1 raw files missing or unreadable, listed in")
+    assert f"/{message}" in stderr
+    assert "get them from https://cs.nyu.edu" in stderr
+    assert stderr.count("\n") == 1
+    assert (out / "missing.txt").read_text().count("\n") == 1
+    shutil.copytree(whole, nyu, dirs_exist_ok=True)
+    assert run(*call) == 0
+    assert capsys.readouterr().out.startswith("train     3 pictures")
+    assert not (out / "missing.txt").exists()
+
+
+def test_a_missing_calibration_is_named_and_other_dates_are_prepared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = tmp_path / "kitti"
+    road.kitti(raw, raw, ("2011_09_26_drive_0002_sync", "2011_10_03_drive_0027_sync"), frames=1)
+    (raw / "2011_10_03/calib_cam_to_cam.txt").unlink()
+    assert run("prepare", "kitti", "--raw", raw, "--out", tmp_path / "out") == 2
+    stdout, stderr = capsys.readouterr()
+    assert "test      1 pictures (the paper: 652)" in stdout
+    assert "2011_10_03/calib_cam_to_cam.txt: no such file; it comes with KITTI's" in stderr
+    assert stderr.count("\n") == 1
+
+
+def test_bad_calls_are_one_line_and_leave_nothing_behind(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty, bare, taken = tmp_path / "empty.txt", tmp_path / "bare", tmp_path / "taken"
+    empty.write_text("\n")
+    bare.mkdir()
+    taken.mkdir()
+    (taken / "mine.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    to = ("--out", tmp_path / "out")
+    raw = ("--raw", nyu)
+    calls: dict[tuple[object, ...], str] = {
+        ("prepare",): "Missing argument 'DATASET'",
+        ("prepare", "nyuu", *raw, *to): "dataset 'nyuu' does not exist; did you mean nyu",
+        ("prepare", "folder", *raw, *to): "dataset 'folder' does not exist",
+        ("prepare", "nyu", *raw): "Missing option '--out'",
+        ("prepare", "nyu", *to): "nyu: the extracted archive, <scene>/rgb_NNNNN.jpg",
+        ("prepare", "nyu", "--raw", tmp_path / "none", *to): "none' does not exist",
+        ("prepare", "nyu", "--raw", bare, *to): "bare: nothing of nyu in it; the extracted",
+        ("prepare", "ddad", *raw, *to): "raw: nothing of ddad in it; ddad.json",
+        ("prepare", "nyu", *raw, "--out", nyu / "x"): "where raw files are looked for",
+        ("prepare", "nyu", *raw, "--out", taken): "taken: exists already; choose another name",
+        ("prepare", "nyu", *raw, *to, "--list", empty): "empty.txt: an empty list",
+        ("prepare", "nyu", *raw, *to, "--list", tmp_path / "no"): "no: no such list file",
+        ("prepare", "nyu", *raw, *to, "--set", "depht=sweep"): "did you mean depth",
+        ("prepare", "nyu", *raw, *to, "--set", "depth=laser"): "'laser' is not one of annotated",
+        ("prepare", "nyu", *raw, *to, "--workers", 0): "0 is not in the range",
+    }
+    for arguments, message in calls.items():
+        assert run(*arguments) == 2, arguments
+        stdout, stderr = capsys.readouterr()
+        assert stdout == ""
+        assert stderr.count("\n") == 1, stderr
+        assert message in stderr
+    assert sorted(tmp_path.rglob("*")) == before

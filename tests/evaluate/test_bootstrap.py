@@ -1,0 +1,126 @@
+"""Intervals: what resampling the pictures and averaging them again does to a total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from idisc import metrics
+from idisc.evaluate import bootstrap
+from idisc.evaluate.protocols import PROTOCOLS, Protocol
+from idisc.evaluate.run import reported
+from idisc.metrics import Terms
+
+IMAGE = PROTOCOLS["paper"]
+PIXEL = replace(IMAGE, averaging="pixel")
+BATCH = PROTOCOLS["published-code"]
+BATCH_SIZE = 3
+PROTOCOL = pytest.mark.parametrize(
+    "protocol", [IMAGE, PIXEL, BATCH], ids=["image", "pixel", "batch"]
+)
+
+
+def pictures(count: int = 8) -> list[Terms]:
+    """Pictures of 5 to 47 pixels, some of them harder than others."""
+    random = np.random.default_rng(0)
+    terms = []
+    for number in range(count):
+        target = random.uniform(1, 10, 5 + 6 * number)
+        noise = random.normal(0, 0.05 * (1 + number % 4), len(target))
+        terms.append(metrics.depth_terms(target * np.exp(noise), target))
+    return terms
+
+
+def intervals(terms: Sequence[Terms], protocol: Protocol) -> dict[str, tuple[float, float]]:
+    numbers = [reported(each.metrics(), protocol) if each.pixels else {} for each in terms]
+    return bootstrap.intervals(terms, numbers, protocol, BATCH_SIZE)
+
+
+def total(terms: Sequence[Terms], protocol: Protocol) -> dict[str, float]:
+    average = metrics.average(protocol.averaging, BATCH_SIZE)
+    for each in terms:
+        average.add(each)
+    return reported(average.result(), protocol)
+
+
+@PROTOCOL
+def test_intervals_are_those_of_a_slow_oracle(protocol: Protocol) -> None:
+    terms = pictures()
+    picks = np.random.default_rng(bootstrap.SEED).integers(
+        len(terms), size=(bootstrap.RESAMPLES, len(terms))
+    )
+    totals = [total([terms[index] for index in pick], protocol) for pick in picks.tolist()]
+    found = intervals(terms, protocol)
+    assert set(found) == set(totals[0])
+    for name, (low, high) in found.items():
+        values = [each[name] for each in totals]
+        assert low == pytest.approx(np.percentile(values, 2.5), rel=1e-9), name
+        assert high == pytest.approx(np.percentile(values, 97.5), rel=1e-9), name
+
+
+@PROTOCOL
+def test_the_total_lies_in_its_interval(protocol: Protocol) -> None:
+    terms = pictures(20)
+    totals = total(terms, protocol)
+    for name, (low, high) in intervals(terms, protocol).items():
+        assert low <= totals[name] <= high, name
+
+
+@PROTOCOL
+def test_the_same_pictures_give_the_same_intervals(protocol: Protocol) -> None:
+    assert intervals(pictures(), protocol) == intervals(pictures(), protocol)
+
+
+@PROTOCOL
+def test_pictures_without_a_valid_pixel_change_nothing(protocol: Protocol) -> None:
+    terms = pictures()
+    assert intervals([Terms(), *terms, Terms()], protocol) == intervals(terms, protocol)
+
+
+@pytest.mark.parametrize("terms", [[], [Terms(), Terms()], [Terms(), *pictures(1)]])
+def test_one_picture_has_no_interval(terms: list[Terms]) -> None:
+    assert intervals(terms, IMAGE) == {}
+
+
+def test_pictures_that_are_alike_have_an_interval_of_no_width() -> None:
+    for low, high in intervals(pictures(1) * 4, PIXEL).values():
+        assert low == pytest.approx(high, rel=1e-12)
+
+
+def test_a_number_that_is_not_defined_has_no_interval() -> None:
+    """One pixel has no unbiased variance, and so the published silog has none."""
+    one = metrics.depth_terms(np.array([2.0]), np.array([1.0]))
+    terms = [*pictures(), one]
+    assert math.isnan(total(terms, BATCH)["silog"])
+    found = intervals(terms, BATCH)
+    assert "silog" not in found
+    assert {"abs_rel", "rmse", "rmse_log"} <= set(found)
+    assert "silog" in intervals(terms, IMAGE)
+
+
+def normals(count: int = 6) -> list[Terms]:
+    random = np.random.default_rng(1)
+    target = random.normal(size=(count, 9, 3))
+    noise = random.normal(size=(count, 9, 3)) * 0.2
+    return [metrics.normal_terms(t + n, t) for t, n in zip(target, noise, strict=True)]
+
+
+def test_a_median_has_an_interval_by_image_only() -> None:
+    terms = normals()
+    assert "median_deg" in intervals(terms, IMAGE)
+    assert "median_deg" not in intervals(terms, PIXEL)
+    assert "median_deg" not in intervals(terms, BATCH)
+    assert "mean_deg" in intervals(terms, BATCH)
+
+
+def test_points_in_space_are_averaged_by_image_under_every_protocol() -> None:
+    terms = pictures(4)
+    numbers = [{"chamfer": value} for value in (0.1, 0.2, 0.3, 0.6)]
+    found = [bootstrap.intervals(terms, numbers, each, 2) for each in (IMAGE, PIXEL, BATCH)]
+    assert found[0] == found[1] == found[2]
+    low, high = found[0]["chamfer"]
+    assert 0.1 <= low < 0.3 < high <= 0.6

@@ -1,0 +1,109 @@
+"""The submission to KITTI's benchmark: names, size, sixteen bits, a zip, and never 0."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from idisc.errors import InputError
+from idisc.evaluate.kitti_benchmark import write_submission
+
+SIZE = (352, 1216)
+NAMES = ("0000000000.png", "0000000001.png", "0000000017.png")
+
+
+class FakeEngine:
+    """Depths of one row, the same in all rows."""
+
+    name, sha256 = "fake", ""
+
+    def __init__(self, *depths: float, task: Literal["depth", "normals"] = "depth") -> None:
+        self.row = np.resize(np.float32(depths), SIZE[1])
+        self.task: Literal["depth", "normals"] = task
+
+    def __call__(
+        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
+    ) -> NDArray[np.float32]:
+        return np.tile(self.row, (*images.shape[:2], 1))
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    folder = tmp_path / "image"
+    folder.mkdir()
+    for name in NAMES:
+        Image.new("RGB", SIZE[::-1]).save(folder / name)
+    return folder
+
+
+def test_every_picture_has_a_map_of_its_name_and_size_in_folder_and_zip(
+    images: Path, tmp_path: Path
+) -> None:
+    steps: list[tuple[int, int]] = []
+    out = tmp_path / "out"
+    count = write_submission(
+        FakeEngine(10.0), images, out, lambda done, total: steps.append((done, total))
+    )
+    assert count == 3
+    assert steps == [(1, 3), (2, 3), (3, 3)]
+    assert sorted(path.name for path in out.iterdir()) == [*NAMES, "submission.zip"]
+    with zipfile.ZipFile(out / "submission.zip") as archive:
+        assert sorted(archive.namelist()) == list(NAMES)
+        assert all(archive.read(name) == (out / name).read_bytes() for name in NAMES)
+    with Image.open(out / NAMES[2]) as stored:
+        assert (stored.mode, stored.size) == ("I;16", SIZE[::-1])
+        assert (np.asarray(stored) == 2560).all()
+
+
+def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
+    images: Path, tmp_path: Path
+) -> None:
+    depths = {
+        10.0: 2560,
+        10.0 + 0.4 / 256: 2560,
+        10.0 + 0.6 / 256: 2561,
+        0.0: 1,  # 0 would mean that there is no depth
+        -3.0: 1,
+        1e-6: 1,
+        255.0: 65280,
+        1000.0: 65280,
+    }
+    write_submission(FakeEngine(*depths), images, tmp_path / "out")
+    with Image.open(tmp_path / "out" / NAMES[0]) as stored:
+        assert np.asarray(stored)[0, : len(depths)].tolist() == list(depths.values())
+
+
+def test_a_prediction_that_is_no_number_is_an_error_and_nothing_is_left(
+    images: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"0000000000\.png: fake predicts numbers that are not"):
+        write_submission(FakeEngine(1.0, np.nan), images, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_picture_of_another_size_is_not_of_the_benchmark(images: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (1242, 375)).save(images / NAMES[0])
+    with pytest.raises(InputError, match=r"0000000000\.png: 375x1242 pixels; .* 352x1216$"):
+        write_submission(FakeEngine(1.0), images, tmp_path / "out")
+
+
+def test_a_folder_without_pictures_is_named(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match=r"no PNG in it; .*test_depth_prediction_anonymous"):
+            write_submission(FakeEngine(1.0), folder, tmp_path / "out")
+
+
+def test_normals_are_not_for_the_benchmark(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^fake: predicts normals; the benchmark is for depth$"):
+        write_submission(FakeEngine(1.0, task="normals"), images, tmp_path / "out")
+
+
+def test_nothing_that_is_there_is_overwritten(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="image: exists already"):
+        write_submission(FakeEngine(1.0), images, images)

@@ -1,0 +1,240 @@
+"""Protocols: which pixels count, what becomes of a prediction, on each dataset by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from idisc import config
+from idisc.data import catalog
+from idisc.data.dataset import Sample
+from idisc.data.framing import Place
+from idisc.data.manifest import Record
+from idisc.errors import InputError
+from idisc.evaluate.protocols import PROTOCOLS, Protocol, changed
+
+PAPER, CODE, BTS = PROTOCOLS["paper"], PROTOCOLS["published-code"], PROTOCOLS["bts"]
+ZOEDEPTH, DEVKIT = PROTOCOLS["zoedepth"], PROTOCOLS["kitti-devkit"]
+SIZES = {
+    **dict.fromkeys(("nyu", "nyu_labelled", "sunrgbd", "diode"), (480, 640)),
+    "kitti": (352, 1216),
+    **dict.fromkeys(("argoverse", "ddad"), (870, 1920)),
+    **dict.fromkeys(("folder", "synthetic"), (30, 40)),
+}
+Box = tuple[int, int, int, int]  # first and last row, first and last column
+EIGEN: Box = (45, 470, 41, 600)
+GARG_ON_CROP: Box = (143, 348, 43, 1171)
+GARG_ON_FRAME: Box = (130, 347, 31, 1183)  # [153, 371) x [44, 1197) of 375x1242, cut at (23, 13)
+
+
+def sample_of(target: NDArray[np.float32], place: Place | None = None, sensor: str = "") -> Sample:
+    size = target.shape[0], target.shape[1]
+    return Sample(
+        image=np.zeros((2, 2, 3), np.uint8),
+        target=target,
+        valid=np.ones(size, bool),
+        camera=None,
+        place=place or Place(0, 0, size),
+        record=Record(image="a.png", target="a.depth.png", split="test", sensor=sensor),
+    )
+
+
+def flat(dataset: str, depth: float = 5.0) -> Sample:
+    """The same depth in all of a frame of the dataset."""
+    place = Place(23, 13, (375, 1242)) if dataset == "kitti" else None
+    return sample_of(np.full(SIZES[dataset], depth, np.float32), place)
+
+
+def box(mask: NDArray[np.bool_]) -> Box:
+    """The rectangle that a mask is."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    found = int(rows[0]), int(rows[-1]), int(columns[0]), int(columns[-1])
+    assert mask.sum() == len(rows) * len(columns), "not a rectangle"
+    return found
+
+
+def whole(dataset: str) -> Box:
+    height, width = SIZES[dataset]
+    return 0, height - 1, 0, width - 1
+
+
+def counts(protocol: Protocol, dataset: str, *depths: float) -> list[bool]:
+    """Whether pixels of these depths count, in the middle of a frame."""
+    spec, size = catalog.find(dataset), SIZES[dataset.partition(":")[0]]
+    row, column = size[0] * 2 // 3, size[1] // 2
+    target = np.full(size, 1, np.float32)
+    target[row, column : column + len(depths)] = depths
+    sample = sample_of(target)
+    return protocol.valid(sample, spec)[row, column : column + len(depths)].tolist()
+
+
+@pytest.mark.parametrize("dataset", SIZES)
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_looks_where_it_says(name: str, dataset: str) -> None:
+    expected = whole(dataset)
+    if name != "kitti-devkit" and dataset in ("nyu", "nyu_labelled", "sunrgbd", "diode"):
+        expected = EIGEN
+    if name != "kitti-devkit" and dataset == "kitti":
+        expected = GARG_ON_FRAME if name == "bts" else GARG_ON_CROP
+    sample = flat(dataset)
+    assert box(PROTOCOLS[name].valid(sample, catalog.find(dataset))) == expected
+
+
+def test_a_window_on_a_reduced_labelled_frame_is_reduced_with_it() -> None:
+    sample = sample_of(np.full((240, 320), 5, np.float32))
+    # 45, 471, 41, 601 halved; 22.5, 235.5, 20.5 and 300.5 go to the even neighbour
+    assert box(PAPER.valid(sample, catalog.NYU_LABELLED)) == (22, 235, 20, 299)
+
+
+def test_no_window_where_none_is_wanted() -> None:
+    protocol = replace(PAPER, window="none")
+    assert box(protocol.valid(flat("nyu"), catalog.NYU)) == whole("nyu")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "dataset", "cap"),
+    [
+        *[(protocol, "nyu", 10.0) for protocol in (PAPER, CODE, BTS, ZOEDEPTH)],
+        *[(protocol, "kitti", 80.0) for protocol in (PAPER, CODE, BTS, ZOEDEPTH)],
+        *[(protocol, "argoverse", 150.0) for protocol in (PAPER, CODE, BTS, ZOEDEPTH)],
+        *[(protocol, "ddad", 150.0) for protocol in (PAPER, CODE, BTS)],
+        (ZOEDEPTH, "ddad", 80.0),
+        *[(protocol, "sunrgbd", 10.0) for protocol in (PAPER, BTS)],
+        (CODE, "sunrgbd", None),  # the paper says 10 m, the code has no bound
+        (ZOEDEPTH, "sunrgbd", 8.0),
+        *[(protocol, "diode", 10.0) for protocol in (PAPER, BTS, ZOEDEPTH)],
+        (CODE, "diode", None),
+        (CODE, "diode:paper", 10.0),
+        (PAPER, "folder", None),
+        (DEVKIT, "kitti", None),
+        (DEVKIT, "nyu", None),
+        (replace(PAPER, max_depth=3.0), "kitti", 3.0),
+        (replace(DEVKIT, max_depth=3.0), "kitti", 3.0),
+    ],
+)
+def test_ground_truth_at_the_cap_is_left_out_and_just_below_it_counts(
+    protocol: Protocol, dataset: str, cap: float | None
+) -> None:
+    assert protocol.cap_of(catalog.find(dataset)) == cap
+    if cap is None:
+        assert counts(protocol, dataset, 250.0) == [True]
+    else:
+        below = float(np.nextafter(np.float32(cap), np.float32(0)))
+        assert counts(protocol, dataset, below, cap, cap + 1) == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "least"), [(PAPER, 0.01), (CODE, 0.01), (DEVKIT, 0.01), (BTS, 1e-3)]
+)
+def test_ground_truth_must_be_above_the_smallest_depth(protocol: Protocol, least: float) -> None:
+    above = float(np.nextafter(np.float32(least), np.float32(1)))
+    below = float(np.nextafter(np.float32(least), np.float32(0)))
+    assert counts(protocol, "nyu", 0, below, above) == [False, False, True]
+
+
+def test_ground_truth_that_is_no_number_never_counts() -> None:
+    assert counts(DEVKIT, "kitti", np.nan, np.inf, 5) == [False, False, True]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=list(PROTOCOLS))
+def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(protocol: Protocol) -> None:
+    target = np.full(SIZES["ddad"], 5, np.float32)
+    rear = protocol.valid(sample_of(target, sensor="CAMERA_09"), catalog.DDAD)
+    assert box(rear) == (0, 729, 0, 1919)
+    assert protocol.valid(sample_of(target, sensor="CAMERA_01"), catalog.DDAD).all()
+
+
+def test_normals_count_where_they_are_and_no_range_is_asked_of_them() -> None:
+    target = np.full((6, 8, 3), 0.5, np.float32)
+    target[2, 3] = 0
+    valid = CODE.valid(sample_of(target), catalog.NYU_NORMALS)
+    assert (valid.sum(), valid[2, 3]) == (47, False)
+
+
+def adjusted(
+    protocol: Protocol, dataset: str, prediction: list[float], target: list[float]
+) -> list:
+    p, t = np.float32([prediction]), np.float32([target])
+    return protocol.adjusted(p, t, t > 0, catalog.find(dataset))[0].tolist()
+
+
+def test_predictions_are_clamped_into_the_range_of_ground_truth_or_left_alone() -> None:
+    prediction = [0.0001, 2.0, 50.0]
+    assert adjusted(BTS, "nyu", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 10])
+    assert adjusted(BTS, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 50])
+    assert adjusted(ZOEDEPTH, "sunrgbd", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 8])
+    assert adjusted(PAPER, "nyu", prediction, [1, 1, 1]) == pytest.approx(prediction)
+    assert adjusted(CODE, "nyu", prediction, [1, 1, 1]) == pytest.approx(prediction)
+    endless = replace(DEVKIT, clamp=True)
+    assert adjusted(endless, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.01, 2, 50])
+
+
+def test_a_prediction_is_rescaled_by_the_median_or_the_mean_of_its_valid_pixels() -> None:
+    prediction, target = [1.0, 2.0, 6.0, 40.0], [2.0, 3.0, 10.0, 0.0]  # the last has no truth
+    by_median = replace(PAPER, rescale="median")  # 3 / 2
+    assert adjusted(by_median, "nyu", prediction, target) == pytest.approx([1.5, 3, 9, 60])
+    by_mean = replace(PAPER, rescale="mean")  # 5 / 3
+    found = adjusted(by_mean, "nyu", prediction, target)
+    assert found == pytest.approx([5 / 3, 10 / 3, 10, 200 / 3])
+
+
+def test_the_paper_rescales_diode_only_and_its_code_nothing() -> None:
+    prediction, target = [1.0, 3.0], [4.0, 4.0]
+    assert adjusted(PAPER, "diode", prediction, target) == pytest.approx([2, 6])
+    assert adjusted(PAPER, "nyu", prediction, target) == prediction
+    assert adjusted(CODE, "diode", prediction, target) == prediction
+
+
+def test_a_rescaled_prediction_is_clamped_afterwards() -> None:
+    protocol = replace(BTS, rescale="mean")
+    assert adjusted(protocol, "nyu", [2.0, 4.0], [6.0, 15.0]) == pytest.approx([7, 10])
+
+
+def test_without_a_valid_pixel_nothing_is_rescaled() -> None:
+    assert adjusted(replace(PAPER, rescale="median"), "nyu", [2.0], [0.0]) == [2.0]
+
+
+def test_a_prediction_of_no_depth_cannot_be_rescaled() -> None:
+    message = "^median of the prediction is -1 m: it cannot be rescaled$"
+    with pytest.raises(InputError, match=message):
+        adjusted(replace(PAPER, rescale="median"), "nyu", [-1.0, -1.0], [2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "size"),
+    [
+        ("nyu", 8),
+        ("nyu_labelled", 8),
+        ("sunrgbd", 8),
+        ("diode", 8),
+        ("nyu_normals", 16),
+        ("kitti", 8),
+        ("argoverse", 4),
+        ("ddad", 4),
+        ("ddad:paper", 4),
+        ("folder", 8),
+    ],
+)
+def test_batches_of_the_hybrid_are_those_of_the_published_configuration(
+    dataset: str, size: int
+) -> None:
+    assert CODE.batch_of(catalog.find(dataset)) == size
+    assert replace(CODE, batch_size=3).batch_of(catalog.find(dataset)) == 3
+
+
+def test_a_changed_protocol_is_named_after_what_was_changed() -> None:
+    pixels = changed(PAPER, config.override(PAPER, ["averaging=pixel", "max_depth=20"]))
+    assert pixels.name == "paper with averaging=pixel, max_depth=20.0"
+    assert (pixels.averaging, pixels.max_depth) == ("pixel", 20.0)
+
+
+def test_a_protocol_set_to_what_it_is_keeps_its_name() -> None:
+    assert changed(PAPER, config.override(PAPER, ["averaging=image", "cap=paper"])) is PAPER
+
+
+def test_every_protocol_says_who_evaluates_so() -> None:
+    assert list(PROTOCOLS) == ["paper", "published-code", "bts", "zoedepth", "kitti-devkit"]
+    assert all(protocol.source for protocol in PROTOCOLS.values())

@@ -1,0 +1,145 @@
+"""The two engines: bytes in, metres out; what cannot be run is named in one line."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tests.fakes import onnx_files, pairs
+
+from idisc import files
+from idisc.errors import CheckpointError, InputError
+from idisc.model.checkpoint import WEIGHTS, save_checkpoint
+from idisc.model.network import IDisc
+from idisc.predict.engine import open_engine
+from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.torch_engine import TorchEngine
+
+
+@pytest.fixture
+def images() -> NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, (2, 6, 8, 3), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("weights") / "tiny"
+    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
+    return folder
+
+
+def test_a_checkpoint_predicts_what_its_network_does(checkpoint: Path) -> None:
+    engine = open_engine(checkpoint)
+    assert isinstance(engine, TorchEngine)
+    images = np.random.default_rng(1).integers(0, 256, (2, 40, 56, 3), dtype=np.uint8)
+    rgb = torch.tensor(images / 255).float().permute(0, 3, 1, 2)
+    with torch.no_grad():
+        own = engine.network(rgb).prediction[:, 0].numpy()
+        larger = engine.network(rgb, size=(70, 90)).prediction[:, 0].numpy()
+    np.testing.assert_allclose(engine(images), own, rtol=1e-5)
+    np.testing.assert_allclose(engine(images, (70, 90)), larger, rtol=1e-5)
+    assert (engine(images).dtype, engine.task, engine.name) == (np.float32, "depth", "tiny")
+    assert engine.sha256 == files.sha256(checkpoint / WEIGHTS)
+
+
+def test_a_device_that_is_not_there_is_named(checkpoint: Path) -> None:
+    with pytest.raises(InputError, match=r"^--device warp: .") as caught:
+        open_engine(checkpoint, "warp")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(
+    images: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    engine = open_engine(path)
+    assert isinstance(engine, OnnxEngine)
+    np.testing.assert_allclose(engine(images), images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
+    assert (engine.task, engine.name) == ("depth", "small.onnx")
+    assert engine.sha256 == files.sha256(path)
+
+
+def aligned(values: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float64]:
+    """Bilinear with aligned corners, pixel by pixel."""
+    result = np.zeros(size)
+    for row, column in np.ndindex(size):
+        y = row * (values.shape[0] - 1) / (size[0] - 1)
+        x = column * (values.shape[1] - 1) / (size[1] - 1)
+        top, left = min(math.floor(y), len(values) - 2), min(math.floor(x), values.shape[1] - 2)
+        for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            share = (1 - abs(y - top - down)) * (1 - abs(x - left - right))
+            result[row, column] += share * values[top + down, left + right]
+    return result
+
+
+def test_a_graph_of_half_the_size_is_resized_with_aligned_corners(
+    images: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    engine = OnnxEngine(onnx_files.depth_of_brightness(tmp_path / "half.onnx", every=2))
+    halves = (images.mean(axis=3) / 50 + 0.5)[:, ::2, ::2].astype(np.float32)
+    for found, half in zip(engine(images, (5, 7)), halves, strict=True):
+        np.testing.assert_allclose(found, aligned(half, (5, 7)), rtol=1e-5)
+    assert engine(images).shape == (2, 6, 8)
+
+
+def test_a_graph_that_takes_a_size_is_asked_for_it(
+    images: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    engine = OnnxEngine(onnx_files.mean_depth_at_size(tmp_path / "sized.onnx"))
+    found = engine(images, (3, 4))
+    assert found.shape == (2, 3, 4)
+    np.testing.assert_allclose(found[1], np.full((3, 4), images[1].mean()), rtol=1e-5)
+    assert engine(images).shape == (2, 6, 8)
+
+
+def test_a_graph_of_normals_is_known_by_its_output(
+    images: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    engine = OnnxEngine(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
+    assert engine.task == "normals"
+    np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
+
+
+def test_a_foreign_graph_is_sent_to_the_option_for_predictions(tmp_path: Path) -> None:
+    path = onnx_files.foreign(tmp_path / "theirs.onnx")
+    with pytest.raises(CheckpointError, match=r"theirs\.onnx: not an export of ours .*--predict"):
+        open_engine(path)
+
+
+@pytest.mark.parametrize("kept", [0, 20, 200])
+def test_a_damaged_graph_is_one_line(tmp_path: Path, kept: int) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "cut.onnx")
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match=r"cut\.onnx: not readable as ONNX \(.") as caught:
+        open_engine(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_picture_that_a_graph_was_not_made_for_is_one_line(
+    images: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    engine = OnnxEngine(onnx_files.for_one_size(tmp_path / "fixed.onnx"))
+    with pytest.raises(CheckpointError, match=r"^fixed\.onnx: does not run on 6x8 \(.") as caught:
+        engine(images)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("none", "none: not there"),
+        ("none.onnx", r"none\.onnx: no such file"),
+        ("notes.txt", r"notes\.txt: neither a checkpoint folder nor an \.onnx file"),
+        ("empty", r"empty: no config\.json in it, so not a checkpoint folder"),
+    ],
+)
+def test_what_is_no_network_is_named(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "notes.txt").write_text("no weights")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=message):
+        open_engine(tmp_path / name)
