@@ -22,6 +22,8 @@ import torch
 from tests.fakes import pairs
 
 from idisc import config, files, load_network
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.runner import prepare
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.recipes import AugmentConfig, Recipe
 from idisc.train import log, runs, state
@@ -288,6 +290,28 @@ def test_the_other_ways_to_compute_give_nearly_the_same_loss(
     start(pairs.recipe(iterations=2), data, tmp_path / "plain").train()
     start(pairs.recipe(iterations=2, **changes), data, tmp_path / "other").train()
     assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=0.02)
+
+
+def test_normals_are_learnt_by_the_angular_loss(tmp_path: Path) -> None:
+    choices = PrepareConfig(count=20, size=pairs.SIZE)
+    prepare("synthetic_normals", None, tmp_path / "data", choices)
+    made = pairs.recipe(iterations=20, loss="angular", loss_weight=1.0, lr=1e-3, lr_encoder=1e-3)
+    made = replace(
+        made,
+        model=replace(made.model, task="normals"),
+        data=replace(made.data, train="synthetic_normals", test="synthetic_normals"),
+    )
+    summary = start(made, tmp_path / "data", tmp_path / "run").train()
+    first, last = (log.read(tmp_path / "run", "validation")[place] for place in (0, -1))
+    assert last["mean_deg"] < first["mean_deg"]
+    assert summary.best["mean_deg"] <= summary.metrics["mean_deg"]
+
+
+def test_depth_cannot_be_learnt_from_normals(data: Path, tmp_path: Path) -> None:
+    made = pairs.recipe(loss="angular", loss_weight=1.0)
+    made = replace(made, model=replace(made.model, task="normals"))
+    with pytest.raises(InputError, match="holds depth, the recipe is for normals"):
+        start(made, data, tmp_path / "run")
 
 
 def test_half_precision_on_a_cpu_is_refused(data: Path, tmp_path: Path) -> None:
