@@ -15,7 +15,7 @@ from PIL import Image
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.geometry import normals_from_depth, unproject
+from idisc.geometry import Mesh, is_between, mesh, normals_from_depth, thin, unproject
 from idisc.metrics import angular_error_deg
 
 SIZE = (48, 64)
@@ -160,3 +160,82 @@ def compared_with_mesh(view: str) -> tuple[float, float, float]:
     found = surface & np.isfinite(normals).all(axis=-1)
     error = angular_error_deg(normals[found], (colours[found] - 127) / 127)
     return float(np.median(error)), float((error < 11.25).mean()), found.sum() / surface.sum()
+
+
+def facing(shape: Mesh) -> NDArray[np.float32]:
+    """Normals of the triangles (F, 3), by the right hand, not of unit length."""
+    first, second, third = (shape.vertices[shape.faces[:, corner]] for corner in range(3))
+    return np.cross(second - first, third - first)
+
+
+def test_a_mesh_covers_a_plane_once_and_faces_the_camera() -> None:
+    normal = unit(0.2, -0.3, -1.0)
+    shape = mesh(plane(normal, 2.0), CAMERA)
+    assert len(shape.vertices) == 48 * 64
+    assert len(shape.faces) == 2 * 47 * 63
+    assert np.array_equal(shape.pixels, np.arange(48 * 64))
+    assert shape.vertices @ normal == pytest.approx(-2.0, abs=1e-4)
+    areas = facing(shape) @ normal / 2
+    assert areas.min() > 0
+    corners = unproject(plane(normal, 2.0), CAMERA)[[0, 0, -1, -1], [0, -1, -1, 0]]
+    diagonals = np.cross(corners[2] - corners[0], corners[3] - corners[1])
+    assert areas.sum() == pytest.approx(np.linalg.norm(diagonals) / 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("row", [0, 1])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_missing_corner_leaves_the_triangle_of_the_other_three(row: int, column: int) -> None:
+    depth = np.full((2, 2), 1.0)
+    depth[row, column] = np.nan
+    shape = mesh(depth, Camera.from_fov(60, (2, 2), "test"))
+    assert sorted(shape.pixels) == sorted({0, 1, 2, 3} - {2 * row + column})
+    assert len(shape.faces) == 1
+    assert facing(shape)[0, 2] < 0
+
+
+def test_a_mesh_is_cut_where_depth_jumps() -> None:
+    depth = np.full(SIZE, 2.0)
+    depth[:, 30:] = 2.09  # less than 5 %
+    depth[20:, :] += 0.2  # more
+    depth[40, 50] = 0.0
+    shape = mesh(depth, CAMERA)
+    steps = np.ptp(shape.vertices[:, 2][shape.faces], axis=1)
+    assert steps.max() == pytest.approx(0.09, abs=1e-5)
+    assert len(shape.faces) == 2 * 46 * 63 - 4  # one row of squares, and half of four, are missing
+    assert 40 * 64 + 50 not in shape.pixels
+    assert len(mesh(depth, CAMERA, edge=0.2).faces) == 2 * 47 * 63 - 4
+
+
+def test_thinned_pixels_lie_on_their_own_rays() -> None:
+    depth = plane(unit(0.2, -0.3, -1.0), 2.0)
+    camera, picks = thin(CAMERA, 20)
+    assert camera.size == (12, 16)
+    kept = unproject(depth, CAMERA)[picks, picks]
+    assert unproject(depth[picks, picks], camera) == pytest.approx(kept, abs=1e-5)
+    assert thin(CAMERA, 64) == (CAMERA, slice(0, None, 1))
+
+
+def test_a_strip_is_thinned_to_one_pixel_of_width() -> None:
+    camera, picks = thin(Camera.from_fov(60, (1000, 1), "test"), 100)
+    assert camera.size == np.ones((1000, 1))[picks, picks].shape == (100, 1)
+
+
+def test_no_pixel_of_a_steep_plane_hangs_between() -> None:
+    depth = plane(unit(1.0, 0.1, -0.35), 0.5)
+    assert depth[depth > 0].max() > 20  # up to its horizon
+    assert not is_between(depth).any()
+
+
+def test_a_sharp_edge_loses_a_pixel_to_each_side() -> None:
+    depth = np.full(SIZE, 4.0)
+    depth[:, 30:] = 2.0
+    depth[:, 0] = 0.0
+    assert np.flatnonzero(is_between(depth).any(axis=0)).tolist() == [29, 30]
+
+
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_a_blurred_edge_loses_its_ramp(width: int) -> None:
+    inverse = np.interp(np.arange(64), [30, 30 + width], [0.5, 0.25])
+    depth = np.tile(1 / inverse, (48, 1))
+    found = set(np.flatnonzero(is_between(depth).any(axis=0)).tolist())
+    assert set(range(31, 30 + width)) <= found <= set(range(29, 32 + width))

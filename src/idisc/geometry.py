@@ -1,11 +1,13 @@
-"""From depth to shape: the points of a depth map and the normals of the surface they lie on.
+"""From depth to shape: the points of a depth map, the normals of their surface, and its mesh.
 
 Axes: x right, y down, z forward, metres. A depth that is not a finite number above 0 is missing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,23 @@ FloatArray = NDArray[np.floating[Any]]
 # A step to the next pixel of more than this share of the nearer depth is an edge between two
 # surfaces. A road seen by KITTI's camera keeps below it up to 60 m.
 DEPTH_EDGE = 0.05
+# Of `is_between`: pixels to each side that are "around", more than the ramp that a network of a
+# quarter of the resolution makes of an edge; and the share of depth in a step that noise reaches.
+_AROUND, _STEEP = 12, 0.006
+
+
+class Mesh(NamedTuple):
+    """Triangles that face the camera: counterclockwise as it sees them."""
+
+    vertices: NDArray[np.float32]  # (V, 3) metres
+    faces: NDArray[np.int32]  # (F, 3) rows of `vertices`
+    pixels: NDArray[np.intp]  # (V,) where each vertex is in the flattened map
+
+
+def is_present(depth: FloatArray) -> NDArray[np.bool_]:
+    """Where a depth map has a depth: a finite number above 0."""
+    present: NDArray[np.bool_] = np.isfinite(depth) & (depth > 0)
+    return present
 
 
 def unproject(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
@@ -43,9 +62,7 @@ def normals_from_depth(
     is left out. NaN where depth, or both neighbours along one axis, are missing.
     """
     _check_size(depth, camera)
-    present = np.isfinite(depth) & (depth > 0)
-    inverse = np.full(depth.shape, np.nan)  # 1/m
-    np.divide(1.0, depth, out=inverse, where=present)
+    inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
     across, down = _offsets(camera)
     normals = np.stack(
@@ -53,6 +70,104 @@ def normals_from_depth(
     )  # (H, W, 3)
     normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
     return normals.astype(np.float32)
+
+
+def mesh(depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE) -> Mesh:
+    """depth (H, W) in metres -> the surface through its points, cut where depth jumps or ends.
+
+    A step to the next pixel of more than `edge` of the nearer depth is not bridged. Where one
+    corner of four is cut off, the other three keep their triangle, so that outlines stay sharp.
+    """
+    _check_size(depth, camera)
+    across, down = _bridged(depth.T, edge).T, _bridged(depth, edge)  # (H, W - 1), (H - 1, W)
+    top, bottom, left, right = across[:-1], across[1:], down[:, :-1], down[:, 1:]  # (H - 1, W - 1)
+    upper_left, lower_right = top & left, bottom & right
+    rest = ~(upper_left | lower_right)  # both halves along one diagonal, or one along the other
+    index = np.arange(depth.size).reshape(depth.shape)
+    a, b, c, d = (
+        index[:-1, :-1],
+        index[:-1, 1:],
+        index[1:, :-1],
+        index[1:, 1:],
+    )  # clockwise: a b d c
+    triangles = np.concatenate(
+        [
+            np.stack([first[kept], second[kept], third[kept]], axis=-1)
+            for kept, (first, second, third) in (
+                (upper_left, (a, c, b)),
+                (lower_right, (d, b, c)),
+                (rest & top & right, (b, a, d)),
+                (rest & bottom & left, (c, d, a)),
+            )
+        ]
+    )  # (F, 3)
+    pixels, faces = np.unique(triangles, return_inverse=True)
+    vertices = unproject(depth, camera).reshape(-1, 3)[pixels]
+    return Mesh(vertices, faces.reshape(-1, 3).astype(np.int32), pixels)
+
+
+def is_between(depth: FloatArray) -> NDArray[np.bool_]:
+    """Pixels of a depth map (H, W) that hang between two surfaces, as networks smear their edges.
+
+    Inverse depth is linear on a plane, however steep, so a pixel is on an edge if it is steeper
+    here than around it: sharp edges lose one pixel to each side, blurred ones their whole ramp.
+    """
+    inverse = _inverse(depth)
+    found = np.zeros(depth.shape, bool)
+    for values, result in ((inverse, found), (inverse.T, found.T)):
+        here, around = _steepness(values, 1), _steepness(values, _AROUND)
+        result |= here > 1.25 * around + _STEEP * values  # NaN compares false
+    return found
+
+
+def thin(camera: Camera, width: int) -> tuple[Camera, slice]:
+    """Every n-th pixel of a picture, so that at most `width` remain along its longer side.
+
+    The slice is for rows and columns alike. Pixels are picked, not averaged: a mean across an edge
+    would be a depth that is nowhere, and picked pixels lie exactly on the rays of the new camera.
+    """
+    step = math.ceil(max(camera.size) / width)
+    first = min(step // 2, min(camera.size) - 1)
+    height, width = (len(range(first, length, step)) for length in camera.size)
+    thinned = replace(
+        camera,
+        fx=camera.fx / step,
+        fy=camera.fy / step,
+        cx=(camera.cx - first) / step,
+        cy=(camera.cy - first) / step,
+        size=(height, width),
+    )
+    return thinned, slice(first, None, step)
+
+
+def _inverse(depth: FloatArray) -> NDArray[np.float64]:
+    """1/m; NaN where depth is missing."""
+    inverse = np.full(depth.shape, np.nan)
+    np.divide(1.0, depth, out=inverse, where=is_present(depth))
+    return inverse
+
+
+def _bridged(depth: FloatArray, edge: float) -> NDArray[np.bool_]:
+    """Whether each row of a map (H, W) is one surface with the next: (H - 1, W)."""
+    known = np.where(is_present(depth), depth, np.nan)
+    above, below = known[:-1], known[1:]
+    bridged: NDArray[np.bool_] = np.abs(below - above) <= edge * np.minimum(above, below)
+    return bridged  # NaN compares false
+
+
+def _steepness(inverse: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
+    """Absolute change of inverse depth (H, W) for each row, over `reach` rows up and down.
+
+    Where depth ends on one side, over the rows on the other.
+    """
+    here = np.arange(len(inverse))
+    above, below = np.maximum(here - reach, 0), np.minimum(here + reach, len(here) - 1)
+    both, back, ahead = (
+        np.abs(inverse[last] - inverse[first])
+        / np.where(last > first, last - first, np.nan)[:, None]
+        for first, last in ((above, below), (above, here), (here, below))
+    )
+    return np.where(np.isnan(both), np.fmax(back, ahead), both)
 
 
 def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:

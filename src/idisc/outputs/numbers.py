@@ -1,0 +1,69 @@
+"""For programs: depth in metres, exactly or in 16-bit steps of a stated size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from idisc import files, geometry
+from idisc.errors import InputError
+from idisc.outputs.depicted import AXES, Depicted, Options, record, save_png
+
+MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
+_MOST = 65535  # steps in 16 bits
+
+
+def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
+    """Rounded to the nearest step; a depth is one step at least, because 0 means none."""
+    there = geometry.is_present(depicted.depth)
+    deepest = float(depicted.depth[there].max()) if there.any() else 0.0
+    road = depicted.facts.get("domain", "").startswith("road")
+    unit = options.metres_per_unit
+    if unit is None:
+        unit = ROAD_UNIT if road or deepest > _MOST * MILLIMETRE else MILLIMETRE
+    if deepest > _MOST * unit:
+        raise InputError(
+            f"{path}: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at "
+            f"{_MOST * unit:.1f} m; choose larger steps, npy, npz or exr"
+        )
+    units = np.rint(np.where(there, depicted.depth, 0) / np.float64(unit))
+    values = np.where(there, np.clip(units, 1, _MOST), 0).astype(np.uint16)
+    about = record(depicted, file=path.name, metres_per_unit=unit, empty=0)
+    said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
+    save_png(path, values, about, metres_per_unit=repr(unit), Description=said)
+    files.write_json(path.with_suffix(".json"), about)
+
+
+def write_npy(depicted: Depicted, path: Path, _: Options) -> None:
+    """Depth (H, W) alone, float32."""
+    with files.atomic(path) as draft, draft.open("wb") as file:
+        np.save(file, depicted.depth.astype(np.float32), allow_pickle=False)
+
+
+def write_npz(depicted: Depicted, path: Path, _: Options) -> None:
+    """Arrays depth, camera (3, 3), normals and spread if there are any; facts as JSON text."""
+    arrays = {"depth": depicted.depth, "normals": depicted.normals, "spread": depicted.spread}
+    there: dict[str, Any] = {
+        name: array.astype(np.float32) for name, array in arrays.items() if array is not None
+    }
+    about = np.array(json.dumps(record(depicted, axes=f"opencv: {AXES['opencv'].text}")))
+    with files.atomic(path) as draft, draft.open("wb") as file:
+        np.savez_compressed(file, **there, camera=depicted.camera.matrix, facts=about)
+
+
+def write_exr(depicted: Depicted, path: Path, _: Options) -> None:
+    """Channel Z, float32, without loss."""
+    import OpenEXR
+
+    header = {
+        "compression": OpenEXR.ZIP_COMPRESSION,
+        "type": OpenEXR.scanlineimage,
+        "comments": "channel Z: depth along the optical axis in metres; 0 and NaN are none",
+        "idisc": json.dumps(record(depicted)),
+    }
+    depth = np.ascontiguousarray(depicted.depth, np.float32)
+    with files.atomic(path) as draft, OpenEXR.File(header, {"Z": depth}) as file:
+        file.write(str(draft))

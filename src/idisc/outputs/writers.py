@@ -1,0 +1,125 @@
+"""WRITERS: every format by name, and writing one or several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from idisc import config, geometry
+from idisc.errors import InputError, require
+from idisc.outputs.depicted import USUAL, Depicted, Options
+from idisc.outputs.numbers import write_exr, write_npy, write_npz, write_png16
+from idisc.outputs.pictures import spread_of, write_normals, write_png, write_spread
+from idisc.outputs.shapes import write_glb, write_ply
+from idisc.outputs.viewer import write_html
+
+EIGHT_BITS = {"jpg", "jpeg", "png8", "bmp", "gif", "webp", "heic", "avif"}
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One format."""
+
+    suffix: str  # what a picture's name is followed by
+    help: str
+    write: Callable[[Depicted, Path, Options], None]
+    beside: str = ""  # ending of a second file, which lies beside the first
+    of_depth: bool = True  # nothing to write without it
+
+    def files(self, path: Path) -> list[Path]:
+        """What is there after writing to `path`."""
+        return [path, *([path.with_suffix(self.beside)] if self.beside else [])]
+
+
+def save(
+    depicted: Depicted,
+    folder: Path,
+    name: str,
+    formats: Sequence[str],
+    options: Options = USUAL,
+) -> list[Path]:
+    """Write a picture's result in several formats as FOLDER/NAME_...; returns all files written.
+
+    Names of formats and what they need are checked before the first file is written.
+    """
+    for kind in formats:
+        _check(kind, depicted)
+    written: list[Path] = []
+    for kind in dict.fromkeys(formats):
+        written += write(kind, folder / f"{name}{WRITERS[kind].suffix}", depicted, options)
+    return written
+
+
+def write(
+    kind: str,
+    path: Path,
+    depicted: Depicted,
+    options: Options = USUAL,
+) -> list[Path]:
+    """Write one format to a path with its ending; returns the path, and a second file's if any."""
+    _check(kind, depicted)
+    writer = WRITERS[kind]
+    ending = Path(writer.suffix).suffix
+    if path.suffix.lower() != ending:
+        if path.suffix.lower().removeprefix(".") in EIGHT_BITS:
+            raise InputError(f"{path}: {_refusal(path.suffix.lower().removeprefix('.'))}")
+        raise InputError(f"{path}: '{kind}' is written to {ending}; change the name or the format")
+    writer.write(depicted, path, options)
+    return writer.files(path)
+
+
+def _refusal(ending: str) -> str:
+    return (
+        f"{ending} has 8 bits, 256 steps, and no room for metres; for depth choose png16, npy, npz"
+        " or exr, for a picture png"
+    )
+
+
+def _check(kind: str, depicted: Depicted) -> None:
+    """A format that exists, with what it needs, of arrays that fit together."""
+    if kind in EIGHT_BITS:
+        raise InputError(f"format {kind}: {_refusal(kind)}")
+    config.lookup(WRITERS, kind, "format")
+    size = depicted.depth.shape
+    if depicted.depth.dtype.kind != "f" or len(size) != 2:
+        raise InputError(f"depth {size} of {depicted.depth.dtype}: (H, W) float32 metres needed")
+    maps = {"image": depicted.image, "normals": depicted.normals, "spread": depicted.spread}
+    shapes = {name: values.shape[:2] for name, values in maps.items() if values is not None}
+    for name, shape in {**shapes, "camera": tuple(depicted.camera.size)}.items():
+        if shape != size:
+            raise InputError(f"{name} for {shape} pixels with depth for {size}: sizes must agree")
+    if kind == "exr":
+        require("OpenEXR", extra="exr")
+    if kind == "spread":
+        spread_of(depicted)
+    if WRITERS[kind].of_depth and not geometry.is_present(depicted.depth).any():
+        raise InputError(f"format {kind}: not one pixel has a depth; nothing to write")
+
+
+WRITERS = {
+    "png": Writer("_depth.png", "coloured depth with a legend in metres, to look at", write_png),
+    "png16": Writer(
+        "_depth16.png",
+        "16-bit PNG; its factor is in the PNG and in a JSON beside it",
+        write_png16,
+        beside=".json",
+    ),
+    "npy": Writer("_depth.npy", "depth in metres as a numpy array", write_npy),
+    "npz": Writer(
+        "_depth.npz",
+        "depth, camera, normals, spread and facts for numpy",
+        write_npz,
+        of_depth=False,
+    ),
+    "exr": Writer("_depth.exr", "depth in metres as OpenEXR, float channel Z", write_exr),
+    "ply": Writer("_points.ply", "coloured point cloud in metres, binary", write_ply),
+    "glb": Writer("_mesh.glb", "textured mesh in metres, cut at depth edges", write_glb),
+    "normals": Writer(
+        "_normals.png", "surface normals as a picture", write_normals, of_depth=False
+    ),
+    "spread": Writer(
+        "_spread.png", "disagreement in metres as a picture", write_spread, of_depth=False
+    ),
+    "html": Writer("_viewer.html", "a page to look around in; works offline", write_html),
+}
