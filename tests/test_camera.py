@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from idisc.camera import Camera
+from idisc.camera import Camera, Lens, camera_of
 from idisc.errors import InputError
 
 CAMERA = Camera(fx=500.0, fy=480.0, cx=300.0, cy=250.0, size=(480, 640), origin="calibration")
@@ -119,3 +119,83 @@ def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
 def test_numbers_that_make_no_camera_are_refused(fx: float, cx: float) -> None:
     with pytest.raises(InputError, match="fx and fy more than 0, and four finite numbers"):
         Camera(fx=fx, fy=500.0, cx=cx, cy=1.0, size=(480, 640), origin="calibration")
+
+
+def test_a_focal_length_in_pixels_is_taken_as_it_is() -> None:
+    camera = Camera.from_focal(700.0, (480, 640), "given 700 px")
+    assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.0, 700.0, 319.5, 239.5)
+    assert camera.origin == "given 700 px"
+
+
+@pytest.mark.parametrize(
+    ("size", "fov_deg"),
+    [
+        ((2000, 3000), 65.5),  # 3:2 as film: 2 atan(18 / 28)
+        ((3000, 2000), 46.4),  # the same camera upright: 2 atan(12 / 28)
+        ((3000, 4000), 63.4),  # 4:3 by its diagonal: 2 atan(0.8 * 43.267 / 2 / 28)
+    ],
+)
+def test_35_mm_equivalents_relate_diagonals(size: tuple[int, int], fov_deg: float) -> None:
+    camera = Camera.from_focal_35mm(28.0, size, "given 28 mm")
+    assert camera.fov_deg == pytest.approx(fov_deg, abs=0.06)
+
+
+def test_upright_and_lying_pictures_of_a_camera_have_the_same_focal_length() -> None:
+    lens = Lens(focal_35mm=26.0, taken_size=(3024, 4032))
+    lying, upright = (camera_of(None, lens, size) for size in ((756, 1008), (1008, 756)))
+    assert lying.fx == upright.fx == pytest.approx(26 * 1260 / 43.2666, rel=1e-5)
+    assert lying.origin == upright.origin == "EXIF 26 mm"
+    assert lying.relative_focal == upright.relative_focal
+
+
+def test_a_sensor_and_a_focal_length_make_a_camera() -> None:
+    lens = Lens(focal_mm=50.0, pixels_per_mm=6000 / 36, taken_size=(4000, 6000))
+    camera = camera_of(None, lens, (1000, 1500))  # reduced to a quarter since
+    assert camera.fx == pytest.approx(50 / 36 * 1500)
+    assert camera.origin == "EXIF 50 mm, 36 mm sensor"
+    upright = camera_of(None, lens, (1500, 1000))
+    assert upright.fx == camera.fx
+
+
+def test_without_the_size_it_was_taken_at_a_picture_is_taken_as_it_is() -> None:
+    lens = Lens(focal_mm=50.0, pixels_per_mm=100.0)
+    assert camera_of(None, lens, (2000, 3000)).fx == 5000.0
+
+
+@pytest.mark.parametrize("lens", [Lens(), Lens(focal_mm=4.25), Lens(pixels_per_mm=100.0)])
+def test_when_exif_is_not_enough_60_degrees_are_assumed(lens: Lens) -> None:
+    camera = camera_of(None, lens, (480, 640))
+    assert camera.origin == "assumed 60 deg"
+    assert camera.fov_deg == pytest.approx(60.0)
+    assert not camera.known
+
+
+def test_the_assumed_field_of_view_is_that_of_the_longer_side() -> None:
+    lying, upright = Camera.assumed((480, 640)), Camera.assumed((640, 480))
+    assert lying.fx == upright.fx
+    assert upright.fov_deg == pytest.approx(46.8, abs=0.05)
+    assert Camera.assumed((480, 640), 75).origin == "assumed 75 deg"
+
+
+def test_exif_of_a_picture_that_was_cropped_since_is_not_believed() -> None:
+    lens = Lens(focal_35mm=26.0, taken_size=(3024, 4032))
+    camera = camera_of(None, lens, (3024, 3024))
+    assert camera.origin == "assumed 60 deg, cropped since EXIF was written"
+    assert not camera.known
+
+
+def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
+    lens = Lens(focal_35mm=26.0)
+    given = Camera.from_focal(700.0, (480, 640), "calibration")
+    assert camera_of(given, lens, (480, 640)) == given
+    assert camera_of(given, lens, (960, 1280)).fx == 1400.0
+    assert camera_of(given, lens, (960, 1280)).known
+    expected = "a camera for 480x640 with a picture of 640x480; crop the camera together with"
+    with pytest.raises(InputError, match=expected):
+        camera_of(given, lens, (640, 480))
+
+
+@given(SIDES, SIDES)
+def test_no_resize_changes_the_relative_focal_length(height: int, width: int) -> None:
+    moved = CAMERA.resized((height, width))
+    assert moved.relative_focal == pytest.approx(CAMERA.relative_focal)

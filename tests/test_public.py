@@ -58,11 +58,15 @@ def test_the_readme_lists_the_public_names() -> None:
 
 
 def test_a_public_name_is_the_one_of_its_home() -> None:
+    from idisc.camera import Camera
     from idisc.errors import IdiscError
     from idisc.model.checkpoint import load_network
+    from idisc.predict.prediction import Prediction
+    from idisc.predict.predictor import load
 
     assert idisc.IdiscError is IdiscError
     assert idisc.load_network is load_network
+    assert (idisc.load, idisc.Camera, idisc.Prediction) == (load, Camera, Prediction)
 
 
 @pytest.mark.parametrize("name", ["load_netwrok", "RECIPES", "_nothing"])
@@ -81,12 +85,14 @@ def test_a_name_that_is_not_there_cannot_be_imported() -> None:
     [
         "import idisc",
         "import idisc; idisc.IdiscError",
+        "import idisc; idisc.load, idisc.Camera, idisc.Prediction",
         "import idisc.recipes, idisc.paper, idisc.config, idisc.files, idisc.zoo.published",
         call("--help"),
         call("--version"),
         call("convert", "--list"),
         call("convert", "--help"),
         call("bench", "--help"),
+        call("predict", "--help"),
     ],
 )
 def test_nothing_heavy_is_loaded_by(code: str) -> None:
@@ -143,6 +149,7 @@ def test_help_and_lists_work_without_any_heavy_package(arguments: list[str]) -> 
         (["bench", "nyu_swnt"], "recipe 'nyu_swnt' does not exist; did you mean nyu_swint"),
         (["bench", "nyu_swint", "--size", "wide"], "'wide' is not a size"),
         (["convert"], "FILE and --out are needed (or --list)"),
+        (["predict", "none.jpg"], "none.jpg: no such file"),
     ],
 )
 def test_the_first_error_of_a_command_needs_no_torch(arguments: list[str], message: str) -> None:

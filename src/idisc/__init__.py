@@ -10,9 +10,15 @@ import importlib
 from idisc.errors import require
 
 __version__ = "0.1.0"
-__all__ = ["IdiscError", "__version__", "load_network"]
+__all__ = ["Camera", "IdiscError", "Prediction", "__version__", "load", "load_network"]
 
-_HOMES = {"IdiscError": "idisc.errors", "load_network": "idisc.model.checkpoint"}
+_HOMES = {
+    "Camera": "idisc.camera",
+    "IdiscError": "idisc.errors",
+    "Prediction": "idisc.predict.prediction",
+    "load": "idisc.predict.predictor",
+    "load_network": "idisc.model.checkpoint",
+}
 _NEEDS = {"load_network": ("torch", "safetensors")}  # heavy packages of the extra "train"
 
 

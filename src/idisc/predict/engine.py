@@ -1,15 +1,30 @@
-"""Engines: pictures in, metres (or normals) out. Two of them, which differ in nothing but speed."""
+"""Engines: pictures in, metres (or normals) out. Two of them, which differ in nothing but speed.
+
+What is known of a network beyond its weights, `ModelFacts`, stands in the file it was loaded from:
+under `origin` in the config.json of a checkpoint, in the metadata of an ONNX file. There the fields
+domain, depth_range (metres), training_size, training_fov_deg, data and licence are read, as JSON or
+as text ("480x640"); what is not there is unknown, and said to be.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc.camera import Camera
+from idisc.data import catalog
 from idisc.errors import CheckpointError, require
 from idisc.images import Size
+from idisc.recipes import RECIPES
+from idisc.zoo.published import PUBLISHED
+
+UNKNOWN = "unknown"
 
 
 class Engine(Protocol):
@@ -18,6 +33,8 @@ class Engine(Protocol):
     name: str  # what it was loaded from, for people
     sha256: str  # of its weights
     task: Literal["depth", "normals"]
+    origin: Mapping[str, Any]  # what the file says of itself; see ModelFacts
+    fixed_size: Size | None  # the one size of pictures it runs on; None: any
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3).
@@ -25,6 +42,88 @@ class Engine(Protocol):
         `size` is that of the result, by default the picture's own.
         """
         ...
+
+    def with_spread(
+        self, images: NDArray[np.uint8], size: Size | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """The same, and how far the resolutions disagree: standard deviation (B, H, W) in metres.
+
+        None where the engine cannot tell.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """What a user should know of a network before believing it."""
+
+    name: str
+    sha256: str  # of its weights or its file
+    domain: str = UNKNOWN  # indoor, road, any
+    depth_range: tuple[float, float] | None = None  # metres, of the depth it learnt from
+    training_size: Size | None = None  # of pictures in the network
+    training_fov_deg: float | None = None  # from left to right of these pictures
+    data: str = UNKNOWN  # what it learnt from
+    licence: str = UNKNOWN  # of the weights
+
+    @classmethod
+    def of(cls, engine: Engine) -> ModelFacts:
+        """As the engine's file says, or the table of published files."""
+        origin = {**_published(engine.origin.get("file")), **engine.origin}
+
+        def numbers(field: str, count: int) -> list[float] | None:
+            """Of a JSON list, of 480x640 or of 0.01,10; CheckpointError if there are others."""
+            text = str(origin.get(field) or UNKNOWN)
+            found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+            if text in (UNKNOWN, "None"):
+                return None
+            if len(found) != count or min(found[-1:]) <= 0:
+                raise CheckpointError(f"{engine.name}: {field} is {text!r} in its record")
+            return found
+
+        span, size = numbers("depth_range", 2), numbers("training_size", 2)
+        fov = numbers("training_fov_deg", 1)
+        return cls(
+            name=engine.name,
+            sha256=engine.sha256,
+            domain=str(origin.get("domain") or UNKNOWN),
+            depth_range=(span[0], span[1]) if span else None,
+            training_size=(int(size[0]), int(size[1])) if size else None,
+            training_fov_deg=fov[0] if fov else None,
+            data=str(origin.get("data") or UNKNOWN),
+            licence=str(origin.get("licence") or UNKNOWN),
+        )
+
+    @property
+    def training_camera(self) -> Camera | None:
+        """The camera of its training pictures, if that is known."""
+        if self.training_fov_deg is None or self.training_size is None:
+            return None
+        return Camera.from_fov(self.training_fov_deg, self.training_size, "training")
+
+
+def origin_of_data(name: str, size: Size) -> dict[str, Any]:
+    """The fields of `ModelFacts` that follow from the dataset a network learns from, as JSON."""
+    spec = catalog.find(name)
+    found: dict[str, Any] = {"domain": spec.domain, "data": spec.title, "training_size": [*size]}
+    if spec.max_depth is not None:
+        found["depth_range"] = [spec.min_depth, spec.max_depth]
+    if spec.cameras:  # of the stored frames; the network sees them framed
+        (fx, fy, cx, cy), stated = next(iter(spec.cameras.values()))
+        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=spec.title)
+        blank = np.zeros((*stated, 3), np.uint8)
+        framed = spec.framing(blank, np.zeros(stated, np.float32), camera).camera
+        if framed is not None:
+            found["training_fov_deg"] = round(framed.fov_deg, 1)
+    return found
+
+
+def _published(file: object) -> dict[str, Any]:
+    """What is known of a published file that was converted before its record said so itself."""
+    if not isinstance(file, str) or file not in PUBLISHED:
+        return {}
+    data = RECIPES[PUBLISHED[file].recipes[0]].data
+    return origin_of_data(data.train, (data.size[0], data.size[1]))
 
 
 def open_engine(path: Path, device: str = "cpu") -> Engine:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from idisc.data.dataset import Dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
+from idisc.predict.engine import origin_of_data
 from idisc.recipes import Recipe
 from idisc.train import features, guard, log, losses, optimizer, state, validation
 from idisc.train.distributed import World
@@ -85,6 +86,7 @@ class Run:
         self.wrapped = _wrapped(self.network, recipe, world)
         self.guard = guard.Guard(train.retries)
         self.step = 0
+        self.origin = {"recipe": recipe.name, **_learnt_from(training[0], recipe)}
         self.best: dict[str, float] = {}
         self.metrics: dict[str, float] = {}
         self.stop = False  # set by a signal: save and leave after this step
@@ -213,7 +215,7 @@ class Run:
         path = self.out / "pictures" / f"step_{self.step:06d}.jpg"
         validation.write_pictures(path, cases, self.testing.spec.domain)
         if better:
-            origin = {"recipe": self.recipe.name, **self.best}
+            origin = {**self.origin, "metrics": self.best}
             state.write_network(
                 self.out / state.BEST, self.recipe.model, network.state_dict(), origin
             )
@@ -256,7 +258,7 @@ class Run:
             },
         )
         network = self.average.network if self.average else self.network
-        origin = {"recipe": self.recipe.name, "step": self.step}
+        origin = {**self.origin, "step": self.step}
         state.write_network(self.out / state.LAST, self.recipe.model, network.state_dict(), origin)
 
     def _load(self, stored: dict[str, Any]) -> None:
@@ -269,6 +271,14 @@ class Run:
         state.set_random_state(stored["random"], self.world.device)
         self.guard = guard.Guard(**stored["guard"])
         self.best, self.metrics = stored["best"], stored["metrics"]
+
+
+def _learnt_from(dataset: Dataset, recipe: Recipe) -> dict[str, Any]:
+    """What a checkpoint says of itself to those who predict with it."""
+    height, width = recipe.data.size
+    origin = origin_of_data(dataset.spec.name, (height, width))
+    camera = dataset[0].camera
+    return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 1)}
 
 
 def _wrapped(network: IDisc, recipe: Recipe, world: World) -> Any:

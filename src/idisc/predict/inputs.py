@@ -1,0 +1,162 @@
+"""Files, folders, patterns and stdin -> a list of inputs with names that no two of them share.
+
+Patterns are expanded here as well as by a shell: Windows has none that does it, and a quoted one
+reaches us as it is. What is listed is decided before anything is read or written, in an order that
+depends on names alone. Pictures are opened by `images`, one at a time, by whoever walks the list.
+Another kind of input brings its suffixes beside PICTURES and is told by them.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from idisc.errors import InputError
+
+PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
+PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Input:
+    """One thing to predict."""
+
+    name: str  # of its results, without suffix; unique among all of a call
+    path: Path | None  # None: stdin
+
+    @property
+    def label(self) -> str:
+        """What it is called in messages."""
+        return "stdin" if self.path is None else str(self.path)
+
+    def source(self) -> Path | bytes:
+        """What `images.read_photo` takes; stdin is read to its end."""
+        return sys.stdin.buffer.read() if self.path is None else self.path
+
+
+@dataclass(frozen=True)
+class Found:
+    """What arguments stand for, and which of them stand for nothing."""
+
+    inputs: tuple[Input, ...]
+    problems: tuple[str, ...]  # one line each
+
+
+def find(
+    arguments: Sequence[str],
+    *,
+    recursive: bool = False,
+    beside: bool = False,
+) -> Found:
+    """The inputs that files, folders, patterns and "-" name, each once, in order.
+
+    Folders and patterns bring no results of last time; a file that is named itself is always
+    taken. With `beside`, results go to the folders of their pictures, and names are unique within
+    each. InputError if there is nothing at all.
+    """
+    paths: dict[str, Path | None] = {}
+    problems: list[str] = []
+    for argument in arguments:
+        try:
+            for path in _expanded(argument, recursive):
+                key = STDIN if path is None else os.path.normcase(path.resolve())
+                paths.setdefault(key, path)
+        except InputError as error:
+            problems.append(str(error))
+    if not paths:
+        raise InputError("; ".join(problems) or "no picture is named")
+    return Found(_named(list(paths.values()), beside), tuple(problems))
+
+
+def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
+    if argument == STDIN:
+        return [None]
+    path = Path(argument)
+    if path.is_dir():
+        below = [
+            each
+            for each in (path.rglob("*") if recursive else path.iterdir())
+            if not any(part.startswith(".") for part in each.relative_to(path).parts)
+        ]
+        listed = _pictures(below, PICTURES)
+        if not listed:
+            more = "" if recursive else "; --recursive looks into the folders below"
+            raise InputError(f"{path}: no pictures in this folder{more}")
+        return listed
+    if not path.exists() and glob.has_magic(argument):
+        suffix = path.suffix.lower()  # one that is spelt out is meant
+        suffixes = PICTURES if glob.has_magic(suffix) or not suffix else (*PICTURES, suffix)
+        found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
+        listed = _pictures(found, suffixes)
+        if not listed:
+            raise InputError(f"{argument}: no pictures match")
+        return listed
+    if not path.exists():
+        raise InputError(f"{path}: no such file")
+    return [path]
+
+
+def _pictures(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+    kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
+    return sorted((path for path in kept if not _is_result(path)), key=lambda path: path.parts)
+
+
+def _is_result(path: Path) -> bool:
+    """Whether `outputs` wrote it: its PNGs carry their record as a text called idisc."""
+    if path.suffix.lower() != ".png":
+        return False
+    try:
+        with path.open("rb") as file:
+            return b"tEXtidisc\0" in file.read(1 << 16)
+    except OSError:
+        return False  # whoever opens it will say why
+
+
+def _named(paths: list[Path | None], beside: bool) -> tuple[Input, ...]:
+    """A name for each: its own, and as much of suffix and folders as tells it from the others."""
+    inputs: list[Input] = []
+    taken: set[str] = set()
+    homes = [path.resolve() if path else Path("stdin") for path in paths]
+    scopes = [str(home.parent) if beside else "" for home in homes]
+    plain = Counter(_key(scope, home.stem) for scope, home in zip(scopes, homes, strict=True))
+    for path, scope, home in zip(paths, scopes, homes, strict=True):
+        alone = plain[_key(scope, home.stem)] == 1
+        twins = [other for other in homes if other.stem.lower() == home.stem.lower()]
+        name = home.stem if alone else _telling_name(home, twins)
+        number = 1
+        while _key(scope, name) in taken:
+            number += 1
+            name = f"{home.stem}_{number}"
+        taken.add(_key(scope, name))
+        inputs.append(Input(name, path))
+    return tuple(inputs)
+
+
+def _telling_name(path: Path, twins: list[Path]) -> str:
+    """A name for one of several files with the same stem: by suffix, folders, or both."""
+    rules: list[Callable[[Path], str]] = [_with_suffix]
+    rules += [partial(_with_folders, count=count) for count in range(1, 4)]
+    rules += [lambda each: _with_folders(each, count=3) + each.suffix.replace(".", "_")]
+    for rule in rules:
+        if len({rule(twin).lower() for twin in twins}) == len(twins):
+            return rule(path)
+    return path.stem
+
+
+def _with_suffix(path: Path) -> str:
+    return path.stem + path.suffix.replace(".", "_")
+
+
+def _with_folders(path: Path, count: int) -> str:
+    return "_".join([*path.parent.parts[1:][-count:], path.stem])
+
+
+def _key(scope: str, name: str) -> str:
+    return f"{scope}/{name}".lower()  # Windows and macOS see no difference of case

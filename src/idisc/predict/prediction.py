@@ -1,0 +1,140 @@
+"""What a prediction is: the picture, its depth, the camera, and everything that was assumed.
+
+A value that computes on demand and changes nothing of itself. Files are `outputs`' business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc import geometry
+from idisc.camera import Camera
+from idisc.errors import InputError
+
+if TYPE_CHECKING:
+    from idisc.outputs import Options
+
+FORMATS = ("png", "png16")  # what is saved when nothing else is asked for
+FloatMap = NDArray[np.float32]
+_NUMBER = r"(-?\d+(?:\.\d*)?|-?\.\d+)"
+_KNOWN = re.compile(
+    rf"\s*{_NUMBER}\s*,\s*{_NUMBER}\s+{_NUMBER}\s*,\s*{_NUMBER}\s*=\s*{_NUMBER}\s*(m|cm|mm)\s*"
+)
+_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001}
+
+
+@dataclass(frozen=True)
+class Known:
+    """Two points of a picture, (x, y) in pixels, and their true distance in metres."""
+
+    first: tuple[float, float]
+    second: tuple[float, float]
+    metres: float
+
+    def __post_init__(self) -> None:
+        numbers = (*self.first, *self.second, self.metres)
+        if not all(map(math.isfinite, numbers)) or self.metres <= 0:
+            raise InputError(f"known distance {self}: finite numbers, more than 0 m are needed")
+
+    @classmethod
+    def parse(cls, value: object) -> Known:
+        """From "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2), 2.40)."""
+        if isinstance(value, Known):
+            return value
+        if isinstance(value, str):
+            match = _KNOWN.fullmatch(value)
+            if not match:
+                raise InputError(f"known distance '{value}': write it as 'x1,y1 x2,y2 = 2.40m'")
+            x1, y1, x2, y2, length = map(float, match.groups()[:5])
+            return cls((x1, y1), (x2, y2), length * _METRES[match[6]])
+        try:
+            (x1, y1), (x2, y2), length = value  # type: ignore[misc]
+            return cls((float(x1), float(y1)), (float(x2), float(y2)), float(length))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"known distance {value!r}: ((x1, y1), (x2, y2), metres) is needed"
+            ) from None
+
+    def __str__(self) -> str:
+        (x1, y1), (x2, y2) = self.first, self.second
+        return f"{x1:g},{y1:g} {x2:g},{y2:g} = {self.metres:g} m"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """The metres of one picture, at its size, and how they came about."""
+
+    image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
+    depth: (
+        FloatMap  # (H, W) metres along the optical axis; NaN, all of it, of a network for normals
+    )
+    camera: Camera  # of the picture; its `origin` says where it comes from
+    spread: FloatMap | None = None  # (H, W) metres; `facts["spread"]` says of what
+    normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
+    facts: Mapping[str, str]  # model, domain, range, size, camera, changes, warnings, for people
+
+    @property
+    def points(self) -> FloatMap:
+        """(H, W, 3) metres: x right, y down, z forward from the camera."""
+        return geometry.unproject(self.depth, self.camera)
+
+    def save(
+        self,
+        folder: str | Path,
+        formats: Sequence[str] = FORMATS,
+        *,
+        name: str = "",
+        options: Options | None = None,
+    ) -> list[Path]:
+        """Write the result into a folder as NAME_depth.png and so on; returns the files.
+
+        `formats` are names of `outputs.WRITERS`; `name` is by default that of the picture.
+        """
+        from idisc import outputs
+
+        name = name or Path(self.facts.get("picture", "")).stem or "picture"
+        return outputs.save(self, Path(folder), name, formats, options or outputs.Options())
+
+    def scaled(self, factor: float, why: str) -> Prediction:
+        """The same scene, larger by a factor; `why` goes into the facts."""
+        depth = self.depth * np.float32(factor)
+        spread = None if self.spread is None else self.spread * np.float32(factor)
+        before = f"{self.facts['rescaled']}; " if "rescaled" in self.facts else ""
+        facts = {**self.facts, "rescaled": f"{before}depth x {factor:.4g}, {why}"}
+        return replace(self, depth=depth, spread=spread, facts=facts)
+
+    def measured(self, first: tuple[float, float], second: tuple[float, float]) -> float:
+        """Distance in metres between what is seen at two pixels (x, y)."""
+        depth, camera = self.depth, self.camera
+        ends = []
+        for x, y in (first, second):
+            column, row = round(x), round(y)
+            if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
+                raise InputError(
+                    f"point {x:g},{y:g}: outside of a picture {depth.shape[1]} pixels wide and"
+                    f" {depth.shape[0]} high"
+                )
+            ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
+            ends.append(float(depth[row, column]) * np.array(ray))
+        return float(np.linalg.norm(ends[0] - ends[1]))
+
+    def rescaled(self, known: object) -> Prediction:
+        """The scene scaled so that two points are as far apart as they are known to be.
+
+        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as a tuple.
+        """
+        wanted = Known.parse(known)
+        found = self.measured(wanted.first, wanted.second)
+        if not found > 1e-6:  # nor NaN, which is all that a network for normals gives
+            raise InputError(
+                f"known distance {wanted}: {found:g} m are predicted, nothing to scale"
+            )
+        return self.scaled(wanted.metres / found, f"known {wanted}, predicted {found:.4g} m")

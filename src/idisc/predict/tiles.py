@@ -1,0 +1,135 @@
+"""Large pictures in overlapping tiles: the detail of each tile, the scale of the whole.
+
+A network that sees a tile does not know how far away the scene is: it sees less of it, and larger.
+So each tile is aligned in log depth to the pass over the whole picture, which covers all of it, and
+the aligned tiles are blended by windows that fall to nothing at their edges. No seams, and the
+tiles cannot drift from each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.errors import InputError
+from idisc.images import Size
+
+FloatMap = NDArray[np.float32]
+Align = Literal["scale", "scale+power"]
+OVERLAP = 0.25  # share of a tile's side, at least
+MOST_TILES = 16  # when the size is left to us: each costs a pass of the network
+_LEAST_SPREAD = 0.05  # deviation of log depth below which a wall has no contrast to fit a power to
+_POWERS = (0.5, 2.0)
+
+
+class Depths(NamedTuple):
+    """What a pass gives: depth (H, W) in metres and, if known, its spread."""
+
+    depth: FloatMap
+    spread: FloatMap | None = None
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Where the tiles of a picture lie: all of one size, evenly spaced, edge to edge."""
+
+    size: Size  # of a tile
+    tops: tuple[int, ...]
+    lefts: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.tops) * len(self.lefts)
+
+
+def lay_out(picture: Size, tile: Size) -> Tiles:
+    """Tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
+    if min(tile) < 32:
+        raise InputError(f"tiles of {tile[0]}x{tile[1]}: at least 32 pixels a side are needed")
+    height, width = min(tile[0], picture[0]), min(tile[1], picture[1])
+    return Tiles((height, width), _starts(picture[0], height), _starts(picture[1], width))
+
+
+def choose_size(picture: Size, network: Size) -> Size:
+    """The network's own size, so that nothing is reduced, or larger where that is too many tiles.
+
+    The smallest that needs at most `MOST_TILES`, in steps of a quarter.
+    """
+    factor = 1.0
+    while True:
+        tile = math.ceil(network[0] * factor), math.ceil(network[1] * factor)
+        if len(lay_out(picture, (max(tile[0], 32), max(tile[1], 32)))) <= MOST_TILES:
+            return max(tile[0], 32), max(tile[1], 32)
+        factor *= 1.25
+
+
+def refine(
+    image: NDArray[np.uint8],
+    whole: FloatMap,
+    predict: Callable[[NDArray[np.uint8]], Depths],
+    tiles: Tiles,
+    align: Align = "scale",
+) -> Depths:
+    """Depth of a picture (H, W, 3) from its tiles, aligned to `whole` (H, W), the pass over all.
+
+    `align`: one factor for each tile, or also a power (a line in log depth), for networks whose
+    contrast of depth changes with the field of view.
+    """
+    rows, columns = _window(tiles.size[0]), _window(tiles.size[1])
+    depth, spread = np.zeros_like(whole), np.zeros_like(whole)
+    has_spread = True
+    for top in tiles.tops:
+        for left in tiles.lefts:
+            place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
+            found = predict(image[place])
+            factor, power = _fit(found.depth, whole[place], align)
+            aligned = factor * found.depth**power
+            weight = rows[:, None] * columns
+            depth[place] += weight * aligned
+            if found.spread is None:
+                has_spread = False
+            else:  # d(a x^p) = p (a x^p) dx / x
+                spread[place] += weight * found.spread * (power * aligned / found.depth)
+    total_rows = _sums(rows, tiles.tops, whole.shape[0])
+    total = total_rows[:, None], _sums(columns, tiles.lefts, whole.shape[1])
+    for canvas in (depth, spread):
+        canvas /= total[0]
+        canvas /= total[1]
+    return Depths(depth, spread if has_spread else None)
+
+
+def _starts(length: int, tile: int) -> tuple[int, ...]:
+    step = tile - math.ceil(tile * OVERLAP)
+    count = 1 + math.ceil((length - tile) / step)
+    return tuple(int(start) for start in np.linspace(0, length - tile, count).round())
+
+
+def _window(length: int) -> FloatMap:
+    """A raised cosine over a tile's side, a little more than 0 at its ends."""
+    place = (np.arange(length) + 0.5) / length
+    return (np.sin(np.pi * place) ** 2).astype(np.float32)
+
+
+def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
+    """The windows of all tiles along one axis, added up: tiles make a grid, so both axes part."""
+    total = np.zeros(length, np.float32)
+    for start in starts:
+        total[start : start + len(window)] += window
+    return total
+
+
+def _fit(tile: FloatMap, whole: FloatMap, align: Align) -> tuple[float, float]:
+    """(a, p) such that a * tile ** p is closest to the whole: medians, as edges never agree."""
+    step = max(1, round(math.sqrt(tile.size / 50_000)))  # enough for a median
+    x, y = (np.log(depth[::step, ::step], dtype=np.float64) for depth in (tile, whole))
+    power = 1.0
+    if align == "scale+power" and x.std() >= _LEAST_SPREAD:
+        low, high = x <= np.quantile(x, 0.4), x >= np.quantile(x, 0.6)
+        rise = np.median(x[high]) - np.median(x[low])
+        if rise > 0:
+            power = float(np.clip((np.median(y[high]) - np.median(y[low])) / rise, *_POWERS))
+    return math.exp(float(np.median(y - power * x))), power

@@ -1,0 +1,252 @@
+"""`idisc predict`: files, folders, patterns and stdin; one line for each thing that is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import ExifTags, Image
+from tests.fakes import onnx_files
+
+from idisc.cli import main as command_line
+from idisc.cli.predict import camera_rule
+from idisc.errors import InputError
+
+Result = tuple[int, str, str]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call the command in this process: exit code, stdout, stderr."""
+
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as end:
+            command_line.main(["predict", *map(str, arguments)])
+        code = end.value.code
+        assert isinstance(code, int)
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """depth = 0.5 m + brightness / 50."""
+    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for name, shade in (("a.png", 50), ("b.jpg", 100), ("deep/c.png", 150)):
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 30), (shade, shade, shade)).save(path)
+    return tmp_path / "photos"
+
+
+def metres(path: Path) -> float:
+    """The one depth of a 16-bit PNG, by the factor that lies beside it."""
+    values = np.asarray(Image.open(path))
+    assert values.dtype == np.uint16
+    record = json.loads(path.with_suffix(".json").read_text())
+    return float(np.median(values)) * float(record["metres_per_unit"])
+
+
+def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    code, said, err = run(photos / "a.png", "-o", out, "--weights", model)
+    assert (code, err) == (0, "")
+    names = {path.name for path in out.iterdir()}
+    assert names == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
+    assert metres(out / "a_depth16.png") == pytest.approx(1.5, abs=0.001)
+    line = f"{photos / 'a.png'}: 1.50 to 1.50 m, median 1.50 m; camera assumed 60 deg, model small"
+    assert said.startswith(line)
+    assert str(out / "a_depth16.png") in said
+
+
+def test_without_a_folder_the_result_lies_beside_the_picture(
+    run: Run, model: Path, photos: Path
+) -> None:
+    for _ in range(2):  # the second time, results of the first are no pictures
+        code, said, _ = run(photos, "--recursive", "--model", model, "--save", "png,npy")
+        assert code == 0
+        assert len(said.splitlines()) == 3
+    assert np.load(photos / "deep" / "c_depth.npy").mean() == pytest.approx(3.5)
+    assert (photos / "a_depth.png").is_file()
+
+
+def test_files_folders_and_patterns_together(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    arguments = [photos / "deep" / "c.png", photos, photos / "*.jpg"]
+    code, said, _ = run(*arguments, "-o", out, "--weights", model, "--save", "npy")
+    assert code == 0
+    order = [line.partition(":")[0] for line in said.splitlines()]
+    assert order == [str(photos / name) for name in ("deep/c.png", "a.png", "b.jpg")]
+    assert {path.name for path in out.iterdir()} == {"a_depth.npy", "b_depth.npy", "c_depth.npy"}
+
+
+def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, photos: Path) -> None:
+    (photos / "broken.png").write_bytes(b"not a picture")
+    (photos / "empty.jpg").write_bytes(b"")
+    out = photos.parent / "out"
+    code, said, err = run(photos, photos / "none.jpg", "-o", out, "--weights", model)
+    assert code == 2
+    assert len(said.splitlines()) == 2
+    lines = err.splitlines()
+    assert lines[0] == f"failed: {photos / 'none.jpg'}: no such file"
+    assert lines[1].startswith(f"failed: {photos / 'broken.png'}: not a picture")
+    assert lines[2].startswith(f"failed: {photos / 'empty.jpg'}: empty")
+    names = ", ".join(str(photos / name) for name in ("none.jpg", "broken.png", "empty.jpg"))
+    assert lines[3] == f"idisc: 3 of 5 failed: {names}"
+    assert (out / "b_depth.png").is_file()
+
+
+def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path) -> None:
+    (photos / "broken.png").write_bytes(b"not a picture")
+    code, said, err = run(photos / "broken.png", "--weights", model)
+    assert (code, said) == (2, "")
+    text = "not a picture (or its first bytes are damaged)"
+    assert err == f"idisc: {photos / 'broken.png'}: {text}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.jpg"], "none.jpg: no such file"),
+        (["*.gif"], "*.gif: no pictures match"),
+        (["{photos}"], "no model ships with this version; name a checkpoint folder or an .onnx"),
+        (["{photos}", "--weights", "nowhere"], "nowhere: not there"),
+        (["{photos}", "--save", "jpg"], "--save jpg: 8 bits cannot hold metres"),
+        (["{photos}", "--save", "pgn"], "format 'pgn' does not exist; did you mean png"),
+        (["{photos}", "--size", "wide"], "Invalid value for '--size': 'wide' is not a size"),
+        (["{photos}", "--known", "here"], "known distance 'here': write it as"),
+        (["{photos}", "--focal", "26"], "--focal 26: write it as 26mm (35 mm equivalent) or"),
+        (["{photos}", "--fov", "200"], "field of view 200: between 0 and 180 degrees is needed"),
+        (["{photos}", "--fov", "60", "--focal", "26mm"], "one of --fov, --focal and"),
+        (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
+        (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
+        (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
+        (["{photos}", "--axes", "opencl"], "axis convention 'opencl' does not exist; did you"),
+        ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
+    ],
+)
+def test_a_wrong_call_is_one_line(
+    run: Run, photos: Path, arguments: list[str], message: str
+) -> None:
+    code, said, err = run(*(each.format(photos=photos) for each in arguments))
+    assert (code, said) == (2, "")
+    assert err.startswith(f"idisc: {message}")
+    assert err.count("\n") == 1
+
+
+def test_stdin_goes_to_stdout(
+    model: Path,
+    photos: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    for formats, check in (
+        ([], lambda data: np.asarray(Image.open(io.BytesIO(data))) / 1000),
+        (["--save", "npy"], lambda data: np.load(io.BytesIO(data))),
+    ):
+        stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(SystemExit) as end:
+            command_line.main(["predict", "-", "--weights", str(model), *formats])
+        assert end.value.code == 0
+        out, err = capsysbinary.readouterr()
+        np.testing.assert_allclose(check(out), 1.5, atol=0.001)
+        assert err.startswith(b"stdin: 1.50 to 1.50 m")
+
+
+def test_stdin_with_a_folder_goes_there(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    out = photos.parent / "out"
+    assert run("-", "-o", out, "--weights", model, "--save", "npy")[0] == 0
+    assert (out / "stdin_depth.npy").is_file()
+
+
+@pytest.mark.parametrize("formats", ["png", "png16,npy"])
+def test_stdout_takes_one_format_of_metres(run: Run, model: Path, formats: str) -> None:
+    code, said, err = run("-", "--weights", model, "--save", formats)
+    assert (code, said) == (2, "")
+    assert err == "idisc: stdin to stdout is one of png16 or npy; or pass -o DIR\n"
+
+
+def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    options = ["--size", "32x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]
+    options += ["--fov", "70", "--range", "0.5,8", "--colours", "viridis", "--axes", "opengl"]
+    code, said, err = run(photos / "a.png", "-o", out, "--weights", model, *options)
+    assert (code, err) == (0, "")
+    facts = json.loads((out / "a_depth16.json").read_text())["facts"]
+    assert facts["network size"] == "32x64, as asked for"
+    assert facts["camera"] == "given 70 deg"
+    assert "known 5,5 30,5 = 2 m" in facts["rescaled"]
+    assert facts["tta"] == "mean of the picture and its mirror image"
+    assert "known 5,5 30,5 = 2 m" in said
+    assert (out / "a_normals.png").is_file()
+
+
+def test_tiles_are_chosen_or_given(run: Run, model: Path, photos: Path) -> None:
+    Image.new("RGB", (900, 700)).save(photos / "large.png")
+    out = photos.parent / "out"
+    for options, expected in (
+        (["--tile"], "4 of 480x640"),
+        (["--tile-size", "400x500"], "6 of 400x500"),
+    ):
+        arguments = [photos / "large.png", "-o", out, "--weights", model, "--save", "png16"]
+        assert run(*arguments, *options)[0] == 0
+        facts = json.loads((out / "large_depth16.json").read_text())["facts"]
+        assert facts["tiles"] == f"{expected}, aligned to the whole picture"
+
+
+def test_a_network_for_normals_saves_normals(run: Run, tmp_path: Path, photos: Path) -> None:
+    model = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
+    code, said, _ = run(photos / "a.png", "-o", tmp_path / "out", "--weights", model)
+    assert code == 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a_normals.png"]
+    assert f"{photos / 'a.png'}: normals; camera" in said
+
+
+def test_exif_gives_the_camera_and_is_said(run: Run, model: Path, photos: Path) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.FocalLengthIn35mmFilm] = 26
+    Image.new("RGB", (40, 30)).save(photos / "phone.jpg", exif=exif)
+    code, said, _ = run(photos / "phone.jpg", "--weights", model, "--save", "npy")
+    assert code == 0
+    assert "camera EXIF 26 mm (" in said
+    assert np.load(photos / "phone_depth.npy").shape == (40, 30)
+
+
+def test_cameras_are_made_of_options(tmp_path: Path) -> None:
+    assert camera_rule(None, None, None) is None
+    wide = camera_rule(90.0, None, None)
+    assert wide is not None
+    assert wide((480, 640)).fx == pytest.approx(320.0)
+    film = camera_rule(None, "50 mm", None)
+    assert film is not None
+    assert film((2000, 3000)).fx == pytest.approx(50 / 36 * 3000)
+    pixels = camera_rule(None, "1400px", None)
+    assert pixels is not None
+    assert (pixels((480, 640)).fx, pixels((480, 640)).origin) == (1400.0, "given 1400 px")
+    text = tmp_path / "k.json"
+    text.write_text("[[700.5, 0, 320], [0, 701, 240], [0, 0, 1]]")
+    for given in ("700.5,701,320,240", "700.5 0 320 0 701 240 0 0 1", str(text)):
+        rule = camera_rule(None, None, given)
+        assert rule is not None
+        camera = rule((480, 640))
+        assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.5, 701.0, 320.0, 240.0)
+        assert camera.origin == "given matrix"
+    with pytest.raises(InputError, match="fx and fy more than 0"):
+        camera_rule(None, None, "0,700,320,240")

@@ -1,0 +1,128 @@
+"""Arguments become a list of inputs: nothing twice, nothing unnamed, always in the same order."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image, PngImagePlugin
+
+from idisc.errors import InputError
+from idisc.predict import inputs
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two folders of pictures, one below the other, with what else lies around."""
+    for name in (
+        *("b.jpg", "a.PNG", "notes.txt", ".hidden.jpg"),
+        *("deep/c.webp", "deep/a.png", "deep/.cache/x.jpg"),
+    ):
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"a picture")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "photos"
+
+
+def names(*arguments: str, recursive: bool = False) -> list[tuple[str, str]]:
+    found = inputs.find(arguments, recursive=recursive)
+    assert found.problems == ()
+    return [(each.name, each.label) for each in found.inputs]
+
+
+def test_a_folder_is_its_pictures_by_name(photos: Path) -> None:
+    assert names("photos") == [("a", str(Path("photos/a.PNG"))), ("b", str(Path("photos/b.jpg")))]
+
+
+def test_folders_below_are_looked_into_when_asked(photos: Path) -> None:
+    assert [name for name, _ in names("photos", recursive=True)] == ["photos_a", "b", "deep_a", "c"]
+
+
+def test_patterns_are_expanded_here_too(photos: Path) -> None:
+    assert [name for name, _ in names("photos/*.jpg")] == ["b"]
+    assert [name for name, _ in names("photos/*")] == ["a", "b"]
+    assert [name for name, _ in names("photos/**/*.webp")] == ["c"]
+    assert [name for name, _ in names("photos/*.txt")] == ["notes"]  # spelt out, so it is meant
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_a_file(photos: Path) -> None:
+    (photos / "room[1].jpg").write_bytes(b"")
+    assert names("photos/room[1].jpg") == [("room[1]", str(Path("photos/room[1].jpg")))]
+
+
+def test_a_file_that_is_named_is_taken_whatever_it_is_called(photos: Path) -> None:
+    assert names("photos/notes.txt") == [("notes", str(Path("photos/notes.txt")))]
+
+
+def test_the_same_file_is_taken_once(photos: Path) -> None:
+    found = names("photos/b.jpg", "photos", "photos/*.jpg", str(photos / "b.jpg"))
+    assert [name for name, _ in found] == ["b", "a"]
+
+
+def test_names_of_results_are_unique(photos: Path) -> None:
+    (photos / "a.jpg").write_bytes(b"")
+    found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg")]
+    assert found == ["a_PNG", "a_jpg"]
+    found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg", "photos/deep/a.png")]
+    assert len({name.lower() for name in found}) == 3
+    assert all("a" in name for name in found)
+
+
+def test_a_name_that_another_file_has_already_is_numbered(photos: Path) -> None:
+    for name in ("a.jpg", "a_jpg.jpg"):
+        (photos / name).write_bytes(b"")
+    found = [name for name, _ in names("photos/a.PNG", "photos/a_jpg.jpg", "photos/a.jpg")]
+    assert len(set(found)) == 3
+
+
+def test_results_beside_their_pictures_may_share_a_name(photos: Path) -> None:
+    found = inputs.find(["photos/a.PNG", "photos/deep/a.png"], beside=True)
+    assert [each.name for each in found.inputs] == ["a", "a"]
+
+
+def test_results_of_last_time_are_not_pictures_of_this_time(photos: Path) -> None:
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Description", "depth")
+    info.add_text("idisc", "{}")
+    Image.new("L", (8, 8)).save(photos / "b_depth.png", pnginfo=info)
+    assert [name for name, _ in names("photos", "photos/[ab]*")] == ["a", "b"]
+    assert [name for name, _ in names("photos/b_depth.png")] == ["b_depth"]
+
+
+def test_stdin_is_an_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    (only,) = inputs.find(["-"]).inputs
+    assert (only.name, only.label, only.path) == ("stdin", "stdin", None)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"bytes")))
+    assert only.source() == b"bytes"
+
+
+def test_what_stands_for_nothing_is_told_and_the_rest_goes_on(photos: Path) -> None:
+    (photos / "empty").mkdir()
+    found = inputs.find(["photos/none.jpg", "photos/b.jpg", "photos/empty", "photos/*.gif"])
+    assert [each.name for each in found.inputs] == ["b"]
+    folder = Path("photos/empty")
+    assert found.problems == (
+        f"{Path('photos/none.jpg')}: no such file",
+        f"{folder}: no pictures in this folder; --recursive looks into the folders below",
+        "photos/*.gif: no pictures match",
+    )
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [("nowhere.jpg", "nowhere.jpg: no such file"), ("*.png", r"\*\.png: no pictures match")],
+)
+def test_nothing_at_all_is_an_error(photos: Path, argument: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}$"):
+        inputs.find([argument])
+
+
+def test_the_order_does_not_depend_on_the_disk(photos: Path) -> None:
+    for index in np.random.default_rng(0).permutation(30):
+        (photos / f"p{index:02}.jpg").write_bytes(b"")
+    found = [name for name, _ in names("photos")]
+    assert found == sorted(found)

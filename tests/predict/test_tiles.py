@@ -1,0 +1,139 @@
+"""Tiles: an exact network stays exact, errors of scale go, and no seam is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from idisc.errors import InputError
+from idisc.predict import tiles
+from idisc.predict.tiles import Depths, Tiles, choose_size, lay_out, refine
+
+FloatMap = NDArray[np.float32]
+SIDES = st.integers(32, 300)
+
+
+def scene(height: int, width: int) -> tuple[NDArray[np.uint8], FloatMap]:
+    """A picture whose red and green bytes say what its depth is, and that depth."""
+    rows, columns = np.mgrid[:height, :width]
+    steps = (rows * 7 + columns * 3 + (rows // 40 + columns // 30) % 2 * 500).astype(np.int64)
+    image = np.stack([steps // 256, steps % 256, steps * 0], axis=-1).astype(np.uint8)
+    return image, told(image)
+
+
+def told(image: NDArray[np.uint8]) -> FloatMap:
+    return (1 + (image[..., 0] * 256.0 + image[..., 1]) / 1000).astype(np.float32)
+
+
+def exact(image: NDArray[np.uint8]) -> Depths:
+    return Depths(told(image), told(image) / 10)
+
+
+def with_error(factors: list[float], power: float = 1.0) -> Callable[..., Depths]:
+    """A network that is wrong by another factor in each tile."""
+    drawn = iter(factors * 100)
+
+    def predict(image: NDArray[np.uint8]) -> Depths:
+        depth = next(drawn) * told(image) ** power
+        return Depths(depth.astype(np.float32), (depth / 10).astype(np.float32))
+
+    return predict
+
+
+@given(SIDES, SIDES, st.integers(32, 120), st.integers(32, 120))
+@settings(max_examples=50, deadline=None)
+def test_tiles_cover_every_pixel_and_overlap(height: int, width: int, rows: int, cols: int) -> None:
+    layout = lay_out((height, width), (rows, cols))
+    for starts, size, length in (
+        (layout.tops, layout.size[0], height),
+        (layout.lefts, layout.size[1], width),
+    ):
+        assert starts[0] == 0
+        assert starts[-1] + size == length
+        steps = np.diff(starts)
+        assert (steps <= size - size // 4).all()
+        assert len(steps) == 0 or steps.max() - steps.min() <= 1
+
+
+@given(SIDES, SIDES, st.integers(32, 120), st.sampled_from(["scale", "scale+power"]))
+@settings(max_examples=25, deadline=None)
+def test_an_exact_network_stays_exact(
+    height: int, width: int, side: int, align: tiles.Align
+) -> None:
+    image, depth = scene(height, width)
+    found = refine(image, depth, exact, lay_out((height, width), (side, side)), align)
+    np.testing.assert_allclose(found.depth, depth, rtol=1e-5)
+    assert found.spread is not None
+    np.testing.assert_allclose(found.spread, depth / 10, rtol=1e-4)
+
+
+@given(st.lists(st.floats(0.2, 5.0), min_size=1, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_an_error_of_scale_in_each_tile_is_removed(factors: list[float]) -> None:
+    image, depth = scene(120, 150)
+    found = refine(image, depth, with_error(factors), lay_out((120, 150), (64, 80)))
+    np.testing.assert_allclose(found.depth, depth, rtol=1e-4)
+    assert found.spread is not None
+    np.testing.assert_allclose(found.spread, depth / 10, rtol=1e-4)
+
+
+def test_an_error_of_power_is_removed_when_it_is_looked_for() -> None:
+    image, depth = scene(120, 150)
+    layout = lay_out((120, 150), (64, 80))
+    wrong = with_error([0.7, 1.3], power=0.8)
+    np.testing.assert_allclose(
+        refine(image, depth, wrong, layout, "scale+power").depth, depth, rtol=0.01
+    )
+    scaled = refine(image, depth, with_error([0.7, 1.3], power=0.8), layout).depth
+    assert np.abs(scaled / depth - 1).max() > 0.02
+
+
+def test_a_wall_without_contrast_keeps_its_power() -> None:
+    image = np.zeros((100, 100, 3), np.uint8)
+    whole = np.full((100, 100), 3.0, np.float32)
+    found = refine(image, whole, exact, lay_out((100, 100), (64, 64)), "scale+power")
+    np.testing.assert_allclose(found.depth, 3.0, rtol=1e-5)
+
+
+def test_detail_comes_from_the_tiles_and_scale_from_the_whole() -> None:
+    image, depth = scene(128, 128)
+    blurred = np.full_like(depth, np.exp(np.log(depth).mean()))  # the whole sees no detail
+    found = refine(image, blurred, exact, lay_out((128, 128), (128, 128)))
+    ratio = found.depth / depth
+    np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-5)
+    assert ratio[0, 0] == pytest.approx(float(np.median(blurred / depth)), rel=1e-4)
+
+
+def test_no_seam_is_left_where_tiles_disagree() -> None:
+    image = np.zeros((96, 256, 3), np.uint8)
+    slope = np.linspace(0.9, 1.1, 128, dtype=np.float32)  # each tile is bent the same way
+    found = refine(
+        image,
+        np.full((96, 256), 2.0, np.float32),
+        lambda tile: Depths(np.broadcast_to(2 * slope[: tile.shape[1]], tile.shape[:2])),
+        lay_out((96, 256), (96, 128)),
+    )
+    steps = np.abs(np.diff(found.depth, axis=1))
+    assert steps.max() < 0.02  # the bend itself is 0.003, an unblended edge would be 0.4
+    assert found.spread is None
+
+
+def test_a_picture_no_larger_than_a_tile_is_one_tile() -> None:
+    assert lay_out((50, 60), (64, 64)) == Tiles((50, 60), (0,), (0,))
+
+
+def test_tiles_that_are_too_small_are_refused() -> None:
+    with pytest.raises(InputError, match="tiles of 16x64: at least 32 pixels a side are needed"):
+        lay_out((500, 500), (16, 64))
+
+
+@pytest.mark.parametrize("picture", [(480, 640), (3000, 4000), (9000, 12_000), (600, 12_000)])
+def test_the_size_is_chosen_so_that_there_are_not_too_many(picture: tuple[int, int]) -> None:
+    size = choose_size(picture, (480, 640))
+    assert len(lay_out(picture, size)) <= tiles.MOST_TILES
+    assert size[0] >= 480

@@ -1,0 +1,433 @@
+"""Pictures of every kind become upright RGB bytes; what cannot is one line that names the file."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from PIL import ExifTags, Image
+
+from idisc.camera import Lens
+from idisc.errors import IdiscError, InputError, MissingExtra
+from idisc.images import FORMATS, Photo, picture_size, read_image, read_photo
+
+PHOTOS = Path(__file__).parents[2] / "shared" / "data" / "photos"
+# How a camera that was held another way stores the upright picture: the inverse of its turn.
+STORED = {
+    1: None,
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+
+
+def colours(height: int = 24, width: int = 32) -> NDArray[np.uint8]:
+    """Smooth, and unlike itself when turned or mirrored."""
+    rows, columns = np.mgrid[:height, :width]
+    red, green = rows * 255 // height, columns * 255 // width
+    return np.stack([red, green, (red + 2 * green) // 3], axis=-1).astype(np.uint8)
+
+
+def encoded(picture: Image.Image, kind: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    picture.save(stream, format=kind, **options)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("orientation", STORED)
+@pytest.mark.parametrize(("kind", "off"), [("PNG", 0), ("TIFF", 0), ("WEBP", 20), ("JPEG", 20)])
+def test_all_eight_orientations_come_out_upright(orientation: int, kind: str, off: int) -> None:
+    upright = Image.fromarray(colours())
+    turn = STORED[orientation]
+    stored = upright if turn is None else upright.transpose(turn)
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    photo = read_photo(encoded(stored, kind, exif=exif))
+    assert photo.size == (24, 32)
+    assert np.abs(photo.image.astype(int) - colours()).max() <= off
+
+
+@pytest.mark.parametrize("orientation", [0, 9, 300])
+def test_an_orientation_that_does_not_exist_turns_nothing(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    photo = read_photo(encoded(Image.fromarray(colours()), "PNG", exif=exif))
+    np.testing.assert_array_equal(photo.image, colours())
+
+
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="the photos of ../shared are not here")
+def test_a_real_photo_stored_lying_is_shown_standing() -> None:
+    shown = read_photo(PHOTOS / "library_exif6.jpg")
+    assert shown.size == (900, 600) == picture_size(PHOTOS / "library_exif6.jpg")
+    upright = Image.open(PHOTOS / "library_portrait.jpg").resize((600, 900))
+    difference = np.abs(shown.image.astype(int) - np.asarray(upright)).mean()
+    turned = np.abs(shown.image[::-1, ::-1].astype(int) - np.asarray(upright)).mean()
+    assert difference < 8 < turned
+
+
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="the photos of ../shared are not here")
+def test_a_real_phone_photo_is_shown_standing() -> None:
+    photo = read_photo(PHOTOS / "waterfall_portrait_exif6.jpg")
+    assert photo.size == (750, 500)
+    stored = np.asarray(Image.open(PHOTOS / "waterfall_portrait_exif6.jpg").convert("RGB"))
+    np.testing.assert_array_equal(photo.image, np.rot90(stored, -1))  # clockwise
+
+
+def test_every_way_to_hand_over_a_picture_gives_the_same(tmp_path: Path) -> None:
+    image = colours()
+    path = tmp_path / "room.png"
+    Image.fromarray(image).save(path)
+    tensor = torch.from_numpy(image)
+    with path.open("rb") as file:
+        photos = {
+            "room.png": [path, str(path), Image.open(path), file],
+            "bytes": [path.read_bytes(), bytearray(path.read_bytes())],
+            "file": [io.BytesIO(path.read_bytes())],
+            "picture": [Image.fromarray(image)],
+            "array": [image, image.astype(np.int64), image / 255, image.transpose(2, 0, 1)],
+            "tensor": [
+                tensor,
+                tensor.permute(2, 0, 1),
+                tensor.permute(2, 0, 1) / 255,
+                (tensor / 255).requires_grad_(),
+                tensor.permute(2, 0, 1).double() / 255,
+            ],
+        }
+        for name, sources in photos.items():
+            for source in sources:
+                photo = read_photo(source)  # type: ignore[arg-type]
+                np.testing.assert_array_equal(photo.image, image)
+                assert (photo.name, photo.notes, photo.lens) == (name, (), Lens())
+    np.testing.assert_array_equal(read_image(path), image)
+    assert read_photo(image, "kitchen").name == "kitchen"
+    photo = Photo(image, "mine")
+    assert read_photo(photo) is photo
+
+
+def test_half_precision_tensors_are_pictures_too() -> None:
+    tensor = torch.from_numpy(colours()).permute(2, 0, 1) / 255
+    for kind in (torch.bfloat16, torch.float16):
+        read = read_photo(tensor.to(kind)).image
+        assert np.abs(read.astype(int) - colours()).max() <= 1
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "P"])
+def test_grey_black_and_white_and_palettes_become_rgb(mode: str) -> None:
+    picture = Image.fromarray(colours()).convert(mode)
+    photo = read_photo(encoded(picture, "PNG"))
+    np.testing.assert_array_equal(photo.image, np.asarray(picture.convert("RGB")))
+    assert photo.notes == ()
+
+
+def test_16_bits_are_reduced_to_8_and_said_so() -> None:
+    deep = (np.arange(24 * 32).reshape(24, 32) * 85).astype(np.uint16)  # 0 to 65195
+    expected = np.rint(deep / 257).astype(np.uint8)
+    for source in (encoded(Image.fromarray(deep), "PNG"), encoded(Image.fromarray(deep), "TIFF")):
+        photo = read_photo(source)
+        np.testing.assert_array_equal(photo.image, np.stack([expected] * 3, axis=-1))
+        assert photo.notes == ("16-bit reduced to 8",)
+    for array in (deep, deep[..., None], np.stack([deep] * 3, axis=-1), deep.astype(np.int32)):
+        photo = read_photo(array)
+        np.testing.assert_array_equal(photo.image[..., 1], expected)
+        assert photo.notes == ("16-bit reduced to 8",)
+
+
+def test_16_bit_colour_is_noted_though_the_decoder_reduces_it() -> None:
+    deep = colours().astype(np.uint16) * 257
+    photo = read_photo(png_of_16_bit_rgb(deep))
+    np.testing.assert_array_equal(photo.image, colours())
+    assert photo.notes == ("16-bit reduced to 8",)
+
+
+def png_of_16_bit_rgb(values: NDArray[np.uint16]) -> bytes:
+    """Pillow reads but does not write them."""
+    height, width = values.shape[:2]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(name + data).to_bytes(4, "big")
+        return len(data).to_bytes(4, "big") + name + data + check
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([16, 2, 0, 0, 0])
+    body = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def test_floating_point_tiffs_are_read() -> None:
+    grey = colours()[..., 0]
+    for values, notes in (
+        (grey / np.float32(255), ()),
+        (grey.astype(np.float32), ("floats up to 255 taken as bytes",)),
+    ):
+        photo = read_photo(encoded(Image.fromarray(values.astype(np.float32)), "TIFF"))
+        np.testing.assert_array_equal(photo.image[..., 2], grey)
+        assert photo.notes == notes
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
+def test_transparency_is_laid_on_white_and_said_so(kind: str) -> None:
+    layered = np.dstack([colours(), np.full((24, 32), 255, np.uint8)])
+    layered[:12, :, 3] = 0
+    layered[12, :, 3] = 128
+    options = {"lossless": True} if kind == "WEBP" else {}
+    sources = [encoded(Image.fromarray(layered), kind, **options), layered, layered / 255]
+    for source in sources:
+        photo = read_photo(source)  # type: ignore[arg-type]
+        assert (photo.image[:12] == 255).all()
+        np.testing.assert_array_equal(photo.image[13:], colours()[13:])
+        mixed = colours()[12] * (128 / 255) + 127
+        assert np.abs(photo.image[12] - mixed).max() <= 1
+        assert photo.notes == ("transparency laid on white",)
+
+
+def test_an_opaque_layer_is_no_transparency() -> None:
+    layered = np.dstack([colours(), np.full((24, 32), 255, np.uint8)])
+    for source in (encoded(Image.fromarray(layered), "PNG"), layered):
+        photo = read_photo(source)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(photo.image, colours())
+        assert photo.notes == ()
+
+
+def test_a_transparent_colour_of_a_palette_is_laid_on_white() -> None:
+    picture = Image.fromarray(np.array([[0, 1], [1, 0]], np.uint8), mode=None).convert("P")
+    picture.putpalette([10, 20, 30, 40, 50, 60])
+    photo = read_photo(encoded(picture, "PNG", transparency=0))
+    assert photo.notes == ("transparency laid on white",)
+    assert (photo.image == 255).all(axis=-1).any()
+
+
+def test_cmyk_is_turned_into_rgb_and_said_so() -> None:
+    picture = Image.fromarray(colours()).convert("CMYK")
+    photo = read_photo(encoded(picture, "TIFF"))
+    assert np.abs(photo.image.astype(int) - colours()).max() <= 2
+    assert photo.notes == ("CMYK turned into RGB without its profile",)
+    assert read_photo(encoded(picture, "JPEG")).size == (24, 32)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
+def test_of_several_frames_the_first_is_taken_and_said_so(kind: str) -> None:
+    frames = [Image.fromarray(np.full((16, 20, 3), shade, np.uint8)) for shade in (40, 120, 200)]
+    options = {"lossless": True} if kind == "WEBP" else {}
+    data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+    photo = read_photo(data)
+    assert (photo.image == 40).all()
+    expected = "several pages, first one taken" if kind == "TIFF" else "animated, first frame taken"
+    assert photo.notes == (expected,)
+
+
+def test_a_phone_photo_with_a_preview_in_it_is_not_animated() -> None:
+    picture = Image.fromarray(colours())
+    data = encoded(picture, "MPO", save_all=True, append_images=[picture.resize((8, 6))])
+    assert read_photo(data).notes == ()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_that_is_offered_is_read(kind: str) -> None:
+    if kind == "AVIF" and not AVIF:
+        pytest.skip("this Pillow was built without AVIF")
+    data = encoded(Image.fromarray(colours(64, 64)), kind)
+    assert np.abs(read_photo(data).image.astype(int) - colours(64, 64)).mean() < 12
+
+
+def _avif() -> bool:
+    from PIL import features
+
+    return bool(features.check("avif"))
+
+
+AVIF = _avif()
+
+
+def test_tiny_and_huge_pictures_are_read() -> None:
+    assert read_photo(encoded(Image.new("RGB", (1, 1)), "PNG")).size == (1, 1)
+    assert read_photo(encoded(Image.new("RGB", (16, 16)), "JPEG")).size == (16, 16)
+    data = encoded(Image.new("L", (12_000, 9_000), 77), "PNG", compress_level=1)
+    photo = read_photo(data)  # 108 million pixels; Pillow warns, and warnings are errors here
+    assert photo.size == (9_000, 12_000)
+    assert photo.image[-1, -1].tolist() == [77, 77, 77]
+
+
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.png"
+    data = bytearray(encoded(Image.new("L", (8, 8)), "PNG"))
+    data[16:24] = (50_000).to_bytes(4, "big") * 2
+    data[29:33] = zlib.crc32(data[12:29]).to_bytes(4, "big")
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"bomb\.png: more than 178 million pixels; reduce it"):
+        read_photo(path)
+
+
+def test_what_is_no_picture_is_one_line_that_names_the_file(tmp_path: Path) -> None:
+    whole = encoded(Image.fromarray(colours(200, 200)), "JPEG")
+    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "empty.jpg").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("a picture of a room")
+    (tmp_path / "script.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    (tmp_path / "photos.jpg").mkdir()
+    expected = {
+        "cut.jpg": "damaged or cut short (",
+        "empty.jpg": "empty; get it again",
+        "notes.txt": "not a picture (or its first bytes are damaged)",
+        "script.eps": "not a picture (or its first bytes are damaged)",
+        "photos.jpg": "a folder; a picture is needed",
+        "missing.jpg": "no such file",
+        "nul\0.jpg": "no such file",
+    }
+    for name, message in expected.items():
+        with pytest.raises(InputError) as caught:
+            read_photo(tmp_path / name)
+        assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (b"", "bytes: empty"),
+        (b"hello", "bytes: not a picture"),
+        (io.StringIO("hello"), "file: opened as text; open it as bytes, with mode 'rb'"),
+        (None, "NoneType: not a picture; a path, bytes, an open file"),
+        (3.0, "float: not a picture"),
+        (np.zeros((6, 5, 2), np.uint8), r"array: shape \(6, 5, 2\); \(H, W, 3\) is needed"),
+        (np.zeros((0, 5, 3), np.uint8), r"array: shape \(0, 5, 3\)"),
+        (np.zeros((2, 4, 5, 3), np.uint8), r"array: shape .*; give several as a list"),
+        (np.full((4, 5), np.nan), "array: floats from nan to nan; from 0 to 1 is needed"),
+        (np.full((4, 5), -1.0), "array: floats from -1 to -1"),
+        (np.full((4, 5), 300.0), "array: floats from 300 to 300"),
+        (np.full((4, 5), -1), "array: whole numbers from -1 to -1; from 0 to 255"),
+        (np.full((4, 5), 1j), "array: numbers of type complex128; bytes are needed"),
+        (torch.zeros(2, 3, 4, 5), r"tensor: shape \(2, 3, 4, 5\)"),
+    ],
+)
+def test_a_value_that_is_no_picture_says_what_is_needed(source: Any, message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        read_photo(source)
+
+
+HEIF = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + b"\0" * 64
+
+
+def test_heif_without_its_reader_says_what_to_install(tmp_path: Path) -> None:
+    try:
+        import pillow_heif  # noqa: F401
+    except ModuleNotFoundError:
+        path = tmp_path / "phone.heic"
+        path.write_bytes(HEIF)
+        expected = r"phone\.heic: pillow_heif is not installed; .*pip install 'idisc\[heif\]'"
+        with pytest.raises(MissingExtra, match=expected):
+            read_photo(path)
+    else:
+        with pytest.raises(InputError, match=r"bytes: (damaged|not a picture)"):
+            read_photo(HEIF)
+
+
+def test_heif_with_its_reader_is_a_picture() -> None:
+    heif = pytest.importorskip("pillow_heif", reason="the extra heif is not installed")
+    heif.register_heif_opener()
+    data = encoded(Image.fromarray(colours(64, 64)), "HEIF", quality=95)
+    assert np.abs(read_photo(data).image.astype(int) - colours(64, 64)).mean() < 12
+
+
+def with_exif(entries: dict[int, Any], size: tuple[int, int] = (24, 32)) -> bytes:
+    exif = Image.Exif()
+    exif.get_ifd(ExifTags.IFD.Exif).update(entries)
+    return encoded(Image.fromarray(colours(*size)), "JPEG", exif=exif)
+
+
+def test_exif_tells_what_the_lens_was() -> None:
+    tag = ExifTags.Base
+    photo = read_photo(
+        with_exif(
+            {
+                tag.FocalLength: 4.25,
+                tag.FocalLengthIn35mmFilm: 26,
+                tag.FocalPlaneXResolution: 2540.0,
+                tag.FocalPlaneResolutionUnit: 2,
+                tag.ExifImageWidth: 4000,
+                tag.ExifImageHeight: 3000,
+            }
+        )
+    )
+    expected = Lens(focal_35mm=26, focal_mm=4.25, pixels_per_mm=100, taken_size=(3000, 4000))
+    assert photo.lens == expected
+
+
+@pytest.mark.parametrize(("unit", "per_mm"), [(2, 10.0), (3, 25.4), (4, 254.0), (9, None)])
+def test_the_pitch_of_a_sensor_has_units(unit: int, per_mm: float | None) -> None:
+    tag = ExifTags.Base
+    entries = {tag.FocalPlaneXResolution: 254.0, tag.FocalPlaneResolutionUnit: unit}
+    assert read_photo(with_exif(entries)).lens.pixels_per_mm == (per_mm and pytest.approx(per_mm))
+
+
+def test_a_focal_length_of_0_is_unknown() -> None:
+    tag = ExifTags.Base
+    assert read_photo(with_exif({tag.FocalLengthIn35mmFilm: 0, tag.FocalLength: 0})).lens == Lens()
+
+
+def test_damaged_exif_costs_the_camera_but_not_the_picture() -> None:
+    data = with_exif({ExifTags.Base.FocalLengthIn35mmFilm: 26})
+    start = data.index(b"Exif\0\0") + 10
+    photo = read_photo(data[:start] + b"\xff" * 30 + data[start + 30 :])
+    assert photo.size == (24, 32)
+    assert photo.lens == Lens()
+
+
+def seeds() -> list[bytes]:
+    picture = Image.fromarray(colours(40, 48))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.FocalLengthIn35mmFilm] = 26
+    grey = Image.fromarray((np.arange(40 * 48).reshape(40, 48) * 30).astype(np.uint16))
+    return [
+        encoded(picture, "JPEG", exif=exif),
+        encoded(picture, "PNG", exif=exif),
+        encoded(picture.convert("P"), "GIF", save_all=True, append_images=[picture.convert("P")]),
+        encoded(picture, "BMP"),
+        encoded(picture, "WEBP"),
+        encoded(picture, "TIFF", compression="tiff_lzw"),
+        encoded(picture.convert("CMYK"), "TIFF"),
+        encoded(grey, "PNG"),
+        encoded(picture, "JPEG2000"),
+        encoded(picture.convert("RGBA"), "PNG"),
+    ]
+
+
+def mutated(data: bytes, generator: np.random.Generator) -> bytes:
+    """Bytes changed, mostly in the header, a part cut out, or the end cut off."""
+    changed = bytearray(data)
+    for _ in range(int(generator.integers(1, 12))):
+        end = min(len(changed), 200) if generator.random() < 0.7 else len(changed)
+        changed[int(generator.integers(end))] = int(generator.integers(256))
+    if generator.random() < 0.3:
+        start = int(generator.integers(len(changed)))
+        del changed[start : start + int(generator.integers(1, 60))]
+    if generator.random() < 0.2:
+        del changed[int(generator.integers(len(changed) + 1)) :]
+    return bytes(changed)
+
+
+def test_500_damaged_files_are_read_or_refused_in_one_line() -> None:
+    generator = np.random.default_rng(9)
+    sources = seeds()
+    refusals: list[str] = []
+    for index in range(500):
+        data = mutated(sources[index % len(sources)], generator)
+        try:
+            photo = read_photo(data)
+        except IdiscError as error:
+            refusals.append(str(error))
+        else:
+            assert photo.image.dtype == np.uint8
+            assert photo.image.shape[2] == 3
+    assert 50 < len(refusals) < 450
+    assert all(text.startswith("bytes: ") and "\n" not in text for text in refusals)
