@@ -17,7 +17,17 @@ import idisc
 Node = TypeVar("Node", bound=ast.AST)
 ROOT = Path(idisc.__file__).parent
 # Floor 0 from top to bottom: each file may import those above it.
-FOUNDATION = ["errors", "files", "config", "paper", "recipes", "camera", "geometry", "images"]
+FOUNDATION = [
+    "errors",
+    "files",
+    "config",
+    "paper",
+    "settings",
+    "recipes",
+    "camera",
+    "geometry",
+    "images",
+]
 FOUNDATION += ["metrics", "visualize", "outputs", "__init__"]
 FLOORS = {
     **dict.fromkeys(FOUNDATION, 0),

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from idisc import config, recipes
+from idisc import config, recipes, settings
 from idisc.errors import InputError
 
 
@@ -46,7 +46,7 @@ def message_of(call: Any, *args: Any) -> str:
 def test_every_recipe_survives_the_way_through_json_text(name: str, variant: str) -> None:
     recipe = recipes.find(name + variant)
     text = json.dumps(config.to_json(recipe))
-    assert config.from_json(recipes.Recipe, json.loads(text), "config.json") == recipe
+    assert config.from_json(settings.Recipe, json.loads(text), "config.json") == recipe
 
 
 def test_json_has_the_fields_in_their_order_and_groups_as_objects() -> None:

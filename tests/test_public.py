@@ -101,7 +101,7 @@ def test_nothing_heavy_is_loaded_by(code: str) -> None:
 
 def test_a_network_on_swin_loads_no_timm() -> None:
     code = "import torch, idisc.model.network, idisc.recipes\n"
-    code += "with torch.device('meta'): idisc.model.network.IDisc(idisc.recipes.ModelConfig())"
+    code += "with torch.device('meta'): idisc.model.network.IDisc(idisc.settings.ModelConfig())"
     assert loaded_by(code) == {"torch"}
 
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
-from idisc.recipes import ModelConfig
+from idisc.settings import ModelConfig
 
 Size = tokens.Size
 

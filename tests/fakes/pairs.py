@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from idisc.recipes import (
+from idisc.settings import (
     AfpConfig,
     AugmentConfig,
     DataConfig,

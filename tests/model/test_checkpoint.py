@@ -12,7 +12,7 @@ import idisc
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
-from idisc.recipes import AfpConfig, DecoderConfig, ModelConfig
+from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
     encoder="efficientnet_lite0",

@@ -15,7 +15,7 @@ from idisc.errors import CheckpointError, IdiscError
 from idisc.model.convert import convert, infer_config, rename
 from idisc.model.network import IDisc
 from idisc.model.states import State
-from idisc.recipes import ModelConfig
+from idisc.settings import ModelConfig
 from idisc.zoo.published import PUBLISHED, Published
 
 DEAD = {"resnet101": 2_049_000}  # values of the classifier, which takes no part

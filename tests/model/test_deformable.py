@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from idisc.model.deformable import DeformableAttention, DeformableEncoder
-from idisc.recipes import DecoderConfig
+from idisc.settings import DecoderConfig
 
 SIZES = [(2, 3), (4, 6)]
 

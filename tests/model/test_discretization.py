@@ -13,7 +13,7 @@ from idisc.model.discretization import (
     FeaturePartition,
     SceneDiscretization,
 )
-from idisc.recipes import AfpConfig, EddConfig, IsdConfig
+from idisc.settings import AfpConfig, EddConfig, IsdConfig
 
 B, M, C, N, E = 2, 15, 8, 5, 6
 AFP = AfpConfig(idrs=N, width=E)

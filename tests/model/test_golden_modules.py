@@ -25,7 +25,7 @@ from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
 from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
-from idisc.recipes import AfpConfig, DecoderConfig, IsdConfig
+from idisc.settings import AfpConfig, DecoderConfig, IsdConfig
 
 Arrays = Mapping[str, Any]
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))

@@ -12,7 +12,7 @@ from idisc import config, recipes
 from idisc.errors import InputError
 from idisc.model import sampling
 from idisc.model.network import IDisc
-from idisc.recipes import AfpConfig, DecoderConfig, ModelConfig
+from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
     encoder="efficientnet_lite0",

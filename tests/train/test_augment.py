@@ -12,7 +12,7 @@ from idisc.camera import Camera
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.data.manifest import Record
-from idisc.recipes import AugmentConfig
+from idisc.settings import AugmentConfig
 from idisc.train import augment as module
 from idisc.train.augment import augment, flip, moved
 

@@ -11,7 +11,7 @@ import torch
 from tests.fakes import pairs
 
 from idisc.errors import InputError
-from idisc.recipes import AugmentConfig, Recipe, TrainConfig
+from idisc.settings import AugmentConfig, Recipe, TrainConfig
 from idisc.train import features, log, runs
 from idisc.train.distributed import World
 

@@ -13,7 +13,7 @@ from tests.fakes import pairs
 
 from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import DataError, InputError
-from idisc.recipes import AugmentConfig, DataConfig, TrainConfig
+from idisc.settings import AugmentConfig, DataConfig, TrainConfig
 from idisc.train.loader import Batch, Order, Stream, batches
 
 

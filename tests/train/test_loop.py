@@ -25,7 +25,7 @@ from idisc import config, files, load_network
 from idisc.data.prepare.frames import PrepareConfig
 from idisc.data.prepare.runner import prepare
 from idisc.errors import CheckpointError, DataError, InputError
-from idisc.recipes import AugmentConfig, Recipe
+from idisc.settings import AugmentConfig, Recipe
 from idisc.train import log, runs, state
 from idisc.train.distributed import World
 from idisc.train.loop import Run, Summary

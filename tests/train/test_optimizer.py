@@ -8,7 +8,7 @@ from tests.fakes import pairs
 
 from idisc.errors import InputError
 from idisc.model.network import IDisc
-from idisc.recipes import TrainConfig
+from idisc.settings import TrainConfig
 from idisc.train import optimizer
 
 

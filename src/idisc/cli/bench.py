@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from idisc.bench import Comparison, Component
     from idisc.model.network import IDisc
-    from idisc.recipes import Recipe
+    from idisc.settings import Recipe
 
 _NAMES = {
     "accelerated": "accelerated (numba)",

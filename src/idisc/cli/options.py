@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from idisc import config, recipes
+from idisc import config, recipes, settings
 from idisc.errors import InputError
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-class RecipeName(click.ParamType[recipes.Recipe]):
+class RecipeName(click.ParamType[settings.Recipe]):
     """The name of a recipe, with ":paper" for the paper's text."""
 
     name = "recipe"

@@ -16,7 +16,7 @@ from idisc.cli import options, tables
 from idisc.errors import require
 
 if TYPE_CHECKING:
-    from idisc.recipes import Recipe
+    from idisc.settings import Recipe
     from idisc.train.loop import Run, Step, Summary
 
 

@@ -13,7 +13,7 @@ from idisc import config, files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import check_state, read_state
-from idisc.recipes import ModelConfig
+from idisc.settings import ModelConfig
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 

@@ -20,7 +20,7 @@ from idisc import config
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import State, check_state, read_state
-from idisc.recipes import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
+from idisc.settings import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
 
 _ATTENTION = {
     "norm": "sink_norm",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from idisc.model.layers import Mlp
 from idisc.model.sampling import sample
 from idisc.model.tokens import Size, in_chunks, pixel_centres, sine_encoding
-from idisc.recipes import Activation, DecoderConfig
+from idisc.settings import Activation, DecoderConfig
 
 
 class DeformableAttention(nn.Module):

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from idisc.model.layers import Mlp
 from idisc.model.tokens import in_chunks
-from idisc.recipes import Activation, AfpConfig, EddConfig, IsdConfig
+from idisc.settings import Activation, AfpConfig, EddConfig, IsdConfig
 
 
 class CrossAttention(nn.Module):

@@ -17,7 +17,7 @@ from idisc.model.discretization import ExplicitDiscretization, FeaturePartition,
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.tokens import Size, size_of, to_map, to_placed_tokens
-from idisc.recipes import ModelConfig
+from idisc.settings import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from idisc.model.deformable import DeformableEncoder
 from idisc.model.layers import ConvNorm
 from idisc.model.tokens import in_bands, size_of, to_map, to_tokens
-from idisc.recipes import Activation, DecoderConfig
+from idisc.settings import Activation, DecoderConfig
 
 
 class Decoded(NamedTuple):

@@ -20,7 +20,7 @@ from torchvision.transforms.v2 import functional as F
 
 from idisc.camera import Camera
 from idisc.data.dataset import Sample
-from idisc.recipes import AugmentConfig
+from idisc.settings import AugmentConfig
 
 Generator = np.random.Generator
 Operation = Callable[[Sample, AugmentConfig, Generator], Sample]

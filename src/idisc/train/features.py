@@ -20,7 +20,7 @@ from torch import Tensor
 from idisc import config, files
 from idisc.data.dataset import Dataset, Sample
 from idisc.model.network import IDisc
-from idisc.recipes import DataConfig, TrainConfig
+from idisc.settings import DataConfig, TrainConfig
 from idisc.train.augment import flip
 from idisc.train.distributed import World
 from idisc.train.loader import Stream, Unreadable, with_target_of

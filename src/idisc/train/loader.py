@@ -23,7 +23,7 @@ from idisc.data.dataset import Dataset, Sample
 from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError
 from idisc.images import Size
-from idisc.recipes import DataConfig, TrainConfig
+from idisc.settings import DataConfig, TrainConfig
 from idisc.train.augment import augment
 
 

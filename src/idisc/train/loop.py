@@ -21,7 +21,7 @@ from idisc.data.dataset import Dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.predict.engine import origin_of_data
-from idisc.recipes import Recipe
+from idisc.settings import Recipe
 from idisc.train import features, guard, log, losses, optimizer, state, validation
 from idisc.train.distributed import World
 from idisc.train.loader import Batch, Stream, batches

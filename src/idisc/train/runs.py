@@ -21,7 +21,7 @@ from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
 from idisc.model.network import IDisc
-from idisc.recipes import Recipe
+from idisc.settings import Recipe
 from idisc.train.distributed import World
 from idisc.train.loop import Run
 

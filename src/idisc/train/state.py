@@ -22,7 +22,7 @@ from torch import Tensor
 from idisc import config, files
 from idisc.errors import CheckpointError
 from idisc.model.checkpoint import CONFIG, WEIGHTS
-from idisc.recipes import ModelConfig
+from idisc.settings import ModelConfig
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
 

@@ -1,0 +1,229 @@
+"""What a recipe is made of: the network, its data, its training, each a frozen dataclass.
+
+Every field says what it does and where its number comes from; the defaults are those of the
+published NYU configurations. `recipes` has the values by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from idisc.errors import InputError
+
+Task = Literal["depth", "normals"]
+Activation = Literal["gelu", "silu", "relu"]
+
+
+def _check(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderConfig:
+    """Pixel decoder: encoder features -> features F and pixel embeddings P."""
+
+    msda: bool = True  # multi-scale deformable attention; False: the plain FPN of the ablations
+    width: int = 256  # channels of F and P
+    layers: int = 4  # MSDA layers; the paper says four, the outdoor configurations have six
+    heads: int = 4  # MSDA heads
+    points: int = 4  # sampling points of each head on each level; eight outdoors
+
+    def __post_init__(self) -> None:
+        for name in ("width", "layers", "heads", "points"):
+            value = getattr(self, name)
+            _check(value >= 1, f"decoder.{name}: {value}; at least 1 is needed")
+        _check(
+            self.width % 4 == 0,
+            f"decoder.width: {self.width} is not a multiple of 4 (sine encoding)",
+        )
+        _check(
+            self.width % self.heads == 0,
+            f"decoder.heads: {self.heads} does not divide the width {self.width}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfpConfig:
+    """Adaptive feature partitioning (eq. 1): F -> N internal discrete representations."""
+
+    idrs: int = 32  # N
+    width: int = 128  # channels of an IDR
+    heads: int = 1  # one in every published configuration
+    iterations: int = 2  # R, with shared weights; 0: the priors themselves, "ISD without AFP"
+    priors: Literal["learned", "random"] = "learned"  # random: drawn around one learned mean
+    update: Literal["residual", "slot"] = "residual"  # slot: gated by a GRU, as in slot attention
+    softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
+
+    def __post_init__(self) -> None:
+        _check(self.idrs >= 1, f"afp.idrs: {self.idrs}; at least 1 is needed")
+        _check(self.iterations >= 0, f"afp.iterations: {self.iterations}; 0 or more is needed")
+        _check(
+            self.heads >= 1 and self.width >= 1 and self.width % self.heads == 0,
+            f"afp.heads: {self.heads} does not divide the width {self.width}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsdConfig:
+    """Internal scene discretization (eq. 2): IDRs back onto the pixels."""
+
+    layers: int = 2  # N_ISD of the paper, each with weights of its own
+    heads: int = 1  # one in every published configuration
+
+    def __post_init__(self) -> None:
+        _check(
+            self.layers >= 1,
+            f"isd.layers: {self.layers}; at least 1 (for none at all: discretization=none)",
+        )
+        _check(self.heads >= 1, f"isd.heads: {self.heads}; at least 1 is needed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EddConfig:
+    """Explicit depth discretization (eq. 3), the baseline: bins of the output, not of the scene."""
+
+    bins: int = 32  # as many as there are IDRs, so that the ablation compares like with like
+    min_depth: float = 0.1  # metres; the bin centres start evenly spaced in log depth between these
+    max_depth: float = 10.0  # NYU's; 80 for KITTI
+
+    def __post_init__(self) -> None:
+        _check(self.bins >= 2, f"edd.bins: {self.bins}; at least 2 are needed")
+        ordered = 0 < self.min_depth < self.max_depth < float("inf")
+        _check(ordered, "edd: 0 < min_depth < max_depth is needed, both finite")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The network. The defaults are the published Swin-T of NYU."""
+
+    encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
+    task: Task = "depth"  # normals come with a concentration
+    discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
+    resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first
+    activation: Activation = "gelu"  # of all MLPs and convolutions outside the encoder
+    expansion: int = 4  # inner width of an MLP over its outer width
+    decoder: DecoderConfig = field(default_factory=DecoderConfig)
+    afp: AfpConfig = field(default_factory=AfpConfig)
+    isd: IsdConfig = field(default_factory=IsdConfig)
+    edd: EddConfig = field(default_factory=EddConfig)
+
+    def __post_init__(self) -> None:
+        _check(
+            1 <= self.resolutions <= 4, f"resolutions: {self.resolutions} is not between 1 and 4"
+        )
+        _check(self.expansion >= 1, f"expansion: {self.expansion}; at least 1 is needed")
+        _check(
+            self.decoder.width % self.isd.heads == 0,
+            f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
+        )
+        _check(
+            not (self.discretization == "edd" and self.task == "normals"),
+            "discretization: edd discretizes depth; normals have no bins, use isd or none",
+        )
+
+    @property
+    def channels(self) -> int:
+        """Channels of an output map: log depth; or x, y, z and concentration."""
+        return 1 if self.task == "depth" else 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentConfig:
+    """Training augmentation: k of the operations below, drawn by weight; ranges as in the code."""
+
+    flip: float = 0.5  # probability
+    colour: float = 0.1  # brightness, contrast, saturation 10^U(-a, a); hue U(-a, a)
+    gamma: float = 0.1  # U(1 - a, 1 + a)
+    rotation_deg: float = 5.0  # angle U(-a, a)
+    zoom: float = 0.1  # factor U(1, 1 + a)
+    translation: float = 0.1  # share of width and height
+    contrast_weight: float = 1.0  # the paper's list has no contrast
+    geometry_weight: float = 1.0  # rotation and zoom; 0 for normals
+    translation_weight: float = 1.0  # 0 outdoors and for Swin-T
+    blur_weight: float = 0.0  # of a Gaussian blur, which no published recipe has
+    # Depth of a picture zoomed in by z: as it was (code), or over z, as one camera would see it.
+    zoom_depth: Literal["kept", "divided"] = "kept"
+    flip_normals: bool = True  # negate x of mirrored normals, which the code forgets
+
+    def __post_init__(self) -> None:
+        for name in (item.name for item in fields(self) if item.type == "float"):
+            value = getattr(self, name)
+            _check(value >= 0, f"augment.{name}: {value}; 0 or more is needed")
+        _check(self.flip <= 1, f"augment.flip: {self.flip} is not a probability")
+        _check(self.gamma < 1, f"augment.gamma: {self.gamma}; less than 1 is needed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Which datasets, by name, and how their pictures enter the network."""
+
+    train: str = "nyu"  # dataset to learn from
+    test: str = "nyu"  # dataset to be measured on; another one is zero-shot
+    size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
+    # The window of the evaluation; argoverse and ddad have none.
+    crop: Literal["eigen", "garg"] = "eigen"
+    mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
+    holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
+    augment: AugmentConfig = field(default_factory=AugmentConfig)
+
+    def __post_init__(self) -> None:
+        known = len(self.size) == 2 and min(self.size) >= 1
+        _check(known, f"data.size: {self.size}; height and width are needed, as 480x640")
+        _check(0 <= self.holdout < 1, f"data.holdout: {self.holdout}; from 0 to less than 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """Optimisation: AdamW, one cycle, gradients clipped at norm 1."""
+
+    iterations: int = 40_000  # optimizer steps
+    batch_size: int = 16  # of one forward pass, over all processes
+    accumulate: int = 1  # passes to a step; batch_size * accumulate is 16 in every configuration
+    validate_every: int = 200  # steps
+    lr: float = 2e-4  # decoder, AFP, ISD; constant for 30 % of the run, then cosine to a tenth
+    lr_encoder: float = 2e-5  # a tenth of lr but for the CNNs
+    weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
+    # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
+    momentum: Literal["cycled", "constant"] = "cycled"
+    loss: Literal["silog", "angular"] = "silog"  # angular: for normals
+    loss_weight: float = 10.0  # alpha of eq. 4
+    clip_norm: float = 1.0  # of the gradient over all parameters
+    seed: int = 13  # as released
+    validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
+    save_every: int = 200  # steps between two checkpoints to resume from
+    freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
+    cache_features: str = ""  # folder for those of a frozen encoder; then no augmentation but flip
+    ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # MSDA and the loss stay in fp32
+    channels_last: bool = False  # memory format of the convolutions
+    checkpoint_gradients: bool = False  # compute twice to keep less: for small memory
+    compile: bool = False  # torch.compile
+    retries: int = 5  # steps with a non-finite loss or gradient in a row before a roll-back
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "batch_size", "accumulate", "validate_every", "save_every"):
+            value = getattr(self, name)
+            _check(value >= 1, f"train.{name}: {value}; at least 1 is needed")
+        for name in ("lr", "loss_weight", "clip_norm"):
+            value = getattr(self, name)
+            _check(value > 0, f"train.{name}: {value}; more than 0 is needed")
+        for name in ("lr_encoder", "weight_decay", "seed", "validate_images", "retries"):
+            value = getattr(self, name)
+            _check(value >= 0, f"train.{name}: {value}; 0 or more is needed")
+        _check(0 <= self.ema < 1, f"train.ema: {self.ema}; from 0 to less than 1 is needed")
+        _check(
+            not self.cache_features or "encoder" in self.freeze,
+            "train.cache_features: features change unless train.freeze=encoder",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """A network, its data and its training under one name."""
+
+    name: str
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
