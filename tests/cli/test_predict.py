@@ -132,6 +132,8 @@ def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path)
         (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
         (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
         (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
+        (["{photos}", "--smooth", "0.3"], "--smooth is for videos; none is named"),
+        (["{photos}", "--side-by-side"], "--side-by-side is for videos; none is named"),
         (["{photos}", "--axes", "opencl"], "axis convention 'opencl' does not exist; did you"),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],
@@ -250,3 +252,82 @@ def test_cameras_are_made_of_options(tmp_path: Path) -> None:
         assert camera.origin == "given matrix"
     with pytest.raises(InputError, match="fx and fy more than 0"):
         camera_rule(None, None, "0,700,320,240")
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    """One second of a grey that becomes lighter, with a cut after the fourth of ten frames."""
+    av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
+    path = tmp_path / "clip.mp4"
+    with av.open(str(path), "w", options={"movflags": "+faststart"}) as container:
+        stream = container.add_stream("libx264", rate=10, options={"crf": "4"})
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        for index in range(10):
+            picture = np.zeros((48, 64, 3), np.uint8)
+            picture[:, (32 if index < 4 else 0) : (64 if index < 4 else 32)] = 100 + 5 * index
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode(None))
+    return path
+
+
+def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip: Path) -> None:
+    out = clip.parent / "out"
+    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16", "--fps", "keep"]
+    code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
+    assert (code, err) == (0, "")
+    assert {path.name for path in out.iterdir()} == {
+        *("a_depth.png", "a_depth16.png", "a_depth16.json"),
+        *("clip_beside.mp4", "clip_beside.json", "clip_png16"),
+    }
+    line = said.splitlines()[1]
+    assert line.startswith(f"{clip}: 10 frames of 1.0 s; colours 0.50 to ")
+    assert "; flicker " in line
+    assert " %, smoothed " in line
+    assert line.endswith(f"-> {out / 'clip_beside.mp4'}, {out / 'clip_png16'}")
+    assert len(list((out / "clip_png16").glob("*.png"))) == 10
+
+
+def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, clip: Path) -> None:
+    for _ in range(2):
+        code, said, _ = run(clip.parent / "*.mp4", "--weights", model, "--every", "5")
+        assert code == 0
+        (line,) = said.splitlines()
+        assert line.startswith(f"{clip}: 2 frames of 1.0 s; colours")
+        assert line.endswith(f"-> {clip.parent / 'clip_depth.mp4'}")
+    assert (clip.parent / "clip_depth.json").is_file()
+
+
+def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip: Path) -> None:
+    clip.write_bytes(clip.read_bytes()[:-60])
+    code, said, _ = run(clip, "--weights", model, "--range", "0.5,8")
+    assert code == 0
+    assert "colours 0.50 to 8.00 m" in said
+    assert "cut short or damaged: " in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--every", "0"], "every 0 frames: 1 or more is needed"),
+        (["--fps", "fast"], "--fps fast: write keep, or a number as 25"),
+        (["--smooth", "0"], "smooth 0: a number above 0 is needed"),
+        (["--save", "ply"], "ply of a video: there is png, png16, npy, npz, exr"),
+        (["--normals"], "{clip}: of a video, depth is written, not normals"),
+    ],
+)
+def test_what_a_video_cannot_be_asked_is_one_line(
+    run: Run, model: Path, clip: Path, options: list[str], message: str
+) -> None:
+    code, said, err = run(clip, "--weights", model, *options)
+    assert (code, said) == (2, "")
+    assert err == f"idisc: {message.format(clip=clip)}\n"
+
+
+def test_a_broken_video_does_not_stop_the_rest(run: Run, model: Path, photos: Path) -> None:
+    pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
+    broken = photos / "broken.mov"
+    broken.write_bytes(b"no video")
+    code, said, err = run(broken, photos / "a.png", "--weights", model)
+    assert code == 2
+    assert len(said.splitlines()) == 1
+    assert err.splitlines()[0].startswith(f"failed: {broken}: not a video, damaged or cut short")

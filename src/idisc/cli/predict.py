@@ -1,4 +1,4 @@
-"""`idisc predict`: metres out of photos, from files, folders, patterns or stdin."""
+"""`idisc predict`: metres out of photos and videos: files, folders, patterns or stdin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from idisc.predict.inputs import Input
     from idisc.predict.prediction import Prediction
     from idisc.predict.predictor import Predictor
+    from idisc.predict.video import Outcome
 
+Done = tuple[str, list[Path], Mapping[str, str]]
+"""What to say of a result, its files, its facts."""
 CameraFor = Callable[[tuple[int, int]], Camera]
 STREAMED = ("png16", "npy")  # formats that one can read from stdout
 
@@ -52,6 +55,10 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option("--axes", metavar="NAME", help="Of points and normals: opencv or opengl.")
 @click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colours.")
 @click.option("--colours", metavar="NAME", help="Any matplotlib colour map [magma_r]")
+@click.option("--side-by-side", is_flag=True, help="Videos: picture, depth and legend.")
+@click.option("--smooth", type=float, metavar="SECONDS", help="Videos: even out flicker; try 0.3.")
+@click.option("--every", type=int, metavar="N", help="Videos: take each N-th frame [1]")
+@click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
 def command(
@@ -74,12 +81,14 @@ def command(
     colours: str | None,
     recursive: bool,
     device: str,
+    **film: Any,
 ) -> None:
-    """Predict the depth of each PICTURE in metres.
+    """Predict the depth of each PICTURE or video in metres.
 
     A PICTURE is a file, a folder, a pattern such as "photos/*.jpg", or - for stdin, whose result
     goes to stdout unless -o is given (--save png16 or npy). Formats: png (coloured, to look at),
-    png16, npy, npz, exr, ply, glb, normals, spread, html.
+    png16, npy, npz, exr, ply, glb, normals, spread, html. Of a video (mp4, mov, mkv, avi, webm) png
+    is a film of depth in colours; png16, npy, npz and exr are folders with a file for each frame.
     """
     from idisc.predict import inputs, predictor
     from idisc.predict.prediction import Known
@@ -96,13 +105,15 @@ def command(
     saving = Saving(out, _formats(formats), _options(axes, limits, colours), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     saving.check(found.inputs)
+    items = [item for item in found.inputs if item.label in pictures or not _is_film(item.path)]
+    film = _film_options(film, items)
     loaded = predictor.load(model, device)
-    run = Run(loaded, saving, how)
+    run = Run(loaded, saving, how, film)
     with progress.bar("predicting") as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", IdiscWarning)  # told below, from the facts
-        for done, item in enumerate(found.inputs, start=1):
-            run.add(item)
-            advance(done, len(found.inputs))
+        for done, item in enumerate(items, start=1):
+            run.add(item, advance)
+            advance(done, len(items))
     run.report(found.problems)
 
 
@@ -158,29 +169,51 @@ class Saving:
 class Run:
     """Pictures one after the other; what fails is kept for the summary."""
 
-    def __init__(self, predictor: Predictor, saving: Saving, how: dict[str, Any]) -> None:
-        self.predictor, self.saving, self.how = predictor, saving, how
+    def __init__(
+        self, predictor: Predictor, saving: Saving, how: dict[str, Any], film: dict[str, Any]
+    ) -> None:
+        self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.lines: list[tuple[str, bool]] = []  # text, and whether it is for stderr
         self.failures: list[tuple[str, str]] = []  # what, and why
         self.warnings: dict[str, list[str]] = {}  # text -> pictures
         self.count = 0
 
-    def add(self, item: Input) -> None:
-        """Predict and save one picture."""
-        from idisc.images import read_photo
+    def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
+        """Predict and save one picture or video."""
+        from idisc.predict import video
 
         self.count += 1
         try:
-            photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
-            prediction = self.predictor.predict(photo, **self.how)
-            written = self.saving.write(item, prediction)
+            if video.is_video(item.path):
+                about, written, facts = self._video(item, advance)
+            else:
+                about, written, facts = self._picture(item)
         except IdiscError as error:
             self.failures.append((item.label, str(error)))
             return
         where = ", ".join(str(path) for path in written) or "stdout"
-        self.lines.append((f"{item.label}: {_in_words(prediction)} -> {where}", not written))
-        if "warning" in prediction.facts:
-            self.warnings.setdefault(prediction.facts["warning"], []).append(item.label)
+        self.lines.append((f"{item.label}: {about} -> {where}", not written))
+        if "warning" in facts:
+            self.warnings.setdefault(facts["warning"], []).append(item.label)
+
+    def _picture(self, item: Input) -> Done:
+        from idisc.images import read_photo
+
+        photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
+        prediction = self.predictor.predict(photo, **self.how)
+        return _in_words(prediction), self.saving.write(item, prediction), prediction.facts
+
+    def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
+        from idisc.predict.video import FILM, Plan, predict_video
+
+        path = item.path or Path()  # stdin is never a video
+        formats = self.saving.formats or (FILM,)
+        plan = Plan(formats=formats, options=self.saving.options, **self.film)
+        folder = self.saving.folder or path.parent
+        outcome = predict_video(
+            self.predictor, path, folder, plan, name=item.name, advance=advance, **self.how
+        )
+        return _film_in_words(outcome), list(outcome.files), outcome.facts
 
     def report(self, problems: Sequence[str]) -> None:
         """Say what was done; what was not is an error with exit code 2."""
@@ -211,6 +244,43 @@ def _in_words(prediction: Prediction) -> str:
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
     rescaled = f"; {facts['rescaled']}" if "rescaled" in facts else ""
     return f"{low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{rescaled}"
+
+
+def _film_in_words(outcome: Outcome) -> str:
+    """One line about the result of a video."""
+    parts = [f"{outcome.frames} frames of {outcome.seconds:.1f} s"]
+    if outcome.limits:
+        parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
+    if outcome.flicker is not None:
+        after = "" if outcome.smoothed is None else f", smoothed {100 * outcome.smoothed:.2f} %"
+        parts.append(f"flicker {100 * outcome.flicker:.2f} %{after}")
+    parts += [f"scene cuts at frames {', '.join(map(str, outcome.cuts))}"] if outcome.cuts else []
+    facts = outcome.facts
+    about = f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']}"
+    rescaled = [facts["rescaled"]] if "rescaled" in facts else []
+    return "; ".join([*parts, about, *rescaled, *outcome.notes])
+
+
+def _is_film(path: Path | None) -> bool:
+    """Whether it is a result of last time, which a pattern brings along."""
+    ours = path is not None and path.stem.endswith(("_depth", "_beside"))
+    return ours and path is not None and path.with_suffix(".json").is_file()
+
+
+def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
+    """The options of videos as fields of their plan; an error if there is no video."""
+    from idisc.predict.video import Plan, is_video
+
+    asked = [name for name, value in given.items() if value is not None and value is not False]
+    if asked and not any(is_video(item.path) for item in items):
+        raise InputError(f"--{asked[0].replace('_', '-')} is for videos; none is named")
+    fps = given["fps"]
+    if fps not in (None, "keep") and not re.fullmatch(r"\d+(\.\d+)?", fps):
+        raise InputError(f"--fps {fps}: write keep, or a number as 25")
+    found = {name: given[name] for name in asked if name != "fps"}
+    found["fps"] = None if fps in (None, "keep") else float(fps)
+    Plan(**found)  # numbers that make no sense are an error now, not after the first picture
+    return found
 
 
 def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> CameraFor | None:

@@ -1,0 +1,527 @@
+"""Videos: a few frames at a time, one range of colours, flicker that smoothing lowers, cuts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from idisc import outputs, visualize
+from idisc.camera import Camera
+from idisc.errors import CheckpointError, InputError, MissingExtra
+from idisc.images import Photo, resize_map
+from idisc.predict import temporal, video
+from idisc.predict.prediction import Prediction
+from idisc.predict.predictor import Predictor
+
+av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
+Pictures = list[NDArray[np.uint8]]
+JUMP = 0.05  # by how much the engine below flickers, in log depth
+
+
+class Flickering:
+    """metres = 2 + red / 100, times exp(JUMP) for every other picture that it is shown."""
+
+    name, sha256, fixed_size = "flickering", "0123456789abcdef", None
+    task: Literal["depth", "normals"] = "depth"
+    origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
+
+    def __init__(self, jump: float = JUMP) -> None:
+        self.jump, self.calls = jump, 0
+
+    def __call__(
+        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
+    ) -> NDArray[np.float32]:
+        self.calls += 1
+        factor = np.float32(np.exp(self.jump * (self.calls % 2)))
+        depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
+        return np.stack([resize_map(each, size or each.shape) for each in depth])
+
+    def with_spread(
+        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.float32], None]:
+        return self(images, size), None
+
+
+def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:
+    """Soft blobs, in colours of their own for each seed."""
+    rng = np.random.default_rng(seed)
+    coarse = rng.integers(0, 100, (4, 5, 3)) + rng.integers(0, 155, 3)
+    small = Image.fromarray(coarse.astype(np.uint8))
+    return np.asarray(small.resize((size[1], size[0]), Image.Resampling.BICUBIC))
+
+
+def write_clip(
+    path: Path, pictures: Pictures, *, codec: str = "libx264", sound: bool = False, **options: str
+) -> Path:
+    with av.open(str(path), "w", options=options) as container:
+        height, width = pictures[0].shape[:2]
+        coding = {"crf": "4", "g": "6"} if codec == "libx264" else {}
+        stream = container.add_stream(codec, rate=10, options=coding)
+        stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"
+        voice = container.add_stream("aac", rate=8000) if sound else None
+        for picture in pictures:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode(None))
+        if voice:
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), "fltp", "mono")
+            silence.sample_rate = 8000
+            container.mux(voice.encode(silence))
+            container.mux(voice.encode(None))
+    return path
+
+
+def decoded(path: Path) -> Pictures:
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded
+
+
+@pytest.fixture
+def still(tmp_path: Path) -> Path:
+    """Two seconds of one room."""
+    return write_clip(tmp_path / "still.mp4", [room()] * 20)
+
+
+@pytest.fixture
+def predictor() -> Predictor:
+    return Predictor(Flickering())
+
+
+def test_a_film_has_the_frames_and_the_size_of_the_clip(
+    still: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    outcome = video.predict_video(predictor, still, tmp_path / "out")
+    assert [path.name for path in outcome.files] == ["still_depth.mp4"]
+    shown = decoded(outcome.files[0])
+    assert [picture.shape for picture in shown] == [(48, 64, 3)] * 20
+    assert (outcome.frames, outcome.notes, outcome.cuts) == (20, (), ())
+    assert outcome.seconds == pytest.approx(2.0, abs=0.01)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("still_depth.mp4", "still_depth.json")
+    }
+    with av.open(str(outcome.files[0])) as container:
+        times = [frame.time for frame in container.decode(video=0)]
+        assert "model: flickering" in container.metadata["comment"]
+    assert np.diff(times) == pytest.approx(np.full(19, 0.1), abs=1e-4)
+
+
+def test_colours_mean_the_same_metres_in_every_frame(predictor: Predictor, tmp_path: Path) -> None:
+    """Each frame has one depth; the n-th is coloured by the range of all of them."""
+    shades = [0, 40, 80, 120, 160, 200, 240]
+    flat = [np.full((48, 64, 3), shade, np.uint8) for shade in shades]
+    clip = write_clip(tmp_path / "flat.mkv", flat)
+    steady = Predictor(Flickering(0))
+    outcome = video.predict_video(steady, clip, tmp_path)
+    assert outcome.limits is not None
+    low, high = outcome.limits
+    assert (low, high) == pytest.approx((2.0, 3.6), abs=0.1)  # five frames spread over the clip
+    for shade, picture in zip(shades, decoded(outcome.files[0]), strict=True):
+        colour = visualize.colourise(np.array([[2 + shade / 100]]), low, high)[0, 0]
+        assert np.abs(picture.mean(axis=(0, 1)) - colour).max() < 8  # 8-bit YUV on both ways
+    given = video.Plan(options=outputs.Options(limits=(1.0, 9.0)))
+    assert video.predict_video(steady, clip, tmp_path, given).limits == (1.0, 9.0)
+
+
+def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(
+    still: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    plain = video.predict_video(predictor, still, tmp_path)
+    assert plain.flicker == pytest.approx(JUMP, rel=0.02)
+    assert plain.smoothed is None
+    smooth = video.predict_video(predictor, still, tmp_path, video.Plan(smooth=0.5))
+    assert smooth.flicker == pytest.approx(JUMP, rel=0.02)
+    # Each frame moves by w (l - s), and s settles so that it jumps by w / (2 - w) of the whole.
+    weight = 1 - np.exp(-0.1 / 0.5)
+    assert smooth.smoothed == pytest.approx(JUMP * weight / (2 - weight), rel=0.25)
+    said = record_of(tmp_path / "still_depth.json")
+    assert (said["flicker"], said["smoothed"]) == (smooth.flicker, smooth.smoothed)
+    assert said["facts"]["smoothing"] == "over 0.5 s in log depth, anew at scene cuts"
+
+
+def frames_of(pictures: Pictures) -> Iterator[temporal.Frame]:
+    return (temporal.Frame(index, index / 10, picture) for index, picture in enumerate(pictures))
+
+
+def prediction(depth: NDArray[np.floating[Any]], image: NDArray[np.uint8]) -> Prediction:
+    camera = Camera.assumed((depth.shape[0], depth.shape[1]))
+    return Prediction(image=image, depth=depth.astype(np.float32), camera=camera, facts={})
+
+
+def test_smoothing_starts_anew_at_a_cut() -> None:
+    near, far = room(1), room(7)
+    course = temporal.Course(smooth=5.0)
+    shown = []
+    for frame in frames_of([near] * 4 + [far] * 4):
+        metres = 2.0 if frame.index < 4 else 8.0
+        shown.append(course.follow(frame, prediction(np.full((48, 64), metres), frame.image)).depth)
+    assert course.cuts == [4]
+    assert [float(depth.mean()) for depth in shown] == pytest.approx([2.0] * 4 + [8.0] * 4)
+    assert course.predicted.value == 0.0  # a cut is no flicker
+
+
+def test_without_the_cut_depth_would_lag() -> None:
+    course = temporal.Course(smooth=5.0)
+    depths = []
+    for frame in frames_of([room()] * 8):
+        metres = np.full((48, 64), 2.0 if frame.index < 4 else 8.0)
+        depths.append(float(course.follow(frame, prediction(metres, frame.image)).depth.mean()))
+    assert course.cuts == []
+    assert depths[-1] < 3.0
+    assert all(after >= before for before, after in pairwise(depths))
+
+
+def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest() -> None:
+    """A near thing enters a still room while the network's scale jumps by a tenth."""
+    empty, entered = room(), room().copy()
+    entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
+    course = temporal.Course(smooth=2.0)
+    metres = np.full((48, 64), 4.0)
+    course.follow(temporal.Frame(0, 0.0, empty), prediction(metres, empty))
+    metres[10:40, 10:30] = 1.0
+    later = course.follow(temporal.Frame(1, 0.1, entered), prediction(metres * 1.1, entered)).depth
+    weight = 1 - np.exp(-0.1 / 2)
+    assert course.cuts == []
+    assert later[2, 50] == pytest.approx(4 * 1.1**weight, rel=1e-3)
+    assert later[25, 20] == pytest.approx(1 * 1.1**weight, rel=1e-3)  # not a mean of 1 and 4
+
+
+@pytest.mark.parametrize(
+    ("change", "cut"),
+    [
+        (lambda picture: room(5, (96, 128)), True),
+        (lambda picture: np.zeros_like(picture), True),
+        (lambda picture: picture, False),
+        (lambda picture: np.roll(picture, 6, axis=1), False),
+        (lambda picture: np.clip(picture * 1.3, 0, 255).astype(np.uint8), False),
+        (lambda picture: picture // 4 * 4, False),
+    ],
+    ids=["another room", "black", "the same", "a pan", "exposure", "coarse"],
+)
+def test_cuts_are_told_from_motion_and_light(
+    change: Callable[[NDArray[np.uint8]], NDArray[np.uint8]], cut: bool
+) -> None:
+    first = room(1, (96, 128))
+    course = temporal.Course(None)
+    for frame in frames_of([first, change(first)]):
+        course.follow(frame, prediction(np.ones((96, 128)), frame.image))
+    assert course.cuts == [1] * cut
+
+
+class Counting(Predictor):
+    """Keeps weak references to all pictures and depths, and how many were alive at most."""
+
+    def __init__(self) -> None:
+        super().__init__(Flickering())
+        self.seen: list[weakref.ref[NDArray[Any]]] = []
+        self.most = 0
+
+    def predict(self, source: Any, **how: Any) -> Any:
+        found = super().predict(source, **how)
+        self.seen += [weakref.ref(source.image), weakref.ref(found.depth)]
+        self.most = max(self.most, sum(each() is not None for each in self.seen))
+        return found
+
+
+def test_only_a_few_frames_are_alive_however_long_the_clip(tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / "long.mp4", [room(size=(32, 32))] * 150)
+    counting = Counting()
+    plan = video.Plan(formats=("png", "npz"), side_by_side=True, smooth=0.3)
+    assert video.predict_video(counting, clip, tmp_path, plan).frames == 150
+    assert len(counting.seen) == 2 * (150 + video.SAMPLES)
+    assert counting.most <= 8
+
+
+def test_frames_are_predicted_as_they_are_decoded(
+    still: Path, predictor: Predictor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    order: list[str] = []
+    decode, ask = video._shown, Predictor.predict
+    monkeypatch.setattr(video, "_shown", lambda *given: (order.append("d"), decode(*given))[1])
+    monkeypatch.setattr(
+        Predictor, "predict", lambda self, source, **how: (order.append("p"), ask(self, source))[1]
+    )
+    told: list[tuple[int, int]] = []
+    plan = video.Plan(options=outputs.Options(limits=(1, 5)))
+    video.predict_video(predictor, still, tmp_path, plan, advance=lambda *given: told.append(given))
+    assert "".join(order) == "dp" * 20
+    assert told[0] == (1, 20)
+    assert told[-1] == (20, 20)
+
+
+TURNS = {  # a, b, c, d of the display matrix -> what makes the picture upright
+    (1, 0, 0, 1): lambda image: image,
+    (0, 1, -1, 0): lambda image: np.rot90(image, -1),
+    (-1, 0, 0, -1): lambda image: np.rot90(image, 2),
+    (0, -1, 1, 0): lambda image: np.rot90(image, 1),
+    (-1, 0, 0, 1): lambda image: image[:, ::-1],
+    (0, 1, 1, 0): lambda image: image.transpose(1, 0, 2),
+}
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_frames_are_upright(turn: tuple[int, int, int, int], tmp_path: Path) -> None:
+    picture = np.zeros((48, 64, 3), np.uint8)
+    picture[:16, :16] = 250  # upper left
+    picture[:16, -16:] = 120
+    clip = write_clip(tmp_path / "turned.mp4", [picture] * 3)
+    content = bytearray(clip.read_bytes())
+    place = content.index(b"tkhd") + 4 + 40  # of the nine numbers of its matrix; version 0
+    a, b, c, d = turn
+    matrix = np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], ">i4")
+    content[place : place + 36] = matrix.tobytes()
+    clip.write_bytes(content)
+    frames = list(video.Clip(clip).frames())
+    expected = TURNS[turn](picture).astype(int)
+    assert len(frames) == 3
+    for frame in frames:
+        assert frame.image.shape == expected.shape
+        assert np.abs(frame.image - expected).mean() < 6
+    outcome = video.predict_video(Predictor(Flickering()), clip, tmp_path)
+    assert decoded(outcome.files[0])[0].shape == expected.shape
+
+
+def test_pixels_that_are_not_square_are_shown_square(tmp_path: Path) -> None:
+    path = tmp_path / "wide.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10)
+        stream.height, stream.width, stream.pix_fmt = 48, 64, "yuv420p"
+        stream.codec_context.sample_aspect_ratio = Fraction(3, 2)
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(room(), format="rgb24")))
+        container.mux(stream.encode(None))
+    assert next(video.Clip(path).frames()).image.shape == (48, 96, 3)
+
+
+def test_side_by_side_has_picture_depth_and_legend(
+    still: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    outcome = video.predict_video(predictor, still, tmp_path, video.Plan(side_by_side=True))
+    assert [path.name for path in outcome.files] == ["still_beside.mp4"]
+    shown = decoded(outcome.files[0])
+    assert len(shown) == 20
+    height, width = shown[0].shape[:2]
+    assert width >= 2 * 320
+    assert height > 240
+    left = Image.fromarray(shown[3]).crop((0, height - 300, 320, height - 60))
+    assert np.std(np.asarray(left)) > 10
+    assert (shown[3][-4:, :10] > 240).all()  # the paper of the legend
+
+
+@pytest.mark.parametrize("size", [(47, 63), (16, 400)])
+def test_odd_sizes_are_padded(size: tuple[int, int], predictor: Predictor, tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / "odd.mkv", [room(size=size)] * 2, codec="ffv1")
+    outcome = video.predict_video(predictor, clip, tmp_path)
+    even = tuple(side + side % 2 for side in size)
+    assert decoded(outcome.files[0])[0].shape[:2] == even
+
+
+def test_sequences_hold_metres(still: Path, tmp_path: Path) -> None:
+    plan = video.Plan(formats=("png16", "npz"), every=4)
+    outcome = video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
+    assert [path.name for path in outcome.files] == ["still_png16", "still_npz"]
+    assert (outcome.frames, outcome.limits) == (5, None)
+    names = [f"{index:06}" for index in (0, 4, 8, 12, 16)]
+    folder = tmp_path / "still_png16"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *(f"{name}.png" for name in names),
+        "clip.json",
+    ]
+    said = record_of(folder / "clip.json")
+    assert (said["metres_per_unit"], said["every"], said["clip"]) == (0.001, 4, "still.mp4")
+    assert said["camera"]["origin"] == "assumed 60 deg"
+    with (
+        Image.open(folder / "000004.png") as picture,
+        np.load(tmp_path / "still_npz" / "000004.npz") as arrays,
+    ):
+        unit = float(picture.info["metres_per_unit"])
+        np.testing.assert_allclose(np.asarray(picture) * unit, arrays["depth"], atol=0.0006)
+        assert json.loads(str(arrays["facts"]))["facts"]["frame"] == "4, at 0.400 s"
+
+
+def test_what_16_bits_cannot_hold_is_stored_as_none(still: Path, tmp_path: Path) -> None:
+    plan = video.Plan(formats=("png16",), options=outputs.Options(metres_per_unit=5e-5))
+    video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
+    with Image.open(tmp_path / "still_png16" / "000000.png") as picture:
+        assert (np.asarray(picture) == 0).any()
+        assert "depth beyond 3.3 m, stored as none" in picture.info["idisc"]
+
+
+def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(
+    still: Path, predictor: Predictor, tmp_path: Path
+) -> None:
+    for fps, step in ((None, 0.5), (4.0, 0.25)):
+        plan = video.Plan(every=5, fps=fps)
+        outcome = video.predict_video(predictor, still, tmp_path, plan)
+        with av.open(str(outcome.files[0])) as container:
+            times = [frame.time for frame in container.decode(video=0)]
+        assert times == pytest.approx([0, step, 2 * step, 3 * step], abs=1e-3)
+
+
+def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: Path) -> None:
+    predictor = Predictor(Flickering(0))
+    known = ((4, 4), (60, 40), 10.0)
+    plain = video.predict_video(predictor, still, tmp_path)
+    scaled = video.predict_video(predictor, still, tmp_path, known=known)
+    assert plain.limits is not None
+    assert scaled.limits is not None
+    first = predictor.predict(Photo(next(video.Clip(still).frames()).image, "still.mp4"))
+    factor = 10.0 / first.measured((4, 4), (60, 40))
+    assert scaled.limits == pytest.approx([factor * limit for limit in plain.limits], rel=1e-4)
+    assert "known 4,4 60,40 = 10 m in the first frame" in scaled.facts["rescaled"]
+    with pytest.raises(InputError, match=r"still\.mp4: point 900,4: outside"):
+        video.predict_video(predictor, still, tmp_path, known=((4, 4), (900, 4), 1.0))
+
+
+def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path) -> None:
+    clip = write_clip(tmp_path / "loud.mp4", [room()] * 10, sound=True)
+    outcome = video.predict_video(predictor, clip, tmp_path)
+    assert outcome.notes == ("sound left out",)
+    with av.open(str(outcome.files[0])) as container:
+        assert not container.streams.audio
+
+
+@pytest.mark.parametrize(
+    ("name", "codec", "options"),
+    [
+        ("cut.mp4", "libx264", {"movflags": "+faststart"}),
+        ("cut.mkv", "libx264", {}),
+        ("cut.avi", "mpeg4", {}),
+        ("cut.webm", "libvpx-vp9", {}),
+    ],
+)
+def test_a_file_that_is_cut_short_yields_the_frames_it_has(
+    name: str, codec: str, options: dict[str, str], predictor: Predictor, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    noise = [rng.integers(0, 255, (48, 64, 3)).astype(np.uint8) for _ in range(30)]
+    clip = write_clip(tmp_path / name, noise, codec=codec, **options)
+    assert video.predict_video(predictor, clip, tmp_path).notes == ()
+    clip.write_bytes(clip.read_bytes()[: clip.stat().st_size * 6 // 10])
+    outcome = video.predict_video(predictor, clip, tmp_path)
+    assert 5 <= outcome.frames < 24
+    assert len(decoded(outcome.files[0])) == outcome.frames
+    (note,) = outcome.notes
+    assert note.startswith(f"cut short or damaged: {outcome.seconds:.1f} of 3.0 s")
+
+
+def broken(tmp_path: Path, how: str) -> Path:
+    path = tmp_path / "broken.mp4"
+    if how == "sound":
+        with av.open(str(path), "w") as container:
+            voice = container.add_stream("aac", rate=8000)
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), "fltp", "mono")
+            silence.sample_rate = 8000
+            container.mux(voice.encode(silence))
+            container.mux(voice.encode(None))
+        return path
+    write_clip(path, [room()] * 10)
+    content = path.read_bytes()
+    contents = {
+        "empty": b"",
+        "text": b"not a video at all" * 40,
+        "headless": content[: len(content) // 2],  # the index of an MP4 lies at its end
+        "playlist": b"#EXTM3U\n#EXTINF:1,\nother.mp4\n",
+        "hollow": content[: content.index(b"mdat") + 4]
+        + bytes(content.index(b"moov") - content.index(b"mdat") - 8)
+        + content[content.index(b"moov") - 4 :],
+    }
+    path.write_bytes(contents[how])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("empty", "empty; get it again"),
+        ("text", "not a video, damaged or cut short"),
+        ("headless", "not a video, damaged or cut short"),
+        ("playlist", "not a video, damaged or cut short"),
+        ("sound", "no video in it"),
+        ("hollow", "not one frame can be decoded; get it again"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(
+    how: str, message: str, predictor: Predictor, tmp_path: Path
+) -> None:
+    path = broken(tmp_path, how)
+    with pytest.raises(InputError) as caught:
+        video.predict_video(predictor, path, tmp_path / "out")
+    assert str(caught.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_mutated_files_end_in_frames_or_one_line(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sound = write_clip(tmp_path / "fine.mp4", [room(seed) for seed in range(5)]).read_bytes()
+    path = tmp_path / "mutated.mp4"
+    ends = {"frames": 0, "error": 0}
+    for _ in range(60):
+        content = np.frombuffer(sound, np.uint8).copy()
+        places = rng.integers(0, len(content), rng.integers(1, 40))
+        content[places] = rng.integers(0, 256, len(places))
+        path.write_bytes(content.tobytes())
+        try:
+            ends["frames"] += bool(list(video.Clip(path).frames()))
+        except InputError:
+            ends["error"] += 1
+    assert min(ends.values()) > 0
+    assert sum(ends.values()) == 60
+
+
+def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path) -> None:
+    class Failing(Flickering):
+        def with_spread(self, images: Any, size: Any = None) -> Any:
+            if self.calls > 12:
+                raise CheckpointError("the network gave up")
+            return super().with_spread(images, size)
+
+    out = tmp_path / "out"
+    plan = video.Plan(formats=("png", "png16"))
+    with pytest.raises(CheckpointError, match="gave up"):
+        video.predict_video(Predictor(Failing()), still, out, plan)
+    assert list(out.iterdir()) == []
+
+
+def test_plans_that_make_no_sense_are_refused(still: Path, tmp_path: Path) -> None:
+    for changes, message in (
+        ({"formats": ("ply",)}, "ply of a video: there is png, png16, npy, npz, exr"),
+        ({"every": 0}, "every 0 frames: 1 or more"),
+        ({"smooth": -1.0}, "smooth -1: a number above 0"),
+        ({"fps": 0.0}, "fps 0: a number above 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            video.Plan(**changes)  # type: ignore[arg-type]
+    (tmp_path / "still_npz").mkdir()
+    (tmp_path / "still_npz" / "mine.txt").write_text("precious")
+    engine = Flickering()
+    with pytest.raises(InputError, match="still_npz: exists already"):
+        video.predict_video(Predictor(engine), still, tmp_path, video.Plan(formats=("npz",)))
+    assert engine.calls == 0
+    with pytest.raises(InputError, match="of a video, depth is written, not normals"):
+        video.predict_video(Predictor(engine), still, tmp_path, normals=True)
+
+
+def test_without_pyav_the_extra_is_named(
+    still: Path, predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(MissingExtra, match=r"av is not installed.*pip install 'idisc\[video\]'"):
+        video.predict_video(predictor, still, tmp_path)
+    code = "import sys, idisc.predict.video; sys.exit('av' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
