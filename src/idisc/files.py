@@ -62,6 +62,9 @@ def check_new_folder(path: Path) -> None:
         raise InputError(f"{path}: the folder you are in; name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"{path}: exists already; choose another name or remove it first")
+    place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        raise InputError(f"{path}: cannot be written, because of {place}")
 
 
 def sha256(path: Path) -> str:

@@ -356,7 +356,9 @@ def _nearest(points: FloatArray, cloud: FloatArray) -> Double:
     from scipy.spatial import cKDTree
 
     # Splitting cells in the middle is twice as fast to build as at the median, and no slower to ask
-    distances: Double = cKDTree(cloud, balanced_tree=False).query(points, workers=-1)[0]
+    distances: Double = cKDTree(cloud, balanced_tree=False, compact_nodes=False).query(
+        points, workers=-1
+    )[0]
     return distances
 
 

@@ -216,18 +216,18 @@ def test_two_protocols_are_two_tables_and_two_reports(
     stdout = capsys.readouterr().out
     assert "protocol paper with batch_size=2" in stdout
     assert "protocol published-code with batch_size=2" in stdout
-    assert "(averaged by batches of 2: another size gives other numbers)" in stdout
+    assert "depend on the batch size, here N = 2" in stdout
     assert sorted(path.name for path in out.iterdir()) == [
-        "paper with batch_size=2",
-        "published-code with batch_size=2",
+        "paper-with-batch_size-2",
+        "published-code-with-batch_size-2",
     ]
-    record = json.loads((out / "published-code with batch_size=2/report.json").read_text())
+    record = json.loads((out / "published-code-with-batch_size-2/report.json").read_text())
     assert record["protocol"]["applied"]["batch_size"] == 2
     assert record["about"] == {
         "predictions": "guess",
         "holes": "error",
         "fit": "error",
-        "scale": "0.001",
+        "scale": "0.001 m, of integers",
     }
 
 
@@ -369,7 +369,9 @@ def test_holes_and_sizes_that_may_be_are_scored(
     a_prediction_too_small(own)
     call = ("evaluate", *guess, "--data", own, "--holes", "skip", "--fit", "resize")
     assert run(*call) == 0
-    assert "2 pictures; protocol paper" in capsys.readouterr().out
+    assert (
+        "2 pictures, holes skipped: 1.6% of the valid pixels not scored" in capsys.readouterr().out
+    )
 
 
 def test_bad_calls_are_one_line(
@@ -462,7 +464,7 @@ def test_the_example_of_the_documentation_scores_a_foreign_network(
     assert run(*call) == 2
     assert "pass --holes skip" in capsys.readouterr().err
     assert run(*call, "--holes", "skip") == 0
-    assert "in-painted depth), 2 pictures; protocol bts" in capsys.readouterr().out
+    assert "in-painted depth), 2 pictures, holes skipped: 2.6%" in capsys.readouterr().out
 
 
 WITHOUT_TORCH = """

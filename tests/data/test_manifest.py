@@ -159,7 +159,7 @@ class TestManifestFromList:
         touch(tmp_path / "a.png", tmp_path / "a_depth.png")
         path = listed(tmp_path / "val.txt", "a.png a_depth.png", "b.png b_depth.png")
         found = manifest.from_list(path, tmp_path, DIODE)
-        assert found.prepared == {"list": "val.txt", "lines": 2, "found": 1}
+        assert found.prepared == {"list": "val.txt", "lines": 2, "missing": ["b.png"]}
 
     def test_a_list_of_another_folder_is_an_error(self, tmp_path: Path) -> None:
         path = listed(tmp_path / "val.txt", "b.png b_depth.png")

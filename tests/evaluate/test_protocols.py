@@ -238,3 +238,19 @@ def test_a_protocol_set_to_what_it_is_keeps_its_name() -> None:
 def test_every_protocol_says_who_evaluates_so() -> None:
     assert list(PROTOCOLS) == ["paper", "published-code", "bts", "zoedepth", "kitti-devkit"]
     assert all(protocol.source for protocol in PROTOCOLS.values())
+
+
+def test_a_window_in_pixels_does_not_care_where_the_crop_lies() -> None:
+    """SUN's frames are cut to 480x640 first; only KITTI's window is a share of the frame."""
+    target = np.ones((480, 640), np.float32)
+    shifted = Sample(
+        image=np.zeros((480, 640, 3), np.uint8),
+        target=target,
+        valid=target > 0,
+        camera=None,
+        place=Place(3, 0, (487, 640)),
+        record=Record(image="a.jpg", target="a.png", split="test"),
+    )
+    valid = [PROTOCOLS[name].valid(shifted, catalog.SUNRGBD) for name in ("bts", "paper")]
+    np.testing.assert_array_equal(valid[0], valid[1])
+    assert valid[0].sum() == 426 * 560

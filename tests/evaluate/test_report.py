@@ -303,20 +303,20 @@ def test_the_headline_comes_with_intervals_and_directions(result: Result) -> Non
 
 
 def test_the_page_says_how_it_was_measured() -> None:
-    text = html_report.measured(bare_result("diode"))
-    assert text.startswith("Protocol paper follows the paper's text")
+    text = tables.measured(bare_result("diode"))
+    assert text.startswith("Protocol paper, after the paper's text")
     assert "more than 0.01 m and less than 10 m counts, inside the window" in text
-    assert "each picture's mean is that of its ground truth and not clamped" in text
+    assert "not clamped; they are multiplied so that each picture's mean is that" in text
     assert text.endswith("then averaged over the pictures.")
-    text = html_report.measured(bare_result("kitti", "bts"))
+    text = tables.measured(bare_result("kitti", "bts"))
     assert "counted on the full frame" in text
-    assert "not rescaled and clamped to the range" in text
-    text = html_report.measured(bare_result("kitti", "kitti-devkit"))
+    assert "Predictions are clamped to that range; they are not rescaled." in text
+    text = tables.measured(bare_result("kitti", "kitti-devkit"))
     assert "no upper bound counts, everywhere in the picture" in text
 
 
 def test_averages_by_batch_warn_that_the_numbers_depend_on_its_size() -> None:
-    text = html_report.measured(bare_result("kitti", "published-code"))
+    text = tables.measured(bare_result("kitti", "published-code"))
     assert "pixels of 8 pictures at a time" in text
     assert "depend on the batch size, here N = 8" in text
     applied = report.to_json(bare_result("ddad", "published-code"))["protocol"]["applied"]

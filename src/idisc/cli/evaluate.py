@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
 @click.option(
     "--list", "listing", type=options.PATH, help="Published list file; its paths are below --data."
 )
-@click.option("--split", type=click.Choice(["train", "test"]), default="test", show_default=True)
+@click.option(
+    "--split",
+    type=click.Choice(["train", "test"]),
+    default="test",
+    show_default=True,
+    help="Which pictures to score.",
+)
 @click.option(
     "--protocol",
     "names",
@@ -38,9 +45,25 @@ if TYPE_CHECKING:
     show_default=True,
     help="Give it twice to see the same predictions under two.",
 )
-@click.option("--scale", type=float, help="Metres of one unit of a predicted PNG, e.g. 0.001.")
-@click.option("--fit", type=click.Choice(["error", "resize"]), default="error", show_default=True)
-@click.option("--holes", type=click.Choice(["error", "skip"]), default="error", show_default=True)
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Metres of one unit of a predicted PNG, e.g. 0.001.",
+)
+@click.option(
+    "--fit",
+    type=click.Choice(["error", "resize"]),
+    default="error",
+    show_default=True,
+    help="Predictions of another size: refuse or stretch.",
+)
+@click.option(
+    "--holes",
+    type=click.Choice(["error", "skip"]),
+    default="error",
+    show_default=True,
+    help="Predicted pixels of 0 or NaN: refuse or leave out.",
+)
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
@@ -92,7 +115,7 @@ def command(
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
-    protocols = [_protocol(name, changes) for name in names]
+    protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opened = open_dataset(data, dataset or _named_in(data), split, listing, size)
     about: dict[str, str]
     predictor: Predictor
@@ -101,9 +124,14 @@ def command(
         predictor = PredictionFiles(predictions, opened.records, reading)
         about = {"predictions": predictions.resolve().name, "holes": holes, "fit": fit}
         if scale is not None:
-            about["scale"] = f"{scale:g}"
+            about["scale"] = f"{scale:g} m, of integers"
     else:
         predictor, about = _engine(weights or onnx, device, opened)  # type: ignore[arg-type]
+    if missing := opened.source.prepared.get("missing"):
+        tables.note(
+            f"{opened.source.prepared['list']}: {len(missing)} lines without their files left out,"
+            f" first {missing[0]}"
+        )
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
     results = [replace(result, about=about) for result in results]
@@ -111,7 +139,8 @@ def command(
         _print(result)
     if out:
         for result in results:
-            folder = out if len(results) == 1 else out / result.protocol.name
+            name = re.sub(r"[^\w.-]+", "-", result.protocol.name)
+            folder = out if len(results) == 1 else out / name
             report.write(result, folder)
             click.echo(f"report: {folder / 'report.html'}")
 
@@ -119,6 +148,9 @@ def command(
 def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
     from idisc.evaluate.protocols import PROTOCOLS, changed
 
+    for change in changes:
+        if change.partition("=")[0].strip() in ("name", "source"):
+            raise InputError(f"--set {change}: a protocol is named after what was changed of it")
     protocol = PROTOCOLS[name]
     return changed(protocol, config.override(protocol, changes))
 
@@ -158,26 +190,25 @@ def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> N
 
 
 def _print(result: Result) -> None:
-    from idisc.evaluate.tables import headline, rows_beside_paper, text
+    from idisc.evaluate.tables import headline, measured, rows_beside_paper, text
 
     spec, protocol = result.spec, result.protocol
     columns, rows = rows_beside_paper(result)
     scored = len(result.rows) - result.skipped
     left_out = f", {result.skipped} without a valid pixel left out" if result.skipped else ""
+    if result.holes:
+        left_out += f", holes skipped: {result.holes:.1%} of the valid pixels not scored"
     tables.show(
         f"{spec.title}, {scored} pictures{left_out}; protocol {protocol.name}",
         ["", *columns],
         [
-            [f"{row.name} ({row.note})" if row.note else row.name]
-            + [text(name, value) for name, value in zip(columns, row.values, strict=True)]
+            [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]
             for row in rows
         ],
+        {row.name: row.note for row in rows},
     )
     for name in dict.fromkeys([*headline(result), *result.totals]):
         low, high = result.intervals.get(name, (None, None))
         interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
         click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
-    click.echo(f"  ({protocol.source}; 95 % intervals by bootstrap over pictures)")
-    if protocol.averaging == "batch":
-        size = protocol.batch_of(spec)
-        click.echo(f"  (averaged by batches of {size}: another size gives other numbers)")
+    tables.paragraph(f"{measured(result)} 95 % intervals by bootstrap over pictures.")

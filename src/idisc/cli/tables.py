@@ -3,16 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
 
 import click
 
+GAP = 3  # columns between two of a table
 
-def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+
+def show(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    notes: Mapping[str, str] | None = None,
+) -> None:
     """Print rows of text below their columns; the first column is words, the others numbers.
 
-    A wide table runs over the edge of the terminal: numbers that are cut off are worth nothing.
+    A table that is wider than the terminal goes on below; into a pipe it goes as it is. `notes`
+    about the words of the first column stand beside them, or, for want of room, below.
     """
+    notes = {name: note for name, note in (notes or {}).items() if note}
+    wide = [
+        [f"{row[0]} ({notes[row[0]]})" if row[0] in notes else row[0], *row[1:]] for row in rows
+    ]
+    room = _room()
+    paragraph(title, indent="")
+    if _width(columns, wide) <= room:
+        _print(columns, wide)
+        return
+    for first, last in _parts(columns, rows, room):
+        _print([columns[0], *columns[first:last]], [[row[0], *row[first:last]] for row in rows])
+    if notes:
+        paragraph("; ".join(f"{name}: {note}" for name, note in notes.items()))
+
+
+def _room() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
+
+
+def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    widths = _widths(columns, rows)
+    return sum(widths) + GAP * len(widths) + 1
+
+
+def _parts(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int
+) -> list[tuple[int, int]]:
+    """Columns from and to, without the first, which every part repeats; each part fits."""
+    widths = _widths(columns, rows)
+    parts, first, used = [], 1, widths[0] + GAP + 1
+    for index, width in enumerate(widths[1:], start=1):
+        if used + width + GAP > room and index > first:
+            parts.append((first, index))
+            first, used = index, widths[0] + GAP + 1
+        used += width + GAP
+    return [*parts, (first, len(columns))]
+
+
+def _print(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -22,11 +76,17 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> N
         table.add_column(column, justify="right" if index else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    widest = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     console = Console(markup=False, highlight=False)
-    console.width = max(console.width, sum(widest) + 3 * len(widest) + 1)
-    click.echo(title)
+    console.width = max(console.width, _width(columns, rows))
     console.print(table)
+
+
+def paragraph(text: str, indent: str = "  ") -> None:
+    """Running text, broken where the terminal ends; one line in a pipe."""
+    width = len(indent + text) + 1
+    if sys.stdout.isatty():
+        width = min(_room(), 110)
+    click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -36,6 +36,7 @@ class DatasetSpec:
     capped: bool = True  # evaluation leaves out ground truth at or beyond max_depth
     capped_training: bool = False  # so does training: the text does, the code does not
     window: masks.WindowRule | None = None  # where the evaluation looks
+    window_of_frame: bool = False  # the window is a share of the frame, so the crop matters
     windowed_training: bool = False  # SUN-RGBD and DIODE: training looks there only, too
     hidden_rows: Mapping[str, int] = field(default_factory=dict)  # own car at the foot, by sensor
     mean_rescaled: bool = False  # by the paper, to the mean of the ground truth of each picture
@@ -145,6 +146,7 @@ KITTI = DatasetSpec(
     size=(352, 1216),
     max_depth=80.0,
     window=masks.garg,
+    window_of_frame=True,
     cameras={  # left part of P_rect_02, by date
         "2011_09_26": ((721.5377, 721.5377, 609.5593, 172.8540), (375, 1242)),
         "2011_09_28": ((707.0493, 707.0493, 604.0814, 180.5066), (370, 1224)),

@@ -170,7 +170,11 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
         target=spec.target,
         records=tuple(records),
         root=root,
-        prepared={"list": path.name, "lines": len(lines), "found": len(records)},
+        prepared={
+            "list": path.name,
+            "lines": len(lines),
+            "missing": sorted({line.image for line in lines} - {r.image for r in records}),
+        },
         sha256=files.sha256(path),
     )
 

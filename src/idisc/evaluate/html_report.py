@@ -26,15 +26,6 @@ from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
 _WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
 _FAR = 20.0  # metres; ground truth beyond it is not indoors
-_RESCALED = {
-    "none": "not rescaled",
-    "median": "multiplied so that each picture's median is that of its ground truth",
-    "mean": "multiplied so that each picture's mean is that of its ground truth",
-}
-_AVERAGED = {
-    "image": "Each metric is taken of each picture, then averaged over the pictures.",
-    "pixel": "Each metric is taken over all pixels of all pictures at once.",
-}
 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
@@ -45,50 +36,12 @@ def page(result: Result, record: Mapping[str, Any]) -> str:
         lead=_lead(result),
         headline=_headline(result),
         beside=_beside_paper(result),
-        measured=_text(measured(result)),
+        measured=_text(tables.measured(result)),
         charts=_charts(result),
         metrics=_all_metrics(result),
         cases=_cases(result),
         sources=_sources(result, record),
         gradients=_gradient("depth", DEPTH_COLOURS) + _gradient("error", ERROR_COLOURS),
-    )
-
-
-def measured(result: Result) -> str:
-    """The protocol in sentences: where and what counts, what was done to predictions, averages."""
-    protocol, spec = result.protocol, result.spec
-    source = f" follows {protocol.source}" if protocol.source else ""
-    parts = [f"Protocol {protocol.name}{source}."]
-    where = "everywhere in the picture"
-    if spec.window is not None and protocol.window != "none":
-        frame = (
-            "full frame" if protocol.window == "full_frame" else "picture as the network sees it"
-        )
-        where = f"inside the window that is customary for this dataset, counted on the {frame}"
-    if spec.task == "normals":
-        parts.append(f"Every pixel with a normal counts, {where}.")
-    else:
-        cap = protocol.cap_of(spec)
-        least = protocol.min_depth or spec.min_depth
-        bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
-        parts.append(f"Ground truth of more than {least:g} m and {bound} counts, {where}.")
-        kind = protocol.rescale
-        if kind == "paper":
-            kind = "mean" if spec.mean_rescaled else "none"
-        clamped = "clamped to the range of ground truth" if protocol.clamp else "not clamped"
-        parts.append(f"Predictions are {_RESCALED[kind]} and {clamped}.")
-    parts.append(_averaging(result))
-    return " ".join(parts)
-
-
-def _averaging(result: Result) -> str:
-    if result.protocol.averaging != "batch":
-        return _AVERAGED[result.protocol.averaging]
-    size = result.protocol.batch_of(result.spec)
-    return (
-        f"Shares and relative errors are pooled over the pixels of {size} pictures at a time, roots"
-        f" and deviations are taken by picture: these numbers depend on the batch size, here"
-        f" N = {size}, and change with it."
     )
 
 

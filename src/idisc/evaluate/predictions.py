@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from idisc.data.dataset import Sample
-from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap
+from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
 from idisc.images import resize_map
@@ -28,7 +28,7 @@ SUFFIXES = (".png", *ARRAYS)
 class Reading:
     """How files of predictions are to be understood."""
 
-    scale: float | None = None  # metres of one unit of a PNG; arrays are in metres
+    scale: float | None = None  # metres of one unit of an integer; arrays of floats are in metres
     # Another size than ground truth or full frame: an error, or resized with aligned corners.
     fit: Literal["error", "resize"] = "error"
     # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
@@ -72,7 +72,7 @@ class PredictionFiles:
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)
             raise InputError(f"{path}: normals are read from 8-bit RGB PNG")
-        if path.suffix.lower() in ARRAYS:
+        if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
             return DepthMap(metres_per_unit=1.0).read(path)
         if self.reading.scale is None:
             raise InputError(

@@ -31,7 +31,7 @@ class Protocol:
     name: str
     averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
     batch_size: int = 0  # of averaging=batch; 0: that of the published configuration
-    # Where to look: the dataset's window on its crop, on the full frame, or everywhere.
+    # Where to look: the dataset's window on its crop; KITTI's on the full frame; everywhere.
     window: Literal["dataset", "full_frame", "none"] = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
     # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
@@ -42,6 +42,12 @@ class Protocol:
     rescale: Literal["none", "median", "mean", "paper"] = "none"
     numbers: Literal["all", "kitti_benchmark"] = "all"  # which metrics to report
     source: str = ""  # who evaluates so
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "min_depth", "max_depth"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise InputError(f"protocol: {name} {value}; 0 or more is needed")
 
     def average(self, spec: DatasetSpec) -> metrics.Average:
         """A new average over the images of a dataset."""
@@ -73,11 +79,11 @@ class Protocol:
         if cap is not None and target.ndim == 2:
             valid &= target < cap
         if spec.window is not None and self.window != "none":
-            valid &= masks.inside(size, self._window(spec.window, sample))
+            valid &= masks.inside(size, self._window(spec.window, sample, spec.window_of_frame))
         return valid
 
-    def _window(self, rule: masks.WindowRule, sample: Sample) -> masks.Window:
-        if self.window == "dataset":
+    def _window(self, rule: masks.WindowRule, sample: Sample, of_frame: bool) -> masks.Window:
+        if self.window == "dataset" or not of_frame:
             return rule((sample.target.shape[0], sample.target.shape[1]))
         top, left, full = sample.place
         return masks.shifted(rule(full), top, left)
@@ -109,8 +115,7 @@ PAPER = Protocol(
     name="paper",
     cap="paper",
     rescale="paper",
-    source="the paper's text: its depth ranges, DIODE rescaled to the mean of the ground truth;"
-    " mean over images, which the text leaves open",
+    source="the paper's text, which leaves the averaging open",
 )
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -120,7 +125,7 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol(
             name="published-code",
             averaging="batch",
-            source="the released code: pooled within a batch, batches weighted by images",
+            source="the released code",
         ),
         Protocol(
             name="bts",
@@ -128,22 +133,21 @@ PROTOCOLS: dict[str, Protocol] = {
             min_depth=1e-3,
             cap="paper",
             clamp=True,
-            source="BTS and AdaBins: KITTI's window on the full frame, predictions clamped",
+            source="BTS and AdaBins",
         ),
         Protocol(
             name="zoedepth",
             min_depth=1e-3,
             cap="zoedepth",
             clamp=True,
-            source="ZoeDepth and Depth Anything: windows on the crop, predictions clamped,"
-            " SUN RGB-D to 8 m, DDAD to 80 m",
+            source="ZoeDepth and Depth Anything",
         ),
         Protocol(
             name="kitti-devkit",
             window="none",
             cap="none",
             numbers="kitti_benchmark",
-            source="KITTI's development kit: every pixel with ground truth, mean over images",
+            source="KITTI's development kit",
         ),
     )
 }

@@ -44,6 +44,7 @@ def to_json(result: Result) -> dict[str, Any]:
             "split": result.split,
             "scored": len(result.rows) - result.skipped,
             "skipped": result.skipped,
+            "holes": result.holes,
             "manifest_sha256": result.manifest_sha256,
         },
         "protocol": _protocol(result),

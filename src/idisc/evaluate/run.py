@@ -35,6 +35,7 @@ class Row:
     name: str
     pixels: int  # valid ones
     numbers: dict[str, float]  # empty without a valid pixel
+    holes: int = 0  # pixels that would count, had the prediction a value there
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Result:
     by_distance: tuple[Bin, ...]  # depth only
     worst: tuple[Case, ...]  # worst first
     skipped: int  # pictures without a valid pixel
+    holes: float = 0.0  # share of the pixels that count which predictions leave out
     about: dict[str, str] = field(default_factory=dict)  # what made the predictions
 
 
@@ -142,6 +144,8 @@ class _Tally:
     def result(self) -> Result:
         numbers = [row.numbers for row in self.rows]
         batch_size = self.protocol.batch_of(self.dataset.spec)
+        holes = sum(row.holes for row in self.rows)
+        pixels = holes + sum(row.pixels for row in self.rows)
         return Result(
             spec=self.dataset.spec,
             split=self.dataset.split,
@@ -153,6 +157,7 @@ class _Tally:
             by_distance=self.distances.bins(),
             worst=tuple(self.worst),
             skipped=sum(not row.pixels for row in self.rows),
+            holes=holes / max(pixels, 1),
         )
 
 
@@ -177,10 +182,12 @@ def score(
             f"{sample.record.image}: prediction of shape {prediction.shape}, ground truth of"
             f" {target.shape}; a network for {spec.task} is needed"
         )
-    valid = protocol.valid(sample, spec)
+    valid, holes = protocol.valid(sample, spec), 0
     try:
         if spec.task == "depth":
-            valid &= ~np.isnan(prediction)  # holes that the reader of the files let pass
+            there = ~np.isnan(prediction)  # holes that the reader of the files let pass
+            holes = int((valid & ~there).sum())
+            valid &= there
             prediction = protocol.adjusted(prediction, target, valid, spec)
             terms = metrics.depth_terms(prediction[valid], target[valid])
         else:
@@ -190,7 +197,7 @@ def score(
     numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
     if clouds and terms.pixels:
         numbers |= _cloud_numbers(sample, prediction, valid)
-    row = Row(sample.record.image, terms.pixels, numbers)
+    row = Row(sample.record.image, terms.pixels, numbers, holes)
     return Case(row, sample, prediction, valid), terms
 
 

@@ -21,6 +21,17 @@ HEADLINES = {
 """What a result is first asked for."""
 
 
+_RESCALED = {
+    "none": "not rescaled",
+    "median": "multiplied so that each picture's median is that of its ground truth",
+    "mean": "multiplied so that each picture's mean is that of its ground truth",
+}
+_AVERAGED = {
+    "image": "Each metric is taken of each picture, then averaged over the pictures.",
+    "pixel": "Each metric is taken over all pixels of all pictures at once.",
+}
+
+
 class Meaning(NamedTuple):
     """What a metric says."""
 
@@ -152,3 +163,41 @@ def _note(name: str, result: Result) -> str:
     if result.protocol.numbers == "kitti_benchmark":
         notes.append("online test set")
     return ", ".join(notes)
+
+
+def measured(result: Result) -> str:
+    """The protocol in sentences: where and what counts, what was done to predictions, averages."""
+    protocol, spec = result.protocol, result.spec
+    parts = [f"Protocol {protocol.name}, after {protocol.source}."]
+    where = "everywhere in the picture"
+    if spec.window is not None and protocol.window != "none":
+        full = protocol.window == "full_frame" and spec.window_of_frame
+        frame = "full frame" if full else "picture as the network sees it"
+        where = f"inside the window that is customary for this dataset, counted on the {frame}"
+    if spec.task == "normals":
+        parts.append(f"Every pixel with a normal counts, {where}.")
+    else:
+        cap = protocol.cap_of(spec)
+        least = protocol.min_depth or spec.min_depth
+        bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
+        parts.append(f"Ground truth of more than {least:g} m and {bound} counts, {where}.")
+        kind = protocol.rescale
+        if kind == "paper":
+            kind = "mean" if spec.mean_rescaled else "none"
+        clamped = "clamped to that range" if protocol.clamp else "not clamped"
+        parts.append(f"Predictions are {clamped}; they are {_RESCALED[kind]}.")
+    if result.holes:
+        parts.append(f"Holes skipped: {result.holes:.1%} of these pixels are not scored.")
+    parts.append(_averaging(result))
+    return " ".join(parts)
+
+
+def _averaging(result: Result) -> str:
+    if result.protocol.averaging != "batch":
+        return _AVERAGED[result.protocol.averaging]
+    size = result.protocol.batch_of(result.spec)
+    return (
+        f"Shares and relative errors are pooled over the pixels of {size} pictures at a time, roots"
+        f" and deviations are taken by picture: these numbers depend on the batch size, here"
+        f" N = {size}, and change with it."
+    )

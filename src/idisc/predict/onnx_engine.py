@@ -28,8 +28,10 @@ class OnnxEngine:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such file")
         try:
+            quiet = onnxruntime.SessionOptions()
+            quiet.log_severity_level = 3  # errors; its warnings are for those who made the file
             self._session = onnxruntime.InferenceSession(
-                path.read_bytes(), providers=["CPUExecutionProvider"]
+                path.read_bytes(), quiet, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
             raise CheckpointError(
