@@ -46,8 +46,8 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
         "depth      median 2.5 m, 98 % between 1 and 4 m",
         "valid      100.0% of the pixels",
         "warning    camera: 4 of 4 pictures have no intrinsics: test/images/3.png,"
-        " train/images/0.png, train/images/1.png and 1 more; point clouds (--clouds) need fx, fy,"
-        " cx, cy",
+        " train/images/0.png, train/images/1.png and 1 more; point clouds (evaluate --clouds)"
+        " need fx, fy, cx, cy, columns of a CSV",
     ]
     assert err == ""
 

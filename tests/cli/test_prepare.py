@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +103,60 @@ def test_rendered_pictures_need_no_raw_folder(
     assert "leave out --raw" in capsys.readouterr().err
 
 
+def test_help_lists_the_choices_with_their_values(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("prepare", "--help") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["depth=annotated|sweep", "kitti"] in lines
+    assert ["size=240x320", "synthetic,", "synthetic_normals"] in lines
+
+
+def children_of(parent: int) -> set[int]:
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while we looked
+            if stat.read_text().rpartition(")")[2].split()[1] == str(parent):
+                found.add(int(stat.parent.name))
+    return found
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_a_killed_run_leaves_no_worker_behind(
+    tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    call = [sys.executable, "-m", "idisc", "prepare", "synthetic", "--workers", "2"]
+    call += ["--set", "count=4000", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
+    try:
+        notes = tmp_path / "out/rgb"
+        assert wait_for(lambda: notes.is_dir() and any(notes.glob("*.png")))
+        children = children_of(process.pid)
+        assert len(children) >= 2
+        process.send_signal(sent)
+        _, stderr = process.communicate(timeout=30)
+        assert process.returncode == code
+        if sent == signal.SIGTERM:
+            assert stderr.strip() == "idisc: interrupted"
+        assert wait_for(lambda: not any(map(is_running, children)), seconds=10)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def truncate_depth(raw: Path) -> str:
     indoor.truncate(raw / "kitchen_0004/sync_depth_00001.png")
     return "sync_depth_00001.png: damaged or cut short"
@@ -180,6 +240,7 @@ def test_bad_calls_are_one_line_and_leave_nothing_behind(
         ("prepare", "nyu", *raw, *to, "--list", tmp_path / "no"): "no: no such list file",
         ("prepare", "nyu", *raw, *to, "--set", "depht=sweep"): "did you mean depth",
         ("prepare", "nyu", *raw, *to, "--set", "depth=laser"): "'laser' is not one of annotated",
+        ("prepare", "nyu", *raw, *to, "--set", "seed=99"): "nyu has no choice 'seed'; it has: pict",
         ("prepare", "nyu", *raw, *to, "--workers", 0): "0 is not in the range",
     }
     for arguments, message in calls.items():

@@ -175,7 +175,7 @@ def test_arrays_in_another_unit_are_named(pairs: Pairs, name: str, scale: float)
         np.save(pairs.depth(index), scene(index)[1] / np.float32(scale))
     finding = only(pairs.report())
     assert finding.severity == "error"
-    assert f"values look like {name}: pass depth_scale {scale:g}, not 1" in finding.message
+    assert f"values look like {name}: set depth_scale {scale:g}, not 1" in finding.message
     assert "0.1 to 200 m is possible" in finding.message
 
 
@@ -200,11 +200,11 @@ def test_256_units_for_a_metre_read_as_millimetres_are_told_by_the_range(pairs: 
     pairs.set_all(depth_scale=1 / 256)
     finding = only(as_dataset(pairs, **known))
     assert finding.severity == "warning"
-    assert "values look like millimetres: pass depth_scale 0.001, not 0.00390625" in finding.message
+    assert "values look like millimetres: set depth_scale 0.001, not 0.00390625" in finding.message
     pairs.change_depth(lambda depth: depth * 0.256)
     pairs.set_all(depth_scale=0.001)
     finding = only(as_dataset(pairs, **known))
-    assert "values look like 1/256 m (KITTI): pass depth_scale 0.00390625" in finding.message
+    assert "values look like 1/256 m (KITTI): set depth_scale 0.00390625" in finding.message
 
 
 def test_a_few_maps_in_another_unit_are_named(pairs: Pairs) -> None:
@@ -216,7 +216,75 @@ def test_a_few_maps_in_another_unit_are_named(pairs: Pairs) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("units", "name"),
+    [
+        (256, r"1/256 m (KITTI): set depth_scale 0.00390625"),
+        (100, "centimetres: set depth_scale 0.01"),
+        (5000, r"1/5000 m (TUM): set depth_scale 0.0002"),
+    ],
+)
+def test_an_unlikely_scene_in_ones_own_folder_names_the_likelier_unit(
+    pairs: Pairs, units: float, name: str
+) -> None:
+    for index in range(COUNT):
+        save_depth(pairs.depth(index), scene(index)[1] * 0.8, units)
+    finding = only(pairs.report())
+    assert (finding.severity, finding.check) == ("warning", "scale")
+    assert f"values look like {name}, not 0.001, in a CSV" in finding.message
+
+
+def test_a_sparse_road_is_no_room_in_another_unit(pairs: Pairs) -> None:
+    beams = (np.arange(SIZE[0]) % 10 == 0)[:, None]
+    pairs.change_depth(lambda depth: np.where(beams, depth * 4.5, 0))
+    assert pairs.report().findings == ()
+
+
+@pytest.mark.parametrize("units", [256, 100, 5000])
+def test_one_map_in_another_unit_is_named(pairs: Pairs, units: float) -> None:
+    save_depth(pairs.depth(3), scene(3)[1], units)
+    finding = only(pairs.report())
+    assert (finding.severity, finding.files) == ("warning", ("depth/0003.png",))
+    assert "1 of 20 depth maps may be in another unit than the others: depth/0003.png (" in (
+        finding.message
+    )
+
+
+def test_advice_names_what_a_list_or_a_prepared_folder_has(pairs: Pairs) -> None:
+    pairs.change_depth(lambda depth: depth / 100)
+    pairs.report()
+    source, spec = doctor.gather(pairs.root)
+    for told, advice in (
+        ({"list": "test.txt"}, "not 0.001: pass the --dataset they belong to, or list the pairs"),
+        ({"choices": {}}, "not 0.001: prepare the dataset again"),
+    ):
+        report = doctor.examine(replace(source, prepared=told), spec)
+        finding = next(finding for finding in report.findings if finding.check == "scale")
+        assert advice in finding.message
+        assert "depth_scale" not in finding.message
+
+
 # Single files
+
+
+def pack_depth(path: Path, depth: Array) -> None:
+    """As in reduced copies of NYU: 0.5 exp(0.008 code) metres, code = 256 R + G."""
+    code = np.round(np.log(depth / 0.5) / 0.008).astype(int)
+    channels = np.stack([code // 256, code % 256, np.zeros_like(code)], axis=-1)
+    Image.fromarray(channels.astype(np.uint8)).save(path, lossless=True)
+
+
+def test_depth_packed_into_webp_is_read_as_evaluation_reads_it(pairs: Pairs) -> None:
+    for index, row in enumerate(pairs.rows):
+        row["depth"] = f"depth/{index:04}.webp"
+        pack_depth(pairs.depth(index), scene(index)[1])
+    report = pairs.report()
+    assert report.findings == ()
+    assert dict(report.facts)["depth"].startswith("median 3.")
+    Image.fromarray(scene(2)[0]).save(pairs.depth(2), lossless=True)  # colours
+    pairs.depth(5).write_bytes(pairs.depth(5).read_bytes()[:300])
+    found = {finding.check: finding.files for finding in pairs.report().findings}
+    assert found == {"damaged": ("depth/0005.webp",), "bits": ("depth/0002.webp",)}
 
 
 def test_depth_in_8_bits_or_in_colours_is_named(pairs: Pairs) -> None:

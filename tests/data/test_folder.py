@@ -124,7 +124,18 @@ class TestTables:
             ("image,depth\nimages/a.jpg,depth/a.png,7\n", "csv:2: column without a name"),
             ("image,depth\nimages/z.jpg,depth/a.png\n", r"csv:2: .*images/z\.jpg: no such file"),
             ("image,depth,fx\nimages/a.jpg,depth/a.png,7\n", "csv:2: 1 of fx, fy, cx, cy"),
-            ("image,depth,depth_scale\nimages/a.jpg,depth/a.png,mm\n", "csv:2: .*'mm'"),
+            (
+                "image,depth,depth_scale\nimages/a.jpg,depth/a.png,mm\n",
+                "csv:2: column depth_scale: 'mm'",
+            ),
+            (
+                "image,depth,fx,fy,cx,cy\nimages/a.jpg,depth/a.png,7,7,abc,7\n",
+                "csv:2: column cx: 'abc' is not a number",
+            ),
+            (
+                "image,depth,split\nimages/a.jpg,depth/a.png,tset\n",
+                "csv:2: split 'tset'; it is one of train, test, val",
+            ),
             ("image,depth\n", "no pairs"),
             ("", "no pairs"),
         ],
@@ -154,8 +165,8 @@ class TestTables:
         pair(tmp_path, "a")
         row = {"image": "images/a.jpg", "depth": "depth/a.png", "depth_scale": 0}
         table(tmp_path, json.dumps(row), "pairs.jsonl")
-        with pytest.raises(InputError, match=r"images/a\.jpg: depth scale 0\.0: more than 0"):
-            open_dataset(tmp_path, "folder", "test")[0]
+        with pytest.raises(InputError, match=r"jsonl:1: depth_scale 0; .*: correct the table"):
+            open_dataset(tmp_path, "folder", "test")
 
     def test_a_table_that_is_no_text_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "pairs.csv").write_bytes(b"image,depth\n\xe9.jpg,\xff.png\n")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
 from idisc import config
 from idisc.cli import options, progress
 from idisc.data import catalog
+from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import PrepareConfig
 from idisc.errors import DataError
 
@@ -17,7 +21,41 @@ if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
 
 
-@click.command(name="prepare")
+def _choices() -> str:
+    """The fields of --set, a line each: values, default, and the datasets that have it."""
+    hints, lines = get_type_hints(PrepareConfig), []
+    for name, default in config.to_json(PrepareConfig()).items():
+        users = [dataset for dataset, steps in STEPS.items() if name in steps.choices]
+        whose = "all with raw files" if name == "pictures" else ", ".join(users)
+        lines.append(f"  {f'{name}={_values(hints[name], default)}':<40}{whose}")
+    return "\n".join(["\b", "Choices of --set, the default first:", *lines])
+
+
+def _values(kind: Any, default: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "|".join(sorted(get_args(kind), key=lambda value: value != default))
+    if kind is bool:
+        return "true|false" if default else "false|true"
+    if isinstance(default, tuple):
+        return "x".join(map(str, default)) or "NAME,NAME"
+    return f"{default:g}"
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM, as schedulers send it, is a Ctrl-C: workers are ended, and the exit code is 130."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@click.command(name="prepare", epilog=_choices())
 @click.argument("dataset", type=options.Name("idisc.data.prepare", "STEPS", "dataset"))
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
@@ -40,16 +78,11 @@ def command(
     workers: int,
     changes: tuple[str, ...],
 ) -> None:
-    """Prepare DATASET; an interrupted run goes on when the same command is given again.
-
-    --set changes a choice: keyframes=elapsed, train_metres=2, surface=last, distortion=false,
-    motion=false, depth=sweep, cameras=CAMERA_01, pictures=link; for synthetic datasets count=600,
-    size=240x320, streets=0.5, seed=13.
-    """
+    """Prepare DATASET; an interrupted run goes on when the same command is given again."""
     from idisc.data.prepare import runner
 
     choices = config.override(PrepareConfig(), changes)
-    with progress.bar(f"preparing {dataset}") as advance:
+    with _terminable(), progress.bar(f"preparing {dataset}") as advance:
         summary = runner.prepare(
             dataset,
             raw,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,8 @@ DEPTH_FOLDERS = ("depth", "depths", "gt", "depth_gt")
 SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 TABLES = (".csv", ".jsonl")
-_COLUMNS = ("image", "depth", "split", "scene", "fx", "fy", "cx", "cy", "depth_scale")
+_INTRINSICS = ("fx", "fy", "cx", "cy")
+_COLUMNS = ("image", "depth", "split", "scene", *_INTRINSICS, "depth_scale")
 
 
 def read(root: Path) -> Manifest:
@@ -125,26 +127,40 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: str = "") -> Record:
-    split = str(row.get("split", ""))
-    numbers = [row.get(name) for name in ("fx", "fy", "cx", "cy")]
+    split = str(row.get("split") or "")
+    if split and split.lower() not in SPLITS:
+        raise InputError(f"{where}: split '{split}'; it is one of {', '.join(SPLITS)}")
+    numbers = [row.get(name) for name in _INTRINSICS]
     given = [number for number in numbers if number not in (None, "")]
     if len(given) not in (0, 4):
         raise InputError(f"{where}: {len(given)} of fx, fy, cx, cy; all four or none are needed")
-    try:
-        intrinsics = tuple(float(number) for number in given) or None
-        scale = None if row.get("depth_scale") in (None, "") else float(row["depth_scale"])
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: {error}") from None
+    intrinsics = tuple(_number(row, name, where) for name in _INTRINSICS) if given else None
+    scale = None
+    if row.get("depth_scale") not in (None, ""):
+        scale = _number(row, "depth_scale", where)
+        if not 0 < scale < math.inf:
+            raise InputError(
+                f"{where}: depth_scale {scale:g}; it is the metres of one unit, 0.001 for"
+                " millimetres: correct the table"
+            )
     array = depth.suffix.lower() in ARRAYS
     return Record(
         image=_below(root, image),
         target=_below(root, depth),
-        split=SPLITS.get(split.lower(), split),
+        split=SPLITS.get(split.lower(), ""),
         scene=str(row.get("scene") or ""),
         size=picture_size(image) if intrinsics else None,
         intrinsics=intrinsics,
         scale=scale if scale is not None else (1.0 if array else None),  # arrays are in metres
     )
+
+
+def _number(row: dict[str, Any], column: str, where: str) -> float:
+    try:
+        return float(row[column])
+    except (TypeError, ValueError):
+        text = f"{where}: column {column}: '{row[column]}' is not a number"
+        raise InputError(text) from None
 
 
 def _below(root: Path, path: Path) -> str:

@@ -217,6 +217,21 @@ def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -
     assert len((tmp_path / "out" / "missing.txt").read_text().splitlines()) == 3
 
 
+def test_a_dead_sweep_does_not_hide_the_dead_pictures_of_its_sample(
+    raw: Path, tmp_path: Path
+) -> None:
+    folder = raw / "000000"
+    sweep = folder / "point_cloud" / "LIDAR" / f"{road.DDAD_FIRST}.npz"
+    gone, cut = (
+        folder / "rgb" / camera / f"{road.DDAD_FIRST}.png" for camera in ("CAMERA_01", "CAMERA_05")
+    )
+    sweep.write_bytes(sweep.read_bytes()[:100])
+    gone.unlink()
+    cut.write_bytes(cut.read_bytes()[:300])
+    summary = prepare("ddad", raw, tmp_path / "out", ALL)
+    assert [fault.path for fault in summary.faults] == [str(path) for path in (sweep, gone, cut)]
+
+
 def test_a_missing_calibration_is_one_fault_of_its_scene(raw: Path, tmp_path: Path) -> None:
     (raw / "000001" / "calibration" / "c0ffee.json").unlink()
     summary = prepare("ddad", raw, tmp_path / "out", FRONT)

@@ -140,7 +140,7 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
     listing = road.write(tmp_path / "list.txt", "\n".join(lines))
     summary = prepare("kitti", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
     assert summary.counts == {"train": 0, "test": 1}
-    assert len(summary.faults) == 2
+    assert len(summary.faults) == 3  # of the drive that is gone, picture and depth
     assert any("0000000001.png: no such file" in fault for fault in faults(summary))
     assert any(gone in fault.path for fault in summary.faults)
 
@@ -189,6 +189,21 @@ def test_a_calibration_without_its_numbers_is_named(raw: Path, tmp_path: Path, b
         prepare("kitti", raw, tmp_path / "out", PrepareConfig())
     said = (tmp_path / "out" / "missing.txt").read_text()
     assert said.count("calib_cam_to_cam.txt: no 'P_rect_02' with 12 numbers in it") == 2
+
+
+@pytest.mark.parametrize("choices", [PrepareConfig(), SWEEP])
+def test_both_dead_files_of_a_frame_are_listed(
+    raw: Path, tmp_path: Path, choices: PrepareConfig
+) -> None:
+    drive = raw / "2011_09_26" / TRAIN
+    picture = drive / "image_02" / "data" / "0000000000.png"
+    annotated = raw / "train" / TRAIN / "proj_depth" / "groundtruth" / "image_02"
+    sweep = drive / "velodyne_points" / "data" / "0000000000.bin"
+    target = sweep if choices is SWEEP else annotated / "0000000000.png"
+    picture.unlink()
+    target.write_bytes(target.read_bytes()[:199])
+    summary = prepare("kitti", raw, tmp_path / "out", choices)
+    assert [fault.path for fault in summary.faults] == [str(picture), str(target)]
 
 
 def test_a_cut_picture_and_a_cut_depth_map_are_faults(raw: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_line_whose_files_are_missing_is_a_fault(tmp_path: Path) -> None:
     )
     summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", PrepareConfig(), lists=[train])
     assert summary.counts["train"] == 1
-    assert [Path(fault.path).name for fault in summary.faults] == ["rgb_1.jpg"]
+    assert [Path(fault.path).name for fault in summary.faults] == ["rgb_1.jpg", "d.png"]
 
 
 def test_a_folder_of_something_else_is_an_error_that_says_what_is_needed(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from tests.fakes import indoor
 
 from idisc.data import manifest
+from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import PrepareConfig
 from idisc.data.prepare.runner import MISSING, prepare
 from idisc.errors import DataError, InputError
@@ -117,8 +119,39 @@ def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
 def test_a_run_of_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
     indoor.nyu(tmp_path / "raw", {"kitchen": 1})
     indoor.truncate(tmp_path / "raw/kitchen/rgb_00000.jpg")
-    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 faults"):
+    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 faults") as error:
         prepare("nyu", tmp_path / "raw", tmp_path / "out", CHOICES)
+    assert "get the files from https://cs.nyu.edu" in str(error.value)
+
+
+def test_only_choices_of_the_dataset_are_taken_and_recorded(raw: Path, tmp_path: Path) -> None:
+    prepare("nyu", raw, tmp_path / "out", CHOICES)
+    assert manifest.read(tmp_path / "out").prepared["choices"] == {"pictures": "copy"}
+    with pytest.raises(InputError, match="nyu has no choice 'seed'; it has: pictures"):
+        prepare("nyu", raw, tmp_path / "other", PrepareConfig(seed=99))
+
+
+def test_every_choice_is_a_field_and_belongs_to_a_dataset() -> None:
+    named = {name for steps in STEPS.values() for name in steps.choices}
+    assert named == {field.name for field in fields(PrepareConfig)}
+
+
+def test_both_damaged_files_of_a_pair_are_listed(raw: Path, tmp_path: Path) -> None:
+    spoilt = [
+        raw / "sync/kitchen_0001" / name for name in ("rgb_00001.jpg", "sync_depth_00001.png")
+    ]
+    for path in spoilt:
+        indoor.truncate(path)
+    summary = prepare("nyu", raw, tmp_path / "out", CHOICES)
+    assert [fault.path for fault in summary.faults] == [str(path) for path in spoilt]
+
+
+def test_drafts_of_a_killed_run_are_removed(raw: Path, tmp_path: Path) -> None:
+    prepare("nyu", raw, tmp_path / "out", CHOICES)
+    draft = tmp_path / "out/rgb/.rgb_00000.jpg.x7.part"
+    draft.write_bytes(b"half of it")
+    prepare("nyu", raw, tmp_path / "out", CHOICES)
+    assert not draft.exists()
 
 
 def test_linked_pictures_stay_where_they_are(raw: Path, tmp_path: Path) -> None:

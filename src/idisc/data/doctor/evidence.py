@@ -92,6 +92,13 @@ class Case:
     looks: Sequence[Look]
 
     @property
+    def kind(self) -> Literal["list", "own", "prepared"]:
+        """How the records were found, which decides what a user can change."""
+        if "list" in self.source.prepared:
+            return "list"
+        return "own" if "from" in self.source.prepared else "prepared"
+
+    @property
     def shared(self) -> bool:
         """Every pair is in both splits: a folder of one's own without splits."""
         pairs = {split: set[tuple[str, str]]() for split in ("train", "test")}
@@ -125,7 +132,7 @@ def look_at(dataset: Dataset, index: int, record: Record, aligning: bool) -> Loo
     faults = list(_changed(root, record))
     image, image_mode = _picture(root / record.image, record.image, faults)
     target_mode, target_size = _header(root / record.target, record.target, faults)
-    misplaced = list(_misplaced(record, image_mode, target_mode, spec))
+    misplaced = list(_misplaced(dataset, record, image_mode, target_mode))
     faults += misplaced
     target = _target(dataset, record, faults) if target_mode and not misplaced else None
     size = None if image is None else (image.shape[0], image.shape[1])
@@ -202,18 +209,32 @@ def _picture(path: Path, name: str, faults: list[Fault]) -> tuple[NDArray[np.uin
 
 
 def _misplaced(
-    record: Record, image_mode: str, target_mode: str, spec: DatasetSpec
+    dataset: Dataset, record: Record, image_mode: str, target_mode: str
 ) -> Iterator[Fault]:
     """Depth where the picture should be, the picture where depth should be, or both."""
     no_picture = bool(image_mode) and image_mode not in _EIGHT_BITS
-    no_depth = spec.task == "depth" and target_mode in _EIGHT_BITS
+    no_depth = target_mode in _EIGHT_BITS and dataset.spec.task == "depth"
     if no_picture and target_mode in _EIGHT_BITS:
         text = f"{record.image} is {image_mode}, {record.target} is {target_mode}"
         yield Fault("swapped", record.image, text)
     elif no_picture:
         yield Fault("picture", record.image, f"mode {image_mode}")
-    elif no_depth:
+    elif no_depth and _without_metres(dataset, record):
         yield Fault("bits", record.target, f"mode {target_mode}")
+
+
+def _without_metres(dataset: Dataset, record: Record) -> bool:
+    """A whole picture that the dataset's decoder refuses: it knows depth packed into colours."""
+    try:
+        with open_picture(dataset.source.root / record.target):
+            pass
+    except InputError:
+        return False  # damaged, which reading it as a target says
+    try:
+        dataset.read_target(record)
+    except InputError:
+        return True
+    return False
 
 
 def _header(path: Path, name: str, faults: list[Fault]) -> tuple[str, Size | None]:

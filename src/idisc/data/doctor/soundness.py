@@ -74,6 +74,8 @@ def faulty(case: Case) -> Iterator[Finding]:
     """What went wrong when files were read."""
     for check, (what, todo) in _FAULTS.items():
         if faults := case.faults(check):
+            if check in ("centre", "angle") and case.kind == "list":
+                todo = "correct NAME_intrinsics.json beside the list, or pass another --dataset"
             names = [fault.file for fault in faults]
             yield Finding(
                 "warning" if check in _DOUBTFUL else "error",
@@ -154,6 +156,14 @@ def inverted(case: Case) -> Iterator[Finding]:
         )
 
 
+_CAMERAS = {  # by what can be changed
+    "own": "point clouds (evaluate --clouds) need fx, fy, cx, cy, columns of a CSV",
+    "list": "point clouds (evaluate --clouds) need them, from NAME_intrinsics.json beside the list"
+    " NAME_test.txt",
+    "prepared": "point clouds (evaluate --clouds) need fx, fy, cx, cy",
+}
+
+
 def without_camera(case: Case) -> Iterator[Finding]:
     """Pictures of which nothing says how wide they see."""
     records = {record.image: record for record in case.source.records}.values()
@@ -167,6 +177,6 @@ def without_camera(case: Case) -> Iterator[Finding]:
             "warning",
             "camera",
             f"{len(names)} of {len(records)} pictures have no intrinsics: {listed(names)};"
-            " point clouds (--clouds) need fx, fy, cx, cy",
+            f" {_CAMERAS[case.kind]}",
             tuple(names),
         )

@@ -23,6 +23,10 @@ from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
 
 MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
 UNITS_OF_KITTI = DepthMap(metres_per_unit=1 / 256)
+_OF_SWEEPS = (
+    *("keyframes", "train_metres", "test_metres", "surface", "motion", "cameras", "pictures"),
+)
+_OF_RENDERING = ("count", "size", "streets", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +37,7 @@ class Steps:
     frames: Callable[[Scene, PrepareConfig], Iterator[Frame | Fault]]
     stored: Target  # how the prepared targets are stored
     needs: str  # what the raw folder has to hold, for people who have the wrong one
+    choices: tuple[str, ...] = ("pictures",)  # fields of PrepareConfig that change something
     raw: bool = True  # False: it is made here, and needs no raw folder
 
 
@@ -43,6 +48,7 @@ STEPS: dict[str, Steps] = {
         frames=nyu_labelled.frames,
         stored=MILLIMETRES,
         needs=nyu_labelled.NEEDS,
+        choices=("nyu_depth", "pictures"),
     ),
     "nyu_normals": Steps(
         scenes=nyu_normals.scenes,
@@ -54,23 +60,39 @@ STEPS: dict[str, Steps] = {
         scenes=sunrgbd.scenes, frames=sunrgbd.frames, stored=MILLIMETRES, needs=sunrgbd.NEEDS
     ),
     "diode": Steps(
-        scenes=diode.scenes, frames=diode.frames, stored=UNITS_OF_KITTI, needs=diode.NEEDS
+        scenes=diode.scenes,
+        frames=diode.frames,
+        stored=UNITS_OF_KITTI,
+        needs=diode.NEEDS,
+        choices=("diode_part", "pictures"),
     ),
     "kitti": Steps(
-        scenes=kitti.scenes, frames=kitti.frames, stored=UNITS_OF_KITTI, needs=kitti.NEEDS
+        scenes=kitti.scenes,
+        frames=kitti.frames,
+        stored=UNITS_OF_KITTI,
+        needs=kitti.NEEDS,
+        choices=("depth", "surface", "cameras", "pictures"),
     ),
     "argoverse": Steps(
         scenes=argoverse.scenes,
         frames=argoverse.frames,
         stored=UNITS_OF_KITTI,
         needs=argoverse.NEEDS,
+        choices=(*_OF_SWEEPS, "distortion"),
     ),
-    "ddad": Steps(scenes=ddad.scenes, frames=ddad.frames, stored=UNITS_OF_KITTI, needs=ddad.NEEDS),
+    "ddad": Steps(
+        scenes=ddad.scenes,
+        frames=ddad.frames,
+        stored=UNITS_OF_KITTI,
+        needs=ddad.NEEDS,
+        choices=_OF_SWEEPS,
+    ),
     "synthetic": Steps(
         scenes=synthetic.scenes,
         frames=synthetic.depth_frames,
         stored=MILLIMETRES,
         needs=synthetic.NEEDS,
+        choices=_OF_RENDERING,
         raw=False,
     ),
     "synthetic_normals": Steps(
@@ -78,6 +100,7 @@ STEPS: dict[str, Steps] = {
         frames=synthetic.normal_frames,
         stored=NormalMap(),
         needs=synthetic.NEEDS,
+        choices=_OF_RENDERING,
         raw=False,
     ),
 }

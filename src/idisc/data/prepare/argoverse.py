@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,9 @@ from idisc.data.prepare.frames import (
     Frame,
     PrepareConfig,
     Scene,
+    all_faults,
     by_scene,
+    decode_picture,
     frame_by_frame,
     understood,
 )
@@ -104,6 +107,9 @@ class _Log:
     def sweep(self, stamp: int) -> Path:
         return self.folder / "lidar" / f"PC_{stamp}.ply"
 
+    def picture(self, camera: str, stamp: int) -> Path:
+        return self.folder / camera / f"{camera}_{stamp}.jpg"
+
     def pose(self, stamp: int) -> Path:
         return self.folder / "poses" / f"city_SE3_egovehicle_{stamp}.json"
 
@@ -158,12 +164,13 @@ def _sweep_frames(
         points = lidar.read_ply(log.sweep(stamp))
         pose = _read_pose(log.pose(stamp)) if choices.motion else None  # car -> city at the sweep
     except InputError as error:
-        yield Fault.of(error)
+        own = [partial(_read_pose, log.pose(stamp))] if choices.motion else []
+        yield from all_faults(error, [*own, *(partial(_see, log, c, stamp) for c in cameras)])
         return
 
     def build(name: str) -> Frame:
         mount, picture_stamp = _mount(log, name), _nearest(log, name, stamp)
-        picture = log.folder / name / f"{name}_{picture_stamp}.jpg"
+        picture = log.picture(name, picture_stamp)
         size = picture_size(picture)  # which the calibration does not say
         with understood(log.folder / CALIBRATION):
             camera = _camera(mount, size)
@@ -186,6 +193,12 @@ def _sweep_frames(
         )
 
     yield from frame_by_frame(build, cameras)
+
+
+def _see(log: _Log, camera: str, stamp: int) -> None:
+    """Look at a picture that no depth can be made for: it may be at fault as well."""
+    _mount(log, camera)
+    decode_picture(log.picture(camera, _nearest(log, camera, stamp)))
 
 
 def _mount(log: _Log, camera: str) -> _Mount:

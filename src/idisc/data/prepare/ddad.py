@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from idisc.data.prepare.frames import (
     Frame,
     PrepareConfig,
     Scene,
+    all_faults,
     by_scene,
+    decode_picture,
     frame_by_frame,
     understood,
 )
@@ -181,7 +184,8 @@ def _sample_frames(
         sweep = _of(sample, LIDAR, scene)
         points = lidar.read_npz(sweep.path, sweep.columns)
     except InputError as error:
-        yield Fault.of(error)
+        readings = (partial(_see, sample, name, rig, scene) for name in cameras)
+        yield from all_faults(error, readings)
         return
 
     def build(name: str) -> Frame:
@@ -202,6 +206,13 @@ def _sample_frames(
         )
 
     yield from frame_by_frame(build, cameras)
+
+
+def _see(sample: _Sample, camera: str, rig: _Rig, scene: Scene) -> None:
+    """Look at a picture that no depth can be made for: it may be at fault as well."""
+    picture = _of(sample, camera, scene)
+    _camera(picture, rig, sample)
+    decode_picture(picture.path)
 
 
 def _of(sample: _Sample, sensor: str, scene: Scene) -> _Datum:

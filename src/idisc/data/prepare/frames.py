@@ -16,7 +16,7 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import FloatArray, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
-from idisc.images import Size
+from idisc.images import Size, open_picture
 
 Item = TypeVar("Item")
 
@@ -116,15 +116,43 @@ def understood(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: not what its format says ({error})") from None
 
 
+Readings = Iterable[Callable[[], object]]
+"""What reads a file each, and raises an InputError if it is missing or damaged."""
+
+
 def frame_by_frame(
-    build: Callable[[Item], Frame], items: Iterable[Item]
+    build: Callable[[Item], Frame],
+    items: Iterable[Item],
+    readings: Callable[[Item], Readings] = lambda _: (),
 ) -> Iterator[Frame | Fault]:
-    """A frame of each item; one that cannot be read is a fault, and the others go on."""
+    """A frame of each item; one that cannot be read is a fault, and the others go on.
+
+    Of an item that cannot be read, `readings` finds the faults that the first one hides.
+    """
     for item in items:
         try:
             yield build(item)
         except InputError as error:
-            yield Fault.of(error)
+            yield from all_faults(error, readings(item))
+
+
+def all_faults(first: InputError, readings: Readings) -> list[Fault]:
+    """The fault that ended the reading of a frame, and those of its other files."""
+    faults = [Fault.of(first)]
+    for read in readings:
+        try:
+            read()
+        except InputError as error:
+            fault = Fault.of(error)
+            if fault.path != faults[0].path:
+                faults.append(fault)
+    return faults
+
+
+def decode_picture(path: Path) -> None:
+    """Read a picture to its last byte, to see whether it is whole."""
+    with open_picture(path):
+        pass
 
 
 def by_scene(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data import lidar
+from idisc.data.catalog import KITTI
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
     Fault,
@@ -27,6 +29,7 @@ from idisc.data.prepare.frames import (
     PrepareConfig,
     Scene,
     by_scene,
+    decode_picture,
     frame_by_frame,
     understood,
 )
@@ -96,7 +99,11 @@ def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
     pairs = list(_pairs(scene, choices))
     cameras = sorted({pair.camera for pair in pairs})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
-    return frame_by_frame(lambda pair: _frame(pair, scene, rigs[pair.camera], choices), pairs)
+    return frame_by_frame(
+        lambda pair: _frame(pair, scene, rigs[pair.camera], choices),
+        pairs,
+        lambda pair: (partial(decode_picture, pair.image), partial(_read_target, pair, choices)),
+    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Fram
         )
     target: Path | NDArray[np.float32] = pair.target
     if choices.depth == "sweep":
-        points = lidar.read_velodyne(pair.target)
+        points = _read_target(pair, choices)
         ahead = points[points[:, 0] > 0]
         target = lidar.project(
             lidar.moved(ahead, rig.from_velodyne),
@@ -139,6 +146,12 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Fram
         camera=rig.camera,
         sensor=pair.camera,
     )
+
+
+def _read_target(pair: _Pair, choices: PrepareConfig) -> NDArray[np.floating]:
+    """The points of the sweep, or the annotated depth map."""
+    sweep = choices.depth == "sweep"
+    return lidar.read_velodyne(pair.target) if sweep else KITTI.target.read(pair.target)
 
 
 def _pairs(scene: Scene, choices: PrepareConfig) -> Iterator[_Pair]:

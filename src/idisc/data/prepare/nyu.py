@@ -17,8 +17,10 @@ from idisc.data.prepare.frames import (
     Fault,
     Frame,
     PrepareConfig,
+    Readings,
     Scene,
     by_scene,
+    decode_picture,
     frame_by_frame,
     stated_camera,
     stem_of,
@@ -40,7 +42,8 @@ def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) 
 def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
     """The pictures of a scene whose depth is there."""
     del choices
-    return frame_by_frame(partial(_frame, scene.source), scene.wanted or ())
+    readings = partial(_readings, scene.source)
+    return frame_by_frame(partial(_frame, scene.source), scene.wanted or (), readings)
 
 
 def _found(raw: Path) -> Iterator[ListLine]:
@@ -62,6 +65,13 @@ def _frame(raw: Path, line: ListLine) -> Frame:
         image=image,
         target=depth,
         camera=stated_camera(NYU, line.image, picture_size(image)),
+    )
+
+
+def _readings(raw: Path, line: ListLine) -> Readings:
+    return (
+        lambda: decode_picture(_placed(raw, line.image)),
+        lambda: NYU.target.read(_placed(raw, line.target)),
     )
 
 

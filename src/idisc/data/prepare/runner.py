@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
+import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +30,14 @@ from idisc.data import catalog, manifest
 from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import STEPS
-from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
+from idisc.data.prepare.frames import (
+    Fault,
+    Frame,
+    PrepareConfig,
+    Scene,
+    all_faults,
+    decode_picture,
+)
 from idisc.errors import DataError, InputError
 from idisc.images import Size, open_picture, picture_size
 
@@ -60,6 +72,7 @@ def prepare(
     A dataset that is made here, as the synthetic ones are, has no `raw`.
     """
     steps = config.lookup(STEPS, dataset, "dataset")
+    own_choices = _own_choices(dataset, choices)
     raw = _raw_folder(dataset, raw, out)
     spec = catalog.find(dataset)
     lines = [line for path in lists for line in manifest.read_list(path, spec.list_column)]
@@ -68,19 +81,30 @@ def prepare(
         raise DataError(f"{raw}: nothing of {dataset} in it; {steps.needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
-        "choices": json.loads(json.dumps(config.to_json(choices))),  # as it is read back: no tuples
+        "choices": json.loads(json.dumps(own_choices)),  # as it is read back: no tuples
         "lists": {path.name: files.sha256(path) for path in lists},
     }
     _claim(out, request)
     # One worker or four: what a scene writes depends on nothing but the scene.
     todo = [scene for scene in scenes if not _is_done(out, scene)]
     done = len(scenes) - len(todo)
-    for name in _each(dataset, todo, out, choices, workers):
-        done += 1
-        if progress:
-            progress(done, len(scenes), name)
+    with closing(_each(dataset, todo, out, choices, workers)) as names:
+        for name in names:
+            done += 1
+            if progress:
+                progress(done, len(scenes), name)
     empty = Manifest(dataset=dataset, target=steps.stored, records=(), root=out, prepared=request)
     return _finish(out, scenes, empty)
+
+
+def _own_choices(dataset: str, choices: PrepareConfig) -> dict[str, Any]:
+    """The choices that the dataset has; one that it has not would change nothing: an error."""
+    own = STEPS[dataset].choices
+    values, defaults = config.to_json(choices), config.to_json(PrepareConfig())
+    for name, value in values.items():
+        if name not in own and value != defaults[name]:
+            raise InputError(f"{dataset} has no choice '{name}'; it has: {', '.join(own)}")
+    return {name: values[name] for name in own}
 
 
 def _raw_folder(dataset: str, raw: Path | None, out: Path) -> Path:
@@ -103,25 +127,45 @@ def _raw_folder(dataset: str, raw: Path | None, out: Path) -> Path:
 
 def _each(
     dataset: str, todo: Sequence[Scene], out: Path, choices: PrepareConfig, workers: int
-) -> Iterator[str]:
-    """Names of scenes, as they get done."""
+) -> Generator[str, None, None]:
+    """Names of scenes, as they get done; whatever ends it early ends its workers, too."""
     if workers <= 1 or len(todo) < 2:
         for scene in todo:
             _prepare_scene(dataset, scene, out, choices)
             yield scene.name
         return
+    others = set(multiprocessing.active_children())
     # Spawned, not forked: a fork copies the locks of threads that do not come along.
-    with ProcessPoolExecutor(min(workers, len(todo)), mp_context=get_context("spawn")) as pool:
-        jobs = {
-            pool.submit(_prepare_scene, dataset, scene, out, choices): scene.name for scene in todo
-        }
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        min(workers, len(todo)), mp_context=context, initializer=_start_worker
+    ) as pool:
         try:
+            jobs = {
+                pool.submit(_prepare_scene, dataset, scene, out, choices): scene.name
+                for scene in todo
+            }
             for job in as_completed(jobs):
                 job.result()
                 yield jobs[job]
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()  # a scene without notes is done again: nothing to wait for
             raise
+
+
+def _start_worker() -> None:
+    """A worker leaves Ctrl-C to its parent, and ends when that is gone, however it went."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # also out of the middle of a scene: nobody waits for it
 
 
 def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig) -> None:
@@ -137,7 +181,7 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
             try:
                 records.append(_written(frame, scene, out, choices, dataset))
             except InputError as error:
-                faults.append(Fault.of(error))
+                faults += all_faults(error, _readings(frame, steps.stored))
     except InputError as error:  # the scene's own files: a calibration, an index
         faults.append(Fault.of(error))
     notes = {
@@ -145,6 +189,14 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
         "faults": [asdict(fault) for fault in faults],
     }
     files.write_json(_notes(out, scene), notes)
+
+
+def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
+    """What reads each file of a frame, or raises."""
+    if isinstance(frame.image, Path):
+        yield partial(decode_picture, frame.image)
+    if isinstance(frame.target, Path):
+        yield partial(stored.read, frame.target)
 
 
 def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, dataset: str) -> Record:
@@ -225,6 +277,8 @@ def _claim(out: Path, request: dict[str, Any]) -> None:
     if path.is_file():
         if files.read_json(path) != request:
             raise InputError(f"{out}: prepared with other choices; name a new folder or remove it")
+        for draft in out.rglob(".*.part"):  # of a run that was killed while it wrote
+            draft.unlink(missing_ok=True)
         return
     files.check_new_folder(out)
     files.write_json(path, request)
@@ -252,7 +306,8 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     if not records:
         first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
-            f"{out}: no frame could be prepared; {report} lists {len(faults)} faults{first}"
+            f"{out}: no frame could be prepared; {report} lists {len(faults)} faults{first}; get"
+            f" the files from {catalog.find(source.dataset).home} and run the same command again"
         )
     by_split = {split: [r for r in records if r.split == split] for split in ("train", "test")}
     return Summary(
