@@ -319,7 +319,7 @@ class TestPrepared:
         with pytest.raises(
             InputError, match=r"nyu: the extracted .* needed; pass the folder as --raw"
         ):
-            prepare("nyu", None, tmp_path / "out", SMALL)
+            prepare("nyu", None, tmp_path / "out", PrepareConfig())
         with pytest.raises(InputError, match="synthetic is made from nothing but a seed; leave"):
             prepare("synthetic", tmp_path, tmp_path / "out", SMALL)
 
