@@ -112,7 +112,7 @@ def in_bands(
     if not _apart() or module.training:
         return module(features)
     batch, _, height, width = features.shape
-    rows = max(1, CHUNK // (batch * width))
+    rows = max(1, CHUNK // (batch * width), 32 * halo)  # neighbours' rows: a sixteenth at most
     whole = features
     for top in range(0, height, rows):
         above = min(halo, top)
