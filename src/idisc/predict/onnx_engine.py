@@ -29,10 +29,11 @@ class OnnxEngine:
             raise CheckpointError(f"{path}: no such file")
         try:
             quiet = onnxruntime.SessionOptions()
-            quiet.log_severity_level = 3  # errors; its warnings are for those who made the file
+            quiet.log_severity_level = 4  # what goes wrong comes as an exception, not on stderr
             self._session = onnxruntime.InferenceSession(
                 path.read_bytes(), quiet, providers=["CPUExecutionProvider"]
             )
+            texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
             raise CheckpointError(
                 f"{path}: not readable as ONNX ({str(error).splitlines()[0]})"
@@ -40,7 +41,8 @@ class OnnxEngine:
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
-        if inputs.get("image") != "tensor(uint8)" or outputs[0] not in ("depth", "normals"):
+        known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
+        if not known or outputs[:1] not in (["depth"], ["normals"]):
             raise CheckpointError(
                 f"{path}: not an export of ours (image bytes to metres); let the program that it"
                 " belongs to write its predictions, and pass them with --predictions"
@@ -49,8 +51,9 @@ class OnnxEngine:
         self.task: Literal["depth", "normals"] = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs
-        self.origin: Mapping[str, Any] = dict(self._session.get_modelmeta().custom_metadata_map)
-        height, width = shapes["image"][1:3]
+        self.origin: Mapping[str, Any] = texts
+        batch, height, width = shapes["image"][:3]
+        self._one_by_one = batch == 1
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
@@ -71,6 +74,9 @@ class OnnxEngine:
     ) -> list[NDArray[np.float32]]:
         """Those outputs of the graph, at `size`."""
         size = size or (images.shape[1], images.shape[2])
+        if self._one_by_one and len(images) > 1:
+            each = [self._run(images[i : i + 1], size, names) for i in range(len(images))]
+            return [np.concatenate(maps) for maps in zip(*each, strict=True)]
         feeds: dict[str, NDArray[np.generic]] = {"image": np.ascontiguousarray(images)}
         if self._sized:
             feeds["size"] = np.array(size, dtype=np.int64)
@@ -81,7 +87,16 @@ class OnnxEngine:
             raise CheckpointError(
                 f"{self.name}: does not run on {height}x{width} ({str(error).splitlines()[0]})"
             ) from None
+        self._check(outputs, len(images))
         return [
             maps if maps.shape[1:3] == size else np.stack([resize_map(each, size) for each in maps])
             for maps in outputs
         ]
+
+    def _check(self, outputs: list[NDArray[np.float32]], count: int) -> None:
+        """What a damaged graph answers may be anything."""
+        axes = [4 if self.task == "normals" else 3, *(3 for _ in outputs[1:])]
+        for maps, wanted in zip(outputs, axes, strict=True):
+            fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
+            if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
+                raise CheckpointError(f"{self.name}: its answer is no map of floats; damaged?")

@@ -1,0 +1,93 @@
+"""`idisc export`: a checkpoint as one file for other runtimes, measured against itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from idisc.cli import options, tables
+from idisc.errors import require
+
+if TYPE_CHECKING:
+    from idisc.export.parity import Parity
+
+SUFFIXES = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
+
+
+class SizeOrAny(options.PictureSize):
+    """HEIGHTxWIDTH in pixels, or the word dynamic."""
+
+    name = "HxW|dynamic"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or value == "dynamic":
+            return None
+        if not re.match(r"\d", value):
+            self.fail(f"'{value}' is not a size; write 480x640, or dynamic for any", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+@click.command(name="export")
+@click.argument("checkpoint", type=options.PATH)
+@click.option("-o", "--out", type=options.PATH, help="File to write [beside the checkpoint]")
+@click.option(
+    "--format", "kind", type=click.Choice(list(SUFFIXES)), default="onnx", show_default=True
+)
+@click.option(
+    "--precision", type=click.Choice(["fp32", "fp16", "int8"]), default="fp32", show_default=True
+)
+@click.option(
+    "--size", type=SizeOrAny(), default="dynamic", show_default=True, help="Of the pictures."
+)
+@click.option(
+    "--pictures", type=options.FOLDER, help="Measure and calibrate on these [rendered rooms]"
+)
+def command(
+    checkpoint: Path,
+    out: Path | None,
+    kind: Any,
+    precision: Any,
+    size: tuple[int, int] | None,
+    pictures: Path | None,
+) -> None:
+    """Turn the folder CHECKPOINT into one file, from RGB bytes to metres.
+
+    The file is compared with the network on pictures at two sizes. What they differ by is written
+    into it; out of tolerance (fp32: 1 mm) there is no file, and the exit code is 3.
+    """
+    require("torch", "timm", "safetensors", "onnx", "onnxscript", extra="train")
+    if kind == "openvino":
+        require("openvino", extra="openvino")
+    from idisc.export.make import Request, make  # heavy: only when this command runs
+
+    reduced = "" if precision == "fp32" else f"-{precision}"
+    name = f"{checkpoint.resolve().name}{reduced}{SUFFIXES[kind]}"
+    path = out or checkpoint.resolve().parent / name
+    request = Request(
+        folder=checkpoint,
+        out=path,
+        format=kind,
+        precision=precision,
+        size=size,
+        pictures=pictures,
+    )
+    tables.note("tracing, then measuring; this takes a minute or two ...")
+    for label, text in _lines(path, size, make(request)):
+        click.echo(f"{label:<10}{text}")
+
+
+def _lines(path: Path, size: tuple[int, int] | None, parity: Parity) -> list[tuple[str, str]]:
+    shape = f"pictures of {size[0]}x{size[1]}" if size else "pictures of any size"
+    return [
+        ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB"),
+        ("takes", shape),
+        ("precision", parity.precision),
+        (
+            "parity",
+            f"{parity.largest:.2g} m at most, {parity.mean:.2g} m on average, d1 {parity.d1:.4f}",
+        ),
+        ("on", f"{parity.pictures} pictures ({parity.of}) at {' and '.join(parity.sizes)}"),
+    ]

@@ -1,0 +1,1 @@
+"""Export: the network as one file for other runtimes, measured against itself before it is kept."""

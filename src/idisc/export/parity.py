@@ -1,0 +1,167 @@
+"""How far an exported file is from the network it was made from, in metres, on pictures.
+
+Both see the same pictures at two sizes. The result is written into the file and fails it when out
+of `TOLERANCES`. In fp32 that is a millimetre: rounding in another order, nothing else. Beyond 10 m,
+where a float32 network itself rounds by more, a ten-thousandth of the depth takes its place. In
+fp16 and int8 the numbers are those of a network that is another one by a little, so their bounds
+are on the mean and on d1, and what counts is that they are reported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.data.synthetic import make_shot
+from idisc.errors import CheckFailed, InputError
+from idisc.images import Size, read_image, resize_smooth
+from idisc.predict.engine import Engine
+
+Precision = Literal["fp32", "fp16", "int8"]
+Images = Sequence[NDArray[np.uint8]]
+FAR = 10.0  # metres; from here on a difference counts as a share of the depth
+D1 = 1.25  # two depths agree if neither is more than this times the other
+D1_DEG = 11.25  # and two normals if the angle between them is less
+SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+BUILT_IN = "rendered rooms"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """What a file may differ by, in metres (for normals in units of a unit vector)."""
+
+    largest: float  # of any pixel
+    mean: float
+    d1: float  # share of pixels that agree, at least
+
+
+TOLERANCES: dict[Precision, Tolerance] = {
+    "fp32": Tolerance(largest=1e-3, mean=1e-3, d1=1.0),
+    "fp16": Tolerance(largest=float("inf"), mean=0.02, d1=0.999),
+    "int8": Tolerance(largest=float("inf"), mean=0.25, d1=0.9),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parity:
+    """The differences over all pictures and sizes."""
+
+    precision: Precision
+    largest: float  # metres
+    mean: float
+    d1: float
+    pictures: int
+    of: str  # which pictures
+    sizes: tuple[str, ...]  # of the picture in the network, and of the result where that differs
+
+    def text(self) -> str:
+        """As JSON, for the metadata of a file; an infinite bound is left out."""
+        bounds = {k: v for k, v in asdict(TOLERANCES[self.precision]).items() if np.isfinite(v)}
+        return json.dumps({**asdict(self), "tolerance": bounds})
+
+    def check(self, name: str) -> None:
+        """CheckFailed if out of tolerance."""
+        bound = TOLERANCES[self.precision]
+        fine = self.largest <= bound.largest and self.mean <= bound.mean and self.d1 >= bound.d1
+        if not fine:  # also for NaN
+            raise CheckFailed(
+                f"{name}: differs from the network by {self.largest:.2g} m at most,"
+                f" {self.mean:.2g} m on average, d1 {self.d1:.4f}; {self.precision} allows"
+                f" {_bounds(bound)}"
+            )
+
+
+def measure(
+    exported: Engine,
+    network: Engine,
+    images: Images,
+    sizes: Sequence[Size],
+    *,
+    precision: Precision = "fp32",
+    of: str = BUILT_IN,
+) -> Parity:
+    """Both engines on all pictures, resized to each of the two sizes.
+
+    A file for one size gets its pictures at that size, and is asked for results of both.
+    """
+    if not images or not sizes:
+        raise InputError("parity: at least one picture and one size are needed")
+    largest, total, agreeing, count = 0.0, 0.0, 0, 0
+    for image in images:
+        for size in sizes:
+            shown = resize_smooth(image, exported.fixed_size or size)[None]
+            ours, theirs = exported(shown, size), network(shown, size)
+            difference = np.abs(ours.astype(np.float64) - theirs)
+            if network.task == "depth":
+                difference /= np.maximum(np.abs(theirs) / FAR, 1)
+            largest = max(largest, _largest(difference))
+            total += float(difference.sum())
+            agreeing += int(_agree(ours, theirs, network.task).sum()) * (difference.ndim == 3 or 3)
+            count += difference.size
+    fixed = exported.fixed_size
+    names = tuple(f"{_text(fixed)} to {_text(s)}" if fixed else _text(s) for s in sizes)
+    return Parity(
+        precision=precision,
+        largest=largest,
+        mean=total / count,
+        d1=agreeing / count,
+        pictures=len(images),
+        of=of,
+        sizes=names,
+    )
+
+
+def two_sizes(size: Size) -> tuple[Size, Size]:
+    """The usual size and one about three quarters of it that is no multiple of anything."""
+    height, width = (max(length * 3 // 4 // 2 * 2 + 1, 33) for length in size)
+    return size, (height, width)
+
+
+def built_in(count: int, size: Size) -> list[NDArray[np.uint8]]:
+    """Pictures of rendered rooms, always the same."""
+    generator = np.random.default_rng(0)
+    return [make_shot(generator, "room", size).rendered.image for _ in range(count)]
+
+
+def pictures_of(folder: Path, count: int) -> list[NDArray[np.uint8]]:
+    """Up to so many pictures of a folder, evenly spread over its names."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if not paths:
+        raise InputError(f"{folder}: no pictures in it ({', '.join(SUFFIXES)})")
+    chosen = np.linspace(0, len(paths) - 1, min(count, len(paths))).round().astype(int)
+    return [read_image(paths[index]) for index in chosen]
+
+
+def _largest(difference: NDArray[np.float64]) -> float:
+    """NaN is as far as can be, and must not hide behind a comparison."""
+    value = float(difference.max())
+    return value if np.isfinite(value) else float("inf")
+
+
+def _agree(
+    ours: NDArray[np.float32], theirs: NDArray[np.float32], task: Literal["depth", "normals"]
+) -> NDArray[np.bool_]:
+    """Of each pixel, (B, H, W)."""
+    agree: NDArray[np.bool_]
+    if task == "depth":
+        low, high = np.minimum(ours, theirs), np.maximum(ours, theirs)
+        agree = (high < D1 * low) | (high == low)
+        return agree
+    lengths = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
+    agree = (ours * theirs).sum(-1) >= np.cos(np.radians(D1_DEG)) * lengths
+    return agree
+
+
+def _bounds(bound: Tolerance) -> str:
+    parts = [f"{bound.largest:g} m at most"] if np.isfinite(bound.largest) else []
+    return ", ".join([*parts, f"{bound.mean:g} m on average", f"d1 {bound.d1:g}"])
+
+
+def _text(size: Size) -> str:
+    return f"{size[0]}x{size[1]}"

@@ -1,0 +1,163 @@
+"""Smaller numbers: fp16, and int8 with calibration pictures.
+
+Both touch nothing but the products with weights (convolutions and linear layers), which are nearly
+all of the file and of the time. What is delicate stays in fp32: norms, softmax, position encoding,
+where deformable attention looks and what it reads, the exponential and the last resize.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc.errors import InputError
+from idisc.export.parity import Images
+from idisc.images import Size, resize_smooth
+
+PRODUCTS = ("Conv", "Gemm", "MatMul")
+HALF_MAX = 65504.0
+
+
+def to_half(model: Any) -> Any:
+    """An onnx.ModelProto with the products of weights in fp16; bytes in, float32 metres out."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    half = onnx.ModelProto()
+    half.CopyFrom(model)
+    part = half.graph
+    weights = {tensor.name: tensor for tensor in part.initializer if tensor.data_type == 1}
+    made: dict[str, str] = {}
+    nodes: list[Any] = []
+
+    def as_half(name: str) -> str:
+        if name in made or not name:
+            return made.get(name, "")
+        made[name] = f"{name}_half"
+        if name in weights:
+            value = numpy_helper.to_array(weights[name]).clip(-HALF_MAX, HALF_MAX)
+            tensor = numpy_helper.from_array(value.astype(np.float16), made[name])
+            part.initializer.append(tensor)
+        else:
+            nodes.append(helper.make_node("Cast", [name], [made[name]], to=TensorProto.FLOAT16))
+        return made[name]
+
+    for node in list(part.node):
+        if _is_product(node, weights):
+            inputs = [as_half(name) for name in node.input]
+            result = node.output[0]
+            node.input[:] = inputs
+            node.output[0] = f"{result}_product"
+            back = helper.make_node("Cast", [node.output[0]], [result], to=TensorProto.FLOAT)
+            nodes += [node, back]
+        else:
+            nodes.append(node)
+    del part.node[:]
+    part.node.extend(nodes)
+    _drop_unused(part)
+    return half
+
+
+def to_int8(model: Any, images: Images, size: Size) -> Any:
+    """An onnx.ModelProto with the products of weights in int8, per channel, as QDQ.
+
+    Ranges of what flows between are those of the calibration pictures, resized to `size`.
+    """
+    import onnx
+    from onnxruntime import quantization
+
+    if not images:
+        raise InputError("int8: calibration pictures are needed; give a folder with --pictures")
+    weights = {tensor.name for tensor in model.graph.initializer}
+    for index, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{index}"
+    chosen = [node.name for node in model.graph.node if _is_product(node, weights)]
+    with tempfile.TemporaryDirectory() as folder, _quietly():
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
+        onnx.save(model, before)
+        quantization.quantize_static(
+            before,
+            after,
+            _Reader(images, size),
+            quant_format=quantization.QuantFormat.QDQ,
+            op_types_to_quantize=list(PRODUCTS),
+            nodes_to_quantize=[name for name in chosen if not _delicate(model, name)],
+            per_channel=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            calibrate_method=quantization.CalibrationMethod.MinMax,
+        )
+        quantized = onnx.load(after)
+    del quantized.graph.value_info[:]
+    return quantized
+
+
+class _Reader:
+    """Calibration pictures as onnxruntime asks for them."""
+
+    def __init__(self, images: Images, size: Size) -> None:
+        self._images, self._size = iter(images), size
+
+    def get_next(self) -> dict[str, NDArray[np.generic]] | None:
+        image = next(self._images, None)
+        if image is None:
+            return None
+        return {"image": resize_smooth(image, self._size)[None], "size": np.array(self._size)}
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[np.generic]]]:
+        return iter(self.get_next, None)
+
+    def __next__(self) -> dict[str, NDArray[np.generic]]:
+        found = self.get_next()
+        if found is None:
+            raise StopIteration
+        return found
+
+
+def _is_product(node: Any, weights: Any) -> bool:
+    return node.op_type in PRODUCTS and any(name in weights for name in node.input[:2])
+
+
+def _delicate(model: Any, name: str) -> bool:
+    """Whether a product ends in few numbers, one of which decides: the heads' log depth."""
+    node = next(item for item in model.graph.node if item.name == name)
+    for tensor in model.graph.initializer:
+        if tensor.name in node.input[:2] and min(tensor.dims[:2], default=0) <= 4:
+            return node.op_type != "Conv"
+    return False
+
+
+def _drop_unused(part: Any) -> None:
+    used = {name for node in part.node for name in node.input}
+    used |= {
+        name
+        for node in part.node
+        for attribute in node.attribute
+        for inner in attribute.g.node
+        for name in inner.input
+    }
+    kept = [tensor for tensor in part.initializer if tensor.name in used]
+    del part.initializer[:]
+    part.initializer.extend(kept)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Its advice about preparing a model is for models that were not."""
+    root = logging.getLogger()
+    level = root.level
+    try:
+        root.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        root.setLevel(level)

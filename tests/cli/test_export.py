@@ -1,0 +1,128 @@
+"""`idisc export` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.fakes import exported
+
+from idisc.cli.main import main
+from idisc.export import graph, parity
+from idisc.export import onnx as onnx_export
+from idisc.export.parity import Precision
+from idisc.predict.onnx_engine import OnnxEngine
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+def test_it_writes_one_measured_file_and_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for shade in (40, 200):
+        Image.linear_gradient("L").convert("RGB").resize((90, 70 + shade // 4)).save(
+            photos / f"{shade}.png"
+        )
+    out = tmp_path / "room.onnx"
+    folder = exported.checkpoint()
+    assert run("export", folder, "-o", out, "--size", "48x64", "--pictures", photos) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines["file"].startswith(f"{out}, ")
+    assert lines["takes"] == "pictures of 48x64"
+    assert lines["on"] == "2 pictures (photos) at 48x64 to 48x64 and 48x64 to 37x49"
+    assert "m at most" in lines["parity"]
+    engine = OnnxEngine(out)
+    assert engine.fixed_size == (48, 64)
+    assert json.loads(engine.origin["parity"])["of"] == "photos"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "room.onnx"]
+
+
+def test_a_file_that_differs_is_not_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(*_: object, **__: object) -> object:  # made from other weights
+        model = onnx_export.read(exported.any_size())
+        weights = max(model.graph.initializer, key=lambda item: len(item.raw_data))
+        weights.raw_data = bytes(len(weights.raw_data))
+        return model
+
+    monkeypatch.setattr(onnx_export, "build", other)
+    assert run("export", exported.checkpoint(), "-o", tmp_path / "room.onnx") == 3
+    printed = capsys.readouterr()
+    assert "idisc: room.onnx: differs from the network by" in printed.err
+    assert "fp32 allows 0.001 m at most" in printed.err
+    assert printed.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
+    precision: Precision, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lenient = parity.Tolerance(largest=9.0, mean=9.0, d1=0.0)  # the weights are random
+    monkeypatch.setitem(parity.TOLERANCES, precision, lenient)
+    monkeypatch.setattr(
+        onnx_export, "build", lambda *_, **__: onnx_export.read(exported.any_size())
+    )
+    assert run("export", exported.checkpoint(), "--precision", precision) == 0
+    path = exported.place() / f"small-{precision}.onnx"
+    assert f"precision {precision}" in capsys.readouterr().out
+    engine = OnnxEngine(path)
+    assert engine.origin["precision"] == precision
+    assert json.loads(engine.origin["parity"])["mean"] > 0
+    assert path.stat().st_size < exported.any_size().stat().st_size
+
+
+def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = exported.checkpoint()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    calls = {
+        ("export",): "Missing argument 'CHECKPOINT'",
+        ("export", tmp_path / "none"): "none: no such folder",
+        ("export", folder, "-o", tmp_path / "room.pt"): "a file for onnx ends in .onnx",
+        ("export", folder, "--size", "big"): "'big' is not a size; write 480x640, or dynamic",
+        ("export", folder, "--size", "480"): "'480' is not a size",
+        (
+            *("export", folder, "--format", "pt2"),
+            *("-o", tmp_path / "x.pt2"),
+        ): "a program is for one size; give --size 480x640",
+        ("export", folder, "--precision", "fp8"): "'fp8' is not one of",
+        (
+            *("export", folder, "--format", "pt2", "--size", "48x64"),
+            *("--precision", "fp16", "-o", tmp_path / "x.pt2"),
+        ): "--precision fp16: for --format onnx only",
+        (
+            *("export", folder, "--pictures", empty),
+            *("-o", tmp_path / "x.onnx"),
+        ): "empty: no pictures in it",
+    }
+    for arguments, message in calls.items():
+        assert run(*arguments) == 2
+        printed = capsys.readouterr()
+        assert message in printed.err
+        assert printed.out == ""
+        assert "Traceback" not in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_an_encoder_that_cannot_be_followed_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, image: object, canvas: object, *rulers: object) -> None:
+        raise ValueError("a branch on data\nand a page of advice")
+
+    monkeypatch.setattr(graph.BytesToMetres, "forward", refuse)
+    assert run("export", exported.checkpoint(), "-o", tmp_path / "x.onnx") == 2
+    printed = capsys.readouterr().err
+    assert "torch.export cannot follow encoder timm:test_efficientnet (a branch on data)" in printed
+    assert "--size with one size may work" in printed
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,143 @@
+"""Parity: what two engines differ by, in metres, and when that is too much."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from PIL import Image
+from tests.fakes import exported
+
+from idisc.errors import CheckFailed, InputError
+from idisc.export import onnx as onnx_export
+from idisc.export import parity
+from idisc.images import Size
+from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.torch_engine import TorchEngine
+
+
+class Flat:
+    """An engine that answers the same everywhere."""
+
+    name, sha256, origin = "flat", "", {}
+
+    def __init__(self, value: float, task: str = "depth", fixed_size: Size | None = None) -> None:
+        self.value, self.task, self.fixed_size = value, task, fixed_size
+        self.asked: list[tuple[tuple[int, ...], Size | None]] = []
+
+    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
+        self.asked.append((images.shape, size))
+        maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
+        if self.task == "depth":
+            return maps
+        angle = np.radians(maps)
+        return np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1)
+
+
+PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
+SIZES = [(20, 30), (16, 24)]
+
+
+def compared(ours: Flat, theirs: Flat, **how: object) -> parity.Parity:
+    return parity.measure(ours, theirs, PICTURES, SIZES, **how)  # type: ignore[arg-type]
+
+
+def test_metres_are_counted_over_all_pixels_and_both_sizes() -> None:
+    ours, theirs = Flat(2.5), Flat(2.0)
+    found = compared(ours, theirs)
+    assert (found.largest, found.mean) == (0.5, 0.5)
+    assert found.d1 == 0.0  # 2.5 is 1.25 times 2: no longer less
+    assert compared(Flat(2.49), Flat(2.0)).d1 == 1.0
+    assert found.pictures == 2
+    assert found.sizes == ("20x30", "16x24")
+    assert [shape for shape, _ in ours.asked] == [(1, 20, 30, 3), (1, 16, 24, 3)] * 2
+    assert ours.asked == theirs.asked
+
+
+def test_beyond_ten_metres_a_difference_is_a_share_of_the_depth() -> None:
+    assert compared(Flat(40.004), Flat(40.0)).largest == pytest.approx(0.001, rel=1e-3)
+    assert compared(Flat(4.004), Flat(4.0)).largest == pytest.approx(0.004, rel=1e-3)
+
+
+def test_normals_agree_within_their_angle() -> None:
+    assert compared(Flat(11, "normals"), Flat(0, "normals")).d1 == 1.0
+    assert compared(Flat(12, "normals"), Flat(0, "normals")).d1 == 0.0
+
+
+def test_a_file_for_one_size_is_asked_for_two_results() -> None:
+    ours = Flat(2, fixed_size=(32, 48))
+    found = compared(ours, Flat(2))
+    assert found.sizes == ("32x48 to 20x30", "32x48 to 16x24")
+    assert {shape for shape, _ in ours.asked} == {(1, 32, 48, 3)}
+
+
+@pytest.mark.parametrize(
+    ("precision", "error", "fine"),
+    [
+        ("fp32", 9e-4, True),
+        ("fp32", 1.1e-3, False),
+        ("fp16", 0.015, True),
+        ("fp16", 0.03, False),
+        ("int8", 0.2, True),
+        ("int8", 0.3, False),
+        ("fp32", float("nan"), False),
+    ],
+)
+def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bool) -> None:
+    found = compared(Flat(2 + error), Flat(2), precision=precision)
+    if fine:
+        found.check("x.onnx")
+        return
+    with pytest.raises(CheckFailed, match=f"x.onnx: differs .* {precision} allows") as caught:
+        found.check("x.onnx")
+    assert caught.value.exit_code == 3
+
+
+def test_the_record_can_be_read_back() -> None:
+    record = json.loads(compared(Flat(2), Flat(2), precision="int8", of="mine").text())
+    assert record["tolerance"] == {"mean": 0.25, "d1": 0.9}
+    assert (record["precision"], record["of"], record["largest"]) == ("int8", "mine", 0.0)
+
+
+def test_a_tampered_file_fails(tmp_path: Path) -> None:
+    """One weight of one layer changed is seen; the untouched file is not accused."""
+    network = TorchEngine.load(exported.checkpoint())
+    images = parity.built_in(1, (64, 96))
+    sizes = parity.two_sizes((64, 96))
+    parity.measure(OnnxEngine(exported.any_size()), network, images, sizes).check("fine")
+    model = onnx_export.read(exported.any_size())
+    tensor = max(model.graph.initializer, key=lambda item: len(item.raw_data))
+    values = numpy_helper.to_array(tensor).copy()
+    values.flat[0] += 1.0
+    tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    onnx_export.save(model, tmp_path / "tampered.onnx")
+    found = parity.measure(OnnxEngine(tmp_path / "tampered.onnx"), network, images, sizes)
+    with pytest.raises(CheckFailed, match=r"tampered\.onnx: differs from the network by"):
+        found.check("tampered.onnx")
+
+
+def test_pictures_are_the_users_or_rendered(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no pictures in it"):
+        parity.pictures_of(tmp_path, 4)
+    for index in range(5):
+        Image.new("RGB", (8, 6), (index, 0, 0)).save(tmp_path / f"{index}.png")
+    (tmp_path / "notes.txt").write_text("no picture")
+    chosen = parity.pictures_of(tmp_path, 3)
+    assert [int(image[0, 0, 0]) for image in chosen] == [0, 2, 4]
+    first, second = parity.built_in(2, (24, 32))
+    assert first.shape == (24, 32, 3)
+    assert (first != second).any()
+    assert (first == parity.built_in(1, (24, 32))[0]).all()
+    with pytest.raises(InputError, match="at least one picture"):
+        parity.measure(Flat(1), Flat(1), [], SIZES)  # type: ignore[arg-type]
+
+
+def test_the_second_size_is_no_multiple_of_anything() -> None:
+    for size in ((480, 640), (240, 320), (352, 1216)):
+        usual, other = parity.two_sizes(size)
+        assert usual == size
+        assert all(length % 2 for length in other)
