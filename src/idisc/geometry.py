@@ -120,13 +120,13 @@ def is_between(depth: FloatArray) -> NDArray[np.bool_]:
     return found
 
 
-def thin(camera: Camera, width: int) -> tuple[Camera, slice]:
-    """Every n-th pixel of a picture, so that at most `width` remain along its longer side.
+def thin(camera: Camera, longest: int) -> tuple[Camera, slice]:
+    """Every n-th pixel of a picture, so that at most `longest` remain along its longer side.
 
     The slice is for rows and columns alike. Pixels are picked, not averaged: a mean across an edge
     would be a depth that is nowhere, and picked pixels lie exactly on the rays of the new camera.
     """
-    step = math.ceil(max(camera.size) / width)
+    step = math.ceil(max(camera.size) / longest)
     first = min(step // 2, min(camera.size) - 1)
     height, width = (len(range(first, length, step)) for length in camera.size)
     thinned = replace(
@@ -148,7 +148,11 @@ def _inverse(depth: FloatArray) -> NDArray[np.float64]:
 
 
 def _bridged(depth: FloatArray, edge: float) -> NDArray[np.bool_]:
-    """Whether each row of a map (H, W) is one surface with the next: (H - 1, W)."""
+    """Whether each row of a map (H, W) is one surface with the next: (H - 1, W).
+
+    The answer is the same for depth and for its inverse: |1/a - 1/b| / min(1/a, 1/b) = |a - b| /
+    min(a, b).
+    """
     known = np.where(is_present(depth), depth, np.nan)
     above, below = known[:-1], known[1:]
     bridged: NDArray[np.bool_] = np.abs(below - above) <= edge * np.minimum(above, below)
@@ -172,9 +176,7 @@ def _steepness(inverse: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
 
 def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
     """Change of inverse depth (H, W) from row to row, by the neighbours on the same surface."""
-    above, below = inverse[:-1], inverse[1:]
-    step = below - above  # (H - 1, W)
-    step[~(np.abs(step) <= edge * np.minimum(above, below))] = np.nan  # NaN compares false
+    step = np.where(_bridged(inverse, edge), np.diff(inverse, axis=0), np.nan)  # (H - 1, W)
     outside = np.full((1, inverse.shape[1]), np.nan)
     back, forward = np.concatenate([outside, step]), np.concatenate([step, outside])  # (H, W)
     mean = (back + forward) / 2

@@ -145,8 +145,8 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         raise InputError(f"{path}: a folder; a picture is needed") from None
     except UnidentifiedImageError:
         raise InputError(f"{path}: not a picture (or its first bytes are damaged)") from None
-    except Image.DecompressionBombError as error:
-        raise InputError(f"{path}: {error}") from None
+    except Image.DecompressionBombError:
+        raise InputError(f"{path}: {_too_many_pixels()}") from None
     except (OSError, SyntaxError, ValueError) as error:  # how Pillow's decoders complain
         raise InputError(f"{path}: damaged or cut short ({error}); get it again") from None
 
@@ -176,6 +176,11 @@ def _from_stream(stream: IO[bytes], label: str, name: str = "") -> Photo:
         return _photo(picture, name or label)
 
 
+def _too_many_pixels() -> str:
+    limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)  # from where on Pillow refuses, not only warns
+    return f"more than {limit // 10**6} million pixels; reduce it first"
+
+
 @contextmanager
 def _decoding(label: str) -> Iterator[None]:
     """Whatever Pillow raises while it reads foreign bytes becomes one line that names them.
@@ -192,10 +197,7 @@ def _decoding(label: str) -> Iterator[None]:
     except UnidentifiedImageError:
         raise InputError(f"{label}: not a picture (or its first bytes are damaged)") from None
     except Image.DecompressionBombError:
-        raise InputError(
-            f"{label}: more than {2 * (Image.MAX_IMAGE_PIXELS or 0) // 10**6} million pixels;"
-            " reduce it first"
-        ) from None
+        raise InputError(f"{label}: {_too_many_pixels()}") from None
     except MemoryError:
         raise InputError(f"{label}: too large for the memory of this machine") from None
     except Exception as error:  # decoders of damaged files end in whatever they stumble over

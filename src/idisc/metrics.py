@@ -34,6 +34,8 @@ KITTI_BENCHMARK = ("silog", "sq_rel_percent", "abs_rel_percent", "irmse")
 """The four columns of the KITTI depth prediction benchmark, which averages by image."""
 CLOUD_DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 """Distances in metres of the paper's F1 scores: f1_0.05 to f1_0.75."""
+RANKING = ("abs_rel", "mean_deg", "abs_rel_percent")
+"""What pictures are ordered by, good is small: the first of them that a picture has."""
 _BINS_PER_DEGREE = 1000  # of the histogram that stands for all angles of a dataset
 _BLOCK = 1 << 15  # pixels whose quantities stay in the cache: five times faster than all at once
 _NO_PIXEL = "no valid pixel to take metrics of; check masks, crop and depth range"
@@ -348,6 +350,11 @@ def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float
         for distance in CLOUD_DISTANCES
     }
     return {**scores, "chamfer": float(to_target.mean() + to_prediction.mean()) / 2}
+
+
+def is_of_clouds(name: str) -> bool:
+    """Whether a metric compares points in space."""
+    return name == "chamfer" or name.startswith("f1_")
 
 
 def _nearest(points: FloatArray, cloud: FloatArray) -> Double:

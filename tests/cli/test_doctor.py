@@ -62,6 +62,14 @@ def test_nothing_wrong_is_said_so(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.splitlines()[-1] == "result     nothing wrong found"
 
 
+def test_a_list_that_was_found_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "list.txt").write_text("train/images/0.png train/depth/0.png 80\n")
+    assert run("doctor", folder) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "dataset    folder: your own pictures, listed in list.txt"
+    assert out[1] == "train      1 pictures"
+
+
 def test_errors_are_one_line_each_and_exit_with_3(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -240,6 +240,16 @@ def test_a_list_of_the_field_is_read_as_it_is(
     assert "your own pictures, 1 pictures" in capsys.readouterr().out
 
 
+def test_a_list_in_ones_own_folder_is_found_and_said(
+    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "list.txt").write_text("images/1.png depth/1.png 518.8579\n")
+    assert run("evaluate", *guess, "--data", own) == 0
+    stdout, stderr = capsys.readouterr()
+    assert "your own pictures, 1 pictures" in stdout
+    assert stderr == f"{own}: pairs are those of list.txt\n"
+
+
 def test_an_exported_file_is_scored_and_pinned_by_its_hash(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -330,6 +340,18 @@ def no_prediction(own: Path) -> str:
     return "guess: 1 of 2 predictions missing: images/1.png"
 
 
+def an_empty_prediction(own: Path) -> str:
+    (own.parent / "guess/1.png").unlink()
+    (own.parent / "guess/1.npz").touch()
+    return "guess/1.npz: empty, there is no array in it; write it again"
+
+
+def predictions_of_other_names(own: Path) -> str:
+    for path in (own.parent / "guess").iterdir():
+        path.rename(path.with_stem(f"{path.stem}_pred"))
+    return "would be called 0.png, but the folder has e.g. 0_pred.png; rename the files"
+
+
 def no_predictions(own: Path) -> str:
     for path in (own.parent / "guess").iterdir():
         path.unlink()
@@ -341,7 +363,7 @@ def no_predictions(own: Path) -> str:
     [
         *(truncate_truth, truncate_prediction, eight_bits_of_truth, eight_bits_of_prediction),
         *(nan_in_a_prediction, hole_in_a_prediction, a_prediction_too_small),
-        *(no_prediction, no_predictions),
+        *(no_prediction, an_empty_prediction, predictions_of_other_names, no_predictions),
     ],
     ids=lambda spoil: spoil.__name__,
 )

@@ -81,6 +81,7 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     ("array", "message"),
     [
         (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\) of float64; \(H, W\) numbers expected"),
+        (np.zeros((0, 4)), r"shape \(0, 4\) of float64; \(H, W\) numbers expected"),
         (np.array([["a"]]), r"of <U1; \(H, W\) numbers expected"),
         (np.array([[{}]]), "not readable as a numpy array"),  # a pickle is never opened
     ],
@@ -91,6 +92,15 @@ def test_an_array_of_another_kind_is_named(
     np.save(tmp_path / "d.npy", array)
     with pytest.raises(InputError, match=message):
         MILLIMETRES.read(tmp_path / "d.npy")
+
+
+@pytest.mark.parametrize("name", ["none.npz", "none.npy", "arrays.npz"])
+def test_a_file_without_an_array_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "none.npz").touch()
+    (tmp_path / "none.npy").touch()
+    np.savez(tmp_path / "arrays.npz")
+    with pytest.raises(InputError, match=rf"{name}: empty, there is no array in it; write it"):
+        MILLIMETRES.read(tmp_path / name)
 
 
 def test_an_array_cut_short_is_named(tmp_path: Path) -> None:

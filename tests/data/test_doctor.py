@@ -350,6 +350,11 @@ def test_damaged_files_are_listed_and_nothing_is_raised(pairs: Pairs) -> None:
     assert "get them again" in finding.message
 
 
+def test_formats_that_nothing_else_reads_are_not_read_here(pairs: Pairs) -> None:
+    Image.new("L", SIZE[::-1]).save(pairs.depth(0), format="PCX")
+    assert only(pairs.report()).check == "damaged"
+
+
 def test_missing_empty_and_changed_files_of_a_prepared_folder_are_listed(pairs: Pairs) -> None:
     source = prepared(pairs)
     pairs.depth(1).unlink()
@@ -368,6 +373,25 @@ def test_disparity_is_told_from_depth(pairs: Pairs) -> None:
     finding = only(pairs.report())
     assert (finding.severity, finding.check) == ("warning", "inverted")
     assert "look like disparity or inverse depth; convert them to metres" in finding.message
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_disparity_of_a_few_maps_is_a_hint(pairs: Pairs, count: int) -> None:
+    pairs.change_depth(lambda depth: 6 / depth)
+    del pairs.rows[count:]
+    finding = only(pairs.report())
+    assert (finding.severity, finding.check) == ("warning", "inverted")
+    assert finding.message.endswith(
+        f"in 100% of {count} depth maps: too few to tell, but they may be disparity or inverse"
+        " depth; if near is large in them, convert them to metres"
+    )
+
+
+def test_a_few_maps_that_disagree_are_no_disparity(pairs: Pairs) -> None:
+    pairs.change_depth(lambda depth: 6 / depth)
+    save_depth(pairs.depth(0), scene(0)[1])
+    del pairs.rows[3:]
+    assert pairs.report().findings == ()
 
 
 def test_frames_too_small_for_the_crop_of_a_dataset_are_named(pairs: Pairs) -> None:

@@ -76,6 +76,45 @@ class TestFolders:
         assert folder.read(tmp_path).sha256 != first
 
 
+class TestLists:
+    def test_a_list_of_the_field_is_found_by_its_name(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a", images="left", depth="range")
+        pair(tmp_path, "b", images="left", depth="range")
+        np.save(tmp_path / "range/b.npy", np.full((24, 32), 2.5))
+        lines = "left/b.jpg range/b.npy 518.9\n\n/left/a.jpg /range/a.png\nleft/c.jpg None 1\n"
+        found = folder.read(table(tmp_path, lines, folder.LIST))
+        assert found.prepared == {"from": "list.txt"}
+        assert [(r.image, r.target) for r in found.of("test")] == [
+            ("left/b.jpg", "range/b.npy"),
+            ("left/a.jpg", "range/a.png"),
+        ]
+        assert [r.image for r in found.of("train")] == ["left/b.jpg", "left/a.jpg"]
+        first, second = open_dataset(tmp_path, "folder", "test")
+        assert first.target.max() == 2.5
+        assert second.target.max() == pytest.approx(indoor.millimetres(0).max() / 1000)
+
+    def test_a_list_comes_before_folders_and_after_a_table(self, tmp_path: Path) -> None:
+        for name in ("a", "b", "c"):
+            pair(tmp_path, name)
+        table(tmp_path, "images/b.jpg depth/b.png\n", folder.LIST)
+        assert [r.image for r in folder.read(tmp_path).of("test")] == ["images/b.jpg"]
+        table(tmp_path, "image,depth\nimages/c.jpg,depth/c.png\n")
+        assert [r.image for r in folder.read(tmp_path).of("test")] == ["images/c.jpg"]
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("images/a.jpg\n", r"list\.txt:1: 1 fields; picture and target are needed"),
+            ("images/a.jpg depth/z.png\n", r"list\.txt: .*depth/z\.png: no such file"),
+            ("", r"list\.txt: an empty list"),
+        ],
+    )
+    def test_mistakes_are_named(self, tmp_path: Path, text: str, message: str) -> None:
+        pair(tmp_path, "a")
+        with pytest.raises(InputError, match=message):
+            folder.read(table(tmp_path, text, folder.LIST))
+
+
 class TestTables:
     def test_columns_are_read_by_name(self, tmp_path: Path) -> None:
         pair(tmp_path, "a")

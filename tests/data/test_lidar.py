@@ -11,11 +11,11 @@ from tests.fakes import road
 
 from idisc.camera import Camera
 from idisc.data import lidar
-from idisc.data.lidar import ARGOVERSE_PUBLISHED, DDAD_PUBLISHED, Lens, Raster
+from idisc.data.lidar import ARGOVERSE_PUBLISHED, DDAD_PUBLISHED, Distortion, Raster
 from idisc.errors import InputError
 
 CAMERA = Camera(fx=10.0, fy=10.0, cx=4.0, cy=2.0, size=(5, 9), origin="test")
-REAL_LENS = Lens(*road.ARGOVERSE_LENS)
+REAL_DISTORTION = Distortion(*road.ARGOVERSE_LENS)
 
 
 def at(x: float, y: float, depth: float) -> tuple[float, float, float]:
@@ -175,13 +175,16 @@ def test_depth_is_never_rounded_up_to_the_next_step_of_a_file() -> None:
 
 def test_a_lens_without_distortion_changes_nothing() -> None:
     sweep = points(*(at(x, y, 4.0 + x) for x in range(9) for y in range(5)))
-    plain, through = lidar.project(sweep, CAMERA), lidar.project(sweep, CAMERA, lens=Lens(0, 0, 0))
+    plain, through = (
+        lidar.project(sweep, CAMERA),
+        lidar.project(sweep, CAMERA, distortion=Distortion(0, 0, 0)),
+    )
     assert np.array_equal(plain, through)
 
 
 def test_a_lens_moves_a_ray_by_its_polynomial() -> None:
     # r2 = 0.25: 1 - 0.1 * 0.25 + 0.2 * 0.0625 - 0.4 * 0.015625 = 0.98125
-    bent = Lens(-0.1, 0.2, -0.4).bend(np.array([[0.3, -0.4]]))
+    bent = Distortion(-0.1, 0.2, -0.4).bend(np.array([[0.3, -0.4]]))
     assert bent == pytest.approx(np.array([[0.294375, -0.3925]]))
 
 
@@ -192,7 +195,9 @@ def test_a_barrel_lens_draws_points_towards_the_middle() -> None:
     r2 = (940 / 1400) ** 2
     factor = 1 - 0.172 * r2 + 0.117 * r2**2 - 0.025 * r2**3
     expected = round(960 + 940 * factor)
-    assert list(filled(lidar.project(corner, camera, lens=REAL_LENS))) == [(expected, 600)]
+    assert list(filled(lidar.project(corner, camera, distortion=REAL_DISTORTION))) == [
+        (expected, 600)
+    ]
     assert 1900 - expected > 40  # what taking an undistorted picture for a raw one would cost
 
 
@@ -201,12 +206,12 @@ def test_a_point_at_the_side_does_not_come_back_through_the_lens() -> None:
     r2 = 2.2**2  # 66 degrees off the axis; the picture ends at 34
     folded = 2.2 * (1 - 0.172 * r2 + 0.117 * r2**2 - 0.025 * r2**3)
     assert abs(folded) * 1400 < 960  # the polynomial alone would put it into the picture
-    assert not lidar.project(points((2.2, 0.0, 1.0)), camera, lens=REAL_LENS).any()
+    assert not lidar.project(points((2.2, 0.0, 1.0)), camera, distortion=REAL_DISTORTION).any()
 
 
 def test_all_that_a_lens_shows_keeps_its_order() -> None:
     rays = np.stack([np.linspace(0, 5, 2000), np.zeros(2000)], axis=1)
-    bent = REAL_LENS.bend(rays)[:, 0]
+    bent = REAL_DISTORTION.bend(rays)[:, 0]
     shown = bent[~np.isnan(bent)]
     assert (np.diff(shown) > 0).all()
     assert shown.max() > 0.83  # the corner of the picture

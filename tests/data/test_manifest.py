@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from idisc.data import manifest
-from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU, NYU_NORMALS
+from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU, NYU_LABELLED, NYU_NORMALS
 from idisc.data.decode import DepthMap, NormalMap
 from idisc.data.manifest import ListLine, Manifest, Record
 from idisc.errors import DataError, InputError
@@ -159,7 +159,7 @@ class TestManifestFromList:
         touch(tmp_path / "a.png", tmp_path / "a_depth.png")
         path = listed(tmp_path / "val.txt", "a.png a_depth.png", "b.png b_depth.png")
         found = manifest.from_list(path, tmp_path, DIODE)
-        assert found.prepared == {"list": "val.txt", "lines": 2, "missing": ["b.png"]}
+        assert found.prepared == {"list": "val.txt", "missing": ["b.png"]}
 
     def test_a_list_of_another_folder_is_an_error(self, tmp_path: Path) -> None:
         path = listed(tmp_path / "val.txt", "b.png b_depth.png")
@@ -188,6 +188,10 @@ class TestManifestFromList:
         path = listed(tmp_path / "argo_val.txt", "a.png d.png")
         with pytest.raises(InputError, match=r"argo_intrinsics\.json: {picture: 3x3 matrix}"):
             manifest.from_list(path, tmp_path, ARGOVERSE)
+
+
+def test_of_the_labelled_set_the_paper_has_the_test_pictures_only() -> None:
+    assert NYU_LABELLED.counts == (None, 654)
 
 
 def test_a_records_own_intrinsics_come_before_its_datasets() -> None:

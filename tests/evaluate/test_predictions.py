@@ -125,6 +125,23 @@ def test_all_missing_ones_are_named_in_one_line_up_to_ten(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("images", "expected"), [(TWO, "0001.npy"), (SAME_NUMBERS, "rgb/hall/0001.npy")]
+)
+def test_when_no_name_fits_one_is_shown_beside_the_name_that_would(
+    tmp_path: Path, images: tuple[str, ...], expected: str
+) -> None:
+    for name in ("0000_pred.npy", "0001_pred.npy", "0002_pred.npy"):
+        save(tmp_path / name, np.ones(SIZE))
+    with pytest.raises(InputError) as caught:
+        matched(tmp_path, images)
+    assert str(caught.value) == (
+        f"{tmp_path}: none of the 2 predictions found by name: that of rgb/hall/0001.jpg would be"
+        f" called {expected}, but the folder has e.g. 0001_pred.npy; rename the files after the"
+        " pictures, without additions"
+    )
+
+
+@pytest.mark.parametrize(
     "names",
     [
         ["hall/0001.npy", "hall/0001.png", "attic/0002.npy"],

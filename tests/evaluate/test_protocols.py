@@ -89,6 +89,14 @@ def test_a_window_on_a_reduced_labelled_frame_is_reduced_with_it() -> None:
     assert box(PAPER.valid(sample, catalog.NYU_LABELLED)) == (22, 235, 20, 299)
 
 
+def test_kittis_other_window_is_counted_on_the_crop_as_in_the_released_code() -> None:
+    protocol = replace(PAPER, window="eigen")
+    assert box(protocol.valid(flat("kitti"), catalog.KITTI)) == (117, 320, 43, 1171)
+    for dataset in ("nyu", "ddad"):  # one window or none: nothing to choose
+        spec = catalog.find(dataset)
+        assert protocol.window_of(spec) is spec.window
+
+
 def test_no_window_where_none_is_wanted() -> None:
     protocol = replace(PAPER, window="none")
     assert box(protocol.valid(flat("nyu"), catalog.NYU)) == whole("nyu")

@@ -103,7 +103,7 @@ def strictly(text: str) -> object:
 
 
 def test_nyu_stands_beside_the_five_networks_of_the_paper() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("nyu"))
+    columns, rows = tables.rows_beside_paper(bare_result("nyu"))
     assert columns == ("d1", "d2", "d3", "rmse", "abs_rel", "log10")
     assert rows[0] == ("this result", "", (0.9, None, None, 0.4, 0.1, None))
     published = ["nyu_r101", "nyu_eb5", "nyu_swint", "nyu_swinb", "nyu_swinl"]
@@ -113,21 +113,21 @@ def test_nyu_stands_beside_the_five_networks_of_the_paper() -> None:
 
 
 def test_kitti_has_its_own_columns() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("kitti"))
+    columns, rows = tables.rows_beside_paper(bare_result("kitti"))
     assert columns == ("d05", "d1", "d2", "rmse", "rmse_log", "abs_rel", "sq_rel")
     assert rows[3].name == "kitti_swint"
     assert rows[3].values == (0.870, 0.968, 0.996, 2.291, 0.087, 0.058, 0.184)
 
 
 def test_normals_stand_beside_the_one_network_of_the_paper() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("nyu_normals", mean_deg=20.0))
+    columns, rows = tables.rows_beside_paper(bare_result("nyu_normals", mean_deg=20.0))
     assert columns == ("a11.5", "a22.5", "a30", "rmse_deg", "mean_deg", "median_deg")
     assert rows[0].values == (None, None, None, None, 20.0, None)
     assert rows[1].values == (0.638, 0.798, 0.856, 22.8, 14.6, 7.3)
 
 
 def test_zero_shot_networks_say_what_they_learnt_from_and_add_columns_at_the_end() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("argoverse:paper"))
+    columns, rows = tables.rows_beside_paper(bare_result("argoverse:paper"))
     assert columns == ("d1", "d2", "d3", "rmse", "rmse_log", "abs_rel", "sq_rel", "silog")
     assert rows[1].note == "swin_large_22k, trained on kitti"
     assert rows[1].values == (0.560, None, None, 12.18, None, 0.269, None, 33.35)
@@ -136,14 +136,14 @@ def test_zero_shot_networks_say_what_they_learnt_from_and_add_columns_at_the_end
 
 
 def test_a_folder_of_ones_own_stands_alone() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("folder"))
+    columns, rows = tables.rows_beside_paper(bare_result("folder"))
     assert columns == tuple(TOTALS)
     assert len(rows) == 1
 
 
 def test_kittis_own_metrics_stand_beside_the_online_benchmark() -> None:
     totals = {"silog": 10.0, "sq_rel_percent": 2.0, "abs_rel_percent": 9.0, "irmse": 11.0}
-    columns, rows = report.rows_beside_paper(bare_result("kitti", "kitti-devkit", **totals))
+    columns, rows = tables.rows_beside_paper(bare_result("kitti", "kitti-devkit", **totals))
     assert columns == tuple(totals)
     assert [row.name for row in rows] == ["this result", "kitti_swinl"]
     assert rows[1].values == (9.89, 1.77, 8.11, 10.73)
@@ -151,7 +151,7 @@ def test_kittis_own_metrics_stand_beside_the_online_benchmark() -> None:
 
 
 def test_point_clouds_stand_beside_those_of_the_paper_where_they_were_asked_for() -> None:
-    columns, rows = report.rows_beside_paper(bare_result("nyu", chamfer=0.2, d1=0.9, abs_rel=0.1))
+    columns, rows = tables.rows_beside_paper(bare_result("nyu", chamfer=0.2, d1=0.9, abs_rel=0.1))
     assert columns[-7:] == (*(f"f1_{d}" for d in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)), "chamfer")
     assert rows[-1].values[-7:] == (0.278, 0.520, 0.770, 0.878, 0.955, 0.981, 0.131)
     assert rows[1].values[-1] is None
@@ -313,6 +313,9 @@ def test_the_page_says_how_it_was_measured() -> None:
     assert "Predictions are clamped to that range; they are not rescaled." in text
     text = tables.measured(bare_result("kitti", "kitti-devkit"))
     assert "no upper bound counts, everywhere in the picture" in text
+    eigen = replace(PROTOCOLS["paper"], window="eigen")
+    text = tables.measured(replace(bare_result("kitti"), protocol=eigen))
+    assert "inside the window of Eigen et al., counted on the picture as the network sees" in text
 
 
 def test_averages_by_batch_warn_that_the_numbers_depend_on_its_size() -> None:

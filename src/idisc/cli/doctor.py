@@ -30,8 +30,9 @@ from idisc.errors import CheckFailed
 def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: int) -> None:
     """Say what is wrong with the dataset in DIR, and what to change.
 
-    DIR is a prepared folder, a folder of your own pairs (images/ and depth/, or a CSV or JSONL), or
-    the tree that a published list names. Nothing is changed. Errors end with exit code 3.
+    DIR is a prepared folder, a folder of your own pairs (images/ and depth/, or a CSV, JSONL or
+    list.txt), or the tree that a published list names. Nothing is changed. Errors end with exit
+    code 3.
     """
     from idisc.data import doctor
 

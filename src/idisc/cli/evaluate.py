@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,11 +12,12 @@ import click
 
 from idisc import config, files
 from idisc.cli import options, progress, tables
-from idisc.data import manifest
+from idisc.data import folder, manifest
 from idisc.errors import InputError
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
+    from idisc.evaluate.predictions import Reading
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import Predictor, Result
 
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
@@ -98,15 +100,15 @@ def command(
 ) -> None:
     """Score predictions on a dataset and set them beside the paper's numbers.
 
-    --set changes a field of the protocol: averaging=pixel, window=full_frame, cap=none, clamp=true,
-    rescale=median, batch_size=4. The result is named after what was changed.
+    --set changes a field of the protocol: averaging=pixel, window=full_frame or eigen, cap=none,
+    clamp=true, rescale=median, batch_size=4. The result is named after what was changed.
     """
     from idisc.data.dataset import open_dataset
-    from idisc.evaluate import report
-    from idisc.evaluate.predictions import PredictionFiles, Reading
+    from idisc.evaluate.predictions import Reading
     from idisc.evaluate.run import evaluate
 
-    if sum(source is not None for source in (weights, onnx, predictions)) != 1:
+    sources = [path for path in (weights, onnx, predictions) if path is not None]
+    if len(sources) != 1:
         raise click.UsageError("one of --weights, --onnx and --predictions is needed")
     if out:
         files.check_new_folder(out)
@@ -117,32 +119,16 @@ def command(
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opened = open_dataset(data, dataset or _named_in(data), split, listing, size)
-    about: dict[str, str]
-    predictor: Predictor
-    if predictions is not None:
-        reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
-        predictor = PredictionFiles(predictions, opened.records, reading)
-        about = {"predictions": predictions.resolve().name, "holes": holes, "fit": fit}
-        if scale is not None:
-            about["scale"] = f"{scale:g} m, of integers"
-    else:
-        predictor, about = _engine(weights or onnx, device, opened)  # type: ignore[arg-type]
-    if missing := opened.source.prepared.get("missing"):
-        tables.note(
-            f"{opened.source.prepared['list']}: {len(missing)} lines without their files left out,"
-            f" first {missing[0]}"
-        )
+    reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
+    predictor, about = _predictor(sources[0], reading if predictions else None, device, opened)
+    _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
     results = [replace(result, about=about) for result in results]
     for result in results:
         _print(result)
     if out:
-        for result in results:
-            name = re.sub(r"[^\w.-]+", "-", result.protocol.name)
-            folder = out if len(results) == 1 else out / name
-            report.write(result, folder)
-            click.echo(f"report: {folder / 'report.html'}")
+        _write(results, out)
 
 
 def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
@@ -162,10 +148,19 @@ def _named_in(data: Path) -> str:
     return "folder"
 
 
-def _engine(path: Path, device: str, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+def _predictor(
+    path: Path, reading: Reading | None, device: str, dataset: Dataset
+) -> tuple[Predictor, dict[str, str]]:
+    """Files of predictions if there is a way to read them, else a network; and what it is."""
+    from idisc.evaluate.predictions import PredictionFiles
     from idisc.evaluate.run import EnginePredictor
     from idisc.predict.engine import open_engine
 
+    if reading is not None:
+        about = {"predictions": path.resolve().name, "holes": reading.holes, "fit": reading.fit}
+        if reading.scale is not None:
+            about["scale"] = f"{reading.scale:g} m, of integers"
+        return PredictionFiles(path, dataset.records, reading), about
     engine = open_engine(path, device)
     if engine.task != dataset.spec.task:
         raise InputError(
@@ -173,6 +168,29 @@ def _engine(path: Path, device: str, dataset: Dataset) -> tuple[Predictor, dict[
         )
     about = {"weights": engine.name, "weights_sha256": engine.sha256}
     return EnginePredictor(engine), about
+
+
+def _note_source(dataset: Dataset) -> None:
+    """What a file that lists the pictures was found to be, or to lack."""
+    prepared = dataset.source.prepared
+    if prepared.get("from") == folder.LIST:
+        tables.note(f"{dataset.source.root}: pairs are those of {folder.LIST}")
+    if missing := prepared.get("missing"):
+        tables.note(
+            f"{prepared['list']}: {len(missing)} lines without their files left out,"
+            f" first {missing[0]}"
+        )
+
+
+def _write(results: Sequence[Result], out: Path) -> None:
+    """A report of each result, in folders of their own if there are several."""
+    from idisc.evaluate import report
+
+    for result in results:
+        name = re.sub(r"[^\w.-]+", "-", result.protocol.name)
+        place = out if len(results) == 1 else out / name
+        report.write(result, place)
+        click.echo(f"report: {place / report.HTML}")
 
 
 def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> None:

@@ -57,6 +57,16 @@ class PictureSize(click.ParamType[tuple[int, int]]):
         return int(match[1]), int(match[2])
 
 
+def device(command: Any) -> Any:
+    """The option --device of commands that take a checkpoint or an exported file."""
+    return click.option(
+        "--device",
+        default="cpu",
+        show_default=True,
+        help="Of a checkpoint: cpu, cuda, cuda:1 ...; exported files run on the CPU.",
+    )(command)
+
+
 def changes(command: Any) -> Any:
     """The option --set, once for each field to change."""
     return click.option(

@@ -60,7 +60,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option("--every", type=int, metavar="N", help="Videos: take each N-th frame [1]")
 @click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 def command(
     pictures: tuple[str, ...],
     out: Path | None,

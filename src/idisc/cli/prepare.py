@@ -12,7 +12,7 @@ import click
 
 from idisc import config
 from idisc.cli import options, progress
-from idisc.data import catalog
+from idisc.data import catalog, manifest
 from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import PrepareConfig
 from idisc.errors import DataError
@@ -112,5 +112,5 @@ def _print(dataset: str, summary: Summary, out: Path) -> None:
         valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
         beside = f" (the paper: {stated:,})" if stated is not None else ""
         click.echo(f"{split:<10}{count:,} pictures{beside}{valid}")
-    click.echo(f"{'manifest':<10}{out / 'manifest.jsonl'}")
+    click.echo(f"{'manifest':<10}{out / manifest.NAME}")
     click.echo(f"{'sha256':<10}{summary.sha256}")

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Literal
 
 from idisc import config, paper
+from idisc.camera import Camera
 from idisc.data import framing, masks
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.images import Size
@@ -37,6 +38,7 @@ class DatasetSpec:
     capped_training: bool = False  # so does training: the text does, the code does not
     window: masks.WindowRule | None = None  # where the evaluation looks
     window_of_frame: bool = False  # the window is a share of the frame, so the crop matters
+    eigen_window: masks.WindowRule | None = None  # the older one, where the field has two
     windowed_training: bool = False  # SUN-RGBD and DIODE: training looks there only, too
     hidden_rows: Mapping[str, int] = field(default_factory=dict)  # own car at the foot, by sensor
     mean_rescaled: bool = False  # by the paper, to the mean of the ground truth of each picture
@@ -58,18 +60,25 @@ class DatasetSpec:
         """What its ground truth is."""
         return self.target.kind
 
+    def camera_of(self, picture: str) -> Camera | None:
+        """The camera stated for a picture's path, of the size it is stated for."""
+        for key, ((fx, fy, cx, cy), size) in self.cameras.items():
+            if key in picture:
+                return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin=self.title)
+        return None
 
+
+MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
+KITTI_UNITS = DepthMap(metres_per_unit=1 / 256)
 _VGA = (480, 640)
 _NYU_CAMERA = {"": ((518.85790117, 519.46961112, 325.58244941, 253.73616633), _VGA)}
 _NYU_HOME = "https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html"
-_MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
-_KITTI_UNITS = DepthMap(metres_per_unit=1 / 256)
 
 NYU = DatasetSpec(
     name="nyu",
     title="NYU-Depth v2",
     domain="indoor",
-    target=_MILLIMETRES,
+    target=MILLIMETRES,
     framing=framing.top_left,
     size=_VGA,
     max_depth=10.0,
@@ -85,7 +94,7 @@ NYU_LABELLED = replace(
     name="nyu_labelled",
     title="NYU-Depth v2, labelled set (in-painted depth)",
     framing=partial(framing.resized, size=_VGA),  # reduced copies are in use, too
-    counts=paper.Counts(train=795, test=654),
+    counts=paper.Counts(test=654),
     like="nyu",  # the same 654 pictures, but the paper scores on depth with holes
 )
 
@@ -123,7 +132,7 @@ DIODE = DatasetSpec(
     name="diode",
     title="DIODE, indoor",
     domain="indoor",
-    target=_KITTI_UNITS,
+    target=KITTI_UNITS,
     framing=framing.reduced,
     size=_VGA,
     max_depth=10.0,
@@ -141,12 +150,13 @@ KITTI = DatasetSpec(
     name="kitti",
     title="KITTI, Eigen split, annotated depth",
     domain="road",
-    target=_KITTI_UNITS,
+    target=KITTI_UNITS,
     framing=framing.bottom_middle,
     size=(352, 1216),
     max_depth=80.0,
     window=masks.garg,
     window_of_frame=True,
+    eigen_window=masks.eigen_road,
     cameras={  # left part of P_rect_02, by date
         "2011_09_26": ((721.5377, 721.5377, 609.5593, 172.8540), (375, 1242)),
         "2011_09_28": ((707.0493, 707.0493, 604.0814, 180.5066), (370, 1224)),
@@ -163,7 +173,7 @@ ARGOVERSE = DatasetSpec(
     name="argoverse",
     title="Argoverse 1.1, tracking",
     domain="road",
-    target=_KITTI_UNITS,
+    target=KITTI_UNITS,
     framing=framing.argoverse,
     size=(580, 1280),
     max_depth=150.0,
@@ -176,7 +186,7 @@ DDAD = DatasetSpec(
     name="ddad",
     title="DDAD",
     domain="road",
-    target=_KITTI_UNITS,
+    target=KITTI_UNITS,
     framing=framing.ddad,
     size=(580, 1280),
     max_depth=150.0,
@@ -190,7 +200,7 @@ FOLDER = DatasetSpec(
     name="folder",
     title="your own pictures",
     domain="any",
-    target=_MILLIMETRES,
+    target=MILLIMETRES,
     framing=framing.as_stored,
     size=None,
     licence="yours",
@@ -201,7 +211,7 @@ SYNTHETIC = DatasetSpec(
     name="synthetic",
     title="rendered rooms and streets",
     domain="any",
-    target=_MILLIMETRES,
+    target=MILLIMETRES,
     framing=framing.as_stored,
     size=None,
     max_depth=10.0,  # of the rooms

@@ -94,7 +94,7 @@ class Dataset:
         if found is None:
             return None
         (fx, fy, cx, cy), stated = found
-        origin = "calibration" if record.intrinsics else f"{self.spec.title}"
+        origin = "calibration" if record.intrinsics else self.spec.title
         camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=origin)
         return camera if stated == size else camera.resized(size)
 
@@ -104,8 +104,8 @@ def open_dataset(
 ) -> Dataset:
     """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
 
-    A folder with lists called train.txt and test.txt needs no `listing`. `size` is the picture's
-    in the network, where it is not the catalog's.
+    A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists pairs of
+    one's own. `size` is the picture's in the network, where it is not the catalog's.
     """
     spec = catalog.find(name)
     if not data.is_dir():

@@ -51,11 +51,13 @@ class DepthMap:
         if self.rotated_bits:
             bits = stored.astype(np.uint16)
             stored = (bits >> self.rotated_bits) | (bits << (16 - self.rotated_bits))
-        depth = stored.astype(np.float32) * np.float32(self.metres_per_unit)
-        if 1 / self.metres_per_unit == round(1 / self.metres_per_unit):
+        depth, units_per_metre = stored.astype(np.float32), 1 / self.metres_per_unit
+        if units_per_metre.is_integer():
             # As the field's loaders do it: the quotient is the nearest float, the product is not.
-            depth = stored.astype(np.float32) / np.float32(round(1 / self.metres_per_unit))
-        return np.ascontiguousarray(depth, dtype=np.float32)
+            depth /= np.float32(units_per_metre)
+        else:
+            depth *= np.float32(self.metres_per_unit)
+        return np.ascontiguousarray(depth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,16 +92,18 @@ def write_depth(path: Path, depth: StoredDepth, metres_per_unit: float) -> None:
     units = depth.astype(np.float64)
     if depth.dtype != np.uint16:
         units = np.where(np.isfinite(units), units, 0) / metres_per_unit  # NaN is no value
-    buffer = io.BytesIO()
-    Image.fromarray(np.clip(units, 0, 65535).astype(np.uint16)).save(buffer, format="PNG")
-    with files.atomic(path) as draft:
-        draft.write_bytes(buffer.getvalue())
+    write_png(path, np.clip(units, 0, 65535).astype(np.uint16))
 
 
 def write_normals(path: Path, normals: FloatArray, stored: NormalMap) -> None:
     """Unit normals (H, W, 3) as an 8-bit RGB PNG; (0, 0, 0) is written as `stored.empty`."""
     values = np.rint(np.clip(normals * stored.scale + stored.middle, 0, 255)).astype(np.uint8)
     values[(normals == 0).all(axis=-1)] = stored.empty
+    write_png(path, values)
+
+
+def write_png(path: Path, values: NDArray[np.uint8] | NDArray[np.uint16]) -> None:
+    """Stored values as they are: (H, W) of 8 or 16 bits, or (H, W, 3) of 8."""
     buffer = io.BytesIO()
     Image.fromarray(values).save(buffer, format="PNG")
     with files.atomic(path) as draft:
@@ -126,10 +130,12 @@ def read_array(path: Path) -> NDArray[np.generic]:
                 loaded = loaded["depth" if "depth" in loaded.files else loaded.files[0]]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except (EOFError, IndexError):  # a file of no bytes, an archive of no arrays
+        raise InputError(f"{path}: empty, there is no array in it; write it again") from None
     except Exception as error:  # numpy and zipfile raise a dozen kinds for a damaged file
         raise InputError(f"{path}: not readable as a numpy array ({error})") from None
     array: NDArray[np.generic] = loaded if loaded.ndim == 2 else np.squeeze(loaded)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
         raise InputError(f"{path}: shape {loaded.shape} of {loaded.dtype}; (H, W) numbers expected")
     return array
 

@@ -1,9 +1,11 @@
-"""A user's own pairs: a folder of pictures and one of depth, or a CSV or JSONL that lists them.
+"""A user's own pairs: a folder of pictures and one of depth, or a file that lists them.
 
     DIR/images/a.jpg  DIR/depth/a.png        pairs by name; 16-bit PNG in millimetres, or NPY, NPZ
     DIR/pairs.csv                            columns image, depth and, if known, split, scene,
                                              fx, fy, cx, cy, depth_scale (metres of one unit)
     DIR/pairs.jsonl                          the same as one JSON object in each line
+    DIR/list.txt                             `picture depth` in each line, as in lists of the field;
+                                             what follows, mostly a focal length, is not read
 
 `train/` and `test/` (or `val/`) folders around `images/` and `depth/` are splits; without them
 everything is both: what is there to be measured may also be learnt from.
@@ -22,7 +24,7 @@ from typing import Any
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
-from idisc.data.manifest import Manifest, Record
+from idisc.data.manifest import Manifest, Record, read_list
 from idisc.errors import InputError
 from idisc.images import picture_size
 
@@ -31,6 +33,9 @@ DEPTH_FOLDERS = ("depth", "depths", "gt", "depth_gt")
 SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 TABLES = (".csv", ".jsonl")
+LIST = "list.txt"
+FOLDERS = "folders"
+"""What `Manifest.prepared["from"]` says of pairs that no file lists; else it is the file's name."""
 _INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLUMNS = ("image", "depth", "split", "scene", *_INTRINSICS, "depth_scale")
 
@@ -41,11 +46,17 @@ def read(root: Path) -> Manifest:
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise InputError(f"{root}: several tables ({names}); keep the one that counts")
-    records = list(_from_table(tables[0], root) if tables else _from_folders(root))
+    if tables:
+        index, found = tables[0].name, _from_table(tables[0], root)
+    elif (root / LIST).is_file():
+        index, found = LIST, _from_list(root / LIST, root)
+    else:
+        index, found = FOLDERS, _from_folders(root)
+    records = list(found)
     if not records:
         raise InputError(
             f"{root}: no pairs; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL"
-            " with the columns image and depth, is needed"
+            f" with the columns image and depth, or {LIST}, is needed"
         )
     digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
     return Manifest(
@@ -53,7 +64,7 @@ def read(root: Path) -> Manifest:
         target=FOLDER.target,
         records=tuple(records),
         root=root,
-        prepared={"from": tables[0].name if tables else "folders"},
+        prepared={"from": index},
         sha256=digest.hexdigest(),
     )
 
@@ -95,15 +106,22 @@ def _from_table(table: Path, root: Path) -> Iterator[Record]:
         if unknown or not row.get("image") or not row.get("depth"):
             what = f"column {unknown[0]}" if unknown else "image or depth missing"
             raise InputError(f"{where}: {what}; columns are {', '.join(_COLUMNS)}")
-        image, depth = root / str(row["image"]), root / str(row["depth"])
-        for path in (image, depth):
-            if not path.is_file():
-                raise InputError(f"{where}: {path}: no such file")
-        if row.get("split"):
-            yield _record(root, image, depth, row, where)
-        else:
-            for split in ("train", "test"):
-                yield _record(root, image, depth, {**row, "split": split}, where)
+        yield from _records(row, root, where)
+
+
+def _from_list(path: Path, root: Path) -> Iterator[Record]:
+    for line in read_list(path):
+        yield from _records({"image": line.image, "depth": line.target}, root, str(path))
+
+
+def _records(row: dict[str, Any], root: Path, where: str) -> Iterator[Record]:
+    """One record, or one of each split where the row states none."""
+    image, depth = root / str(row["image"]), root / str(row["depth"])
+    for path in (image, depth):
+        if not path.is_file():
+            raise InputError(f"{where}: {path}: no such file")
+    for split in [row["split"]] if row.get("split") else ["train", "test"]:
+        yield _record(root, image, depth, {**row, "split": split}, where)
 
 
 def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -74,11 +74,9 @@ def at_size(
     )
 
 
-def top_left(
-    image: NDArray[np.uint8], target: FloatArray, camera: Camera | None, *, size: Size = (480, 640)
-) -> Framed:
+def top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
     """NYU: the first 480 rows and 640 columns, which is all of a well-formed file."""
-    return _cut(image, target, camera, top=0, left=0, size=size)
+    return _cut(image, target, camera, top=0, left=0, size=(480, 640))
 
 
 def picture_top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
@@ -125,10 +123,7 @@ def covering(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None
 def reduced(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
     """DIODE: picture and target from 768x1024 to 480x640."""
     size = (480, 640)
-    target = resize_nearest(target, size)
-    return Framed(
-        resize_bilinear(image, size), target, camera and camera.resized(size), _whole(target)
-    )
+    return resized(image, resize_nearest(target, size), camera, size=size)
 
 
 def road_window(
@@ -141,13 +136,7 @@ def road_window(
 ) -> Framed:
     """Argoverse, DDAD: 870x1920 without sky and bonnet; the picture then by 1/1.5 to 580x1280."""
     cut = _cut(image, target, camera, top=top, left=left, size=(870, 1920))
-    size = (580, 1280)
-    return Framed(
-        resize_bilinear(cut.image, size),
-        cut.target,
-        cut.camera and cut.camera.resized(size),
-        cut.place,
-    )
+    return replace(resized(cut.image, cut.target, cut.camera, size=(580, 1280)), place=cut.place)
 
 
 argoverse = partial(road_window, top=180, left=0)

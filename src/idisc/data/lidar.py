@@ -77,8 +77,8 @@ def moved(points: ArrayLike, transform: Transform) -> Points:
     return result
 
 
-class Lens(NamedTuple):
-    """Radial distortion of a lens: (x, y) on the plane z = 1 moves by 1 + k1 r2 + k2 r4 + k3 r6."""
+class Distortion(NamedTuple):
+    """Radial, of a lens: (x, y) on the plane z = 1 moves by 1 + k1 r2 + k2 r4 + k3 r6."""
 
     k1: float
     k2: float
@@ -132,14 +132,17 @@ DDAD_PUBLISHED = Raster(surface="last", rounding="truncated")
 
 
 def project(
-    points: Points, camera: Camera, raster: Raster | None = None, lens: Lens | None = None
+    points: Points,
+    camera: Camera,
+    raster: Raster | None = None,
+    distortion: Distortion | None = None,
 ) -> NDArray[np.float32]:
     """Points (N, 3) in camera axes -> depth (H, W) in metres, 0 where no point falls."""
     raster = raster or Raster()
     points = points[points[:, 2] > 0]  # in front; NaN is not
     with np.errstate(over="ignore", invalid="ignore"):  # almost in the plane of the camera
         rays = points[:, :2] / points[:, 2:]  # (N, 2) at z = 1
-        rays = lens.bend(rays) if lens else rays
+        rays = distortion.bend(rays) if distortion else rays
         places = rays * (camera.fx, camera.fy) + (camera.cx, camera.cy)
         pixels, inside = raster.pixels(places, camera.size)
     depth, x, y = points[inside, 2], pixels[:, 0], pixels[:, 1]

@@ -172,7 +172,6 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
         root=root,
         prepared={
             "list": path.name,
-            "lines": len(lines),
             "missing": sorted({line.image for line in lines} - {r.image for r in records}),
         },
         sha256=files.sha256(path),
@@ -184,8 +183,8 @@ def intrinsics_of(record: Record, spec: DatasetSpec) -> tuple[Intrinsics, Size] 
     if record.intrinsics and record.size:
         fx, fy, cx, cy = record.intrinsics
         return (fx, fy, cx, cy), (record.size[0], record.size[1])
-    found = (value for key, value in spec.cameras.items() if key in record.image)
-    return next(found, None)
+    camera = spec.camera_of(record.image)
+    return None if camera is None else ((camera.fx, camera.fy, camera.cx, camera.cy), camera.size)
 
 
 def _line(record: Record) -> str:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.evaluate.protocols import Protocol
-from idisc.metrics import METRICS, PUBLISHED, TEXTBOOK, Metric, Terms
+from idisc.metrics import METRICS, PUBLISHED, TEXTBOOK, Double, Metric, Terms
 
 RESAMPLES, SEED = 1000, 13
-Double = NDArray[np.float64]
 
 
 def intervals(
@@ -60,7 +59,7 @@ def _by_pixel(terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64]) 
     total = n.sum(axis=1)
     pooled = (n * m).sum(axis=1) / total
     variance = (s.sum(axis=1) + (n * (m - pooled[:, None]) ** 2).sum(axis=1)) / total
-    return _finished(metric, pooled, variance, epsilon=0.0)
+    return _finished(metric, pooled, variance, TEXTBOOK.epsilon)
 
 
 def _by_batch(
@@ -89,9 +88,7 @@ def _columns(terms: Sequence[Terms], metric: Metric) -> tuple[Double, Double, Do
     )
 
 
-def _finished(
-    metric: Metric, mean: Double, variance: Double, epsilon: float = TEXTBOOK.epsilon
-) -> Double:
+def _finished(metric: Metric, mean: Double, variance: Double, epsilon: float) -> Double:
     if metric.kind == "mean":
         return metric.factor * mean
     inside = variance if metric.kind == "deviation" else mean**2 + variance + epsilon

@@ -71,7 +71,7 @@ def _beside_paper(result: Result) -> str:
     columns, rows = tables.rows_beside_paper(result)
     if len(rows) < 2:
         return ""
-    clouds = [place for place, name in enumerate(columns) if tables.is_of_clouds(name)]
+    clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
     others = [place for place in range(len(columns)) if place not in clouds]
     return _section(
         "Beside the paper",

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from idisc import files
-from idisc.data.decode import write_depth
+from idisc.data.catalog import KITTI_UNITS
+from idisc.data.decode import write_png
 from idisc.errors import InputError
 from idisc.images import read_image
 from idisc.predict.engine import Engine
 
-METRES_PER_UNIT = 1 / 256
+METRES_PER_UNIT = KITTI_UNITS.metres_per_unit
 PICTURES, SIZE = 500, (352, 1216)
 ARCHIVE = "submission.zip"
 
@@ -45,9 +46,9 @@ def write_submission(
             depth = engine(image[None])[0]
             if not np.isfinite(depth).all():
                 raise InputError(f"{path}: {engine.name} predicts numbers that are not finite")
-            # 0 means "no depth" to the benchmark; half a unit more rounds instead of truncating.
-            units = np.clip(depth, METRES_PER_UNIT, 255.0) + METRES_PER_UNIT / 2
-            write_depth(draft / path.name, units, METRES_PER_UNIT)
+            # 0 means "no depth" to the benchmark.
+            units = np.rint(np.clip(depth, METRES_PER_UNIT, 255.0) / METRES_PER_UNIT)
+            write_png(draft / path.name, units.astype(np.uint16))
             if progress:
                 progress(index + 1, len(paths))
         with zipfile.ZipFile(draft / ARCHIVE, "w") as archive:

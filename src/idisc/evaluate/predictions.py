@@ -70,7 +70,7 @@ class PredictionFiles:
     def _decoded(self, path: Path) -> FloatArray:
         if self.reading.task == "normals":
             if path.suffix.lower() == ".png":
-                return NormalMap(empty=-1).read(path)
+                return NormalMap(empty=-1).read(path)  # no byte: a predicted black is a direction
             raise InputError(f"{path}: normals are read from 8-bit RGB PNG")
         if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
             return DepthMap(metres_per_unit=1.0).read(path)
@@ -120,6 +120,8 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
             raise InputError(f"{folder}: several predictions for {image}: {names}")
         if paths and image in best[0]:
             found[image] = paths[0]
+    if not found:
+        raise InputError(f"{folder}: {_unlike(folder, images, index)}")
     missing = [image for image in images if image not in found]
     if missing:
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
@@ -128,6 +130,20 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
             f" {', '.join(missing[:10])}{more}"
         )
     return found
+
+
+def _unlike(folder: Path, images: Sequence[str], index: _Index) -> str:
+    """What a prediction would be called and what the files are called, side by side."""
+    first = PurePosixPath(images[0])
+    names = [path.relative_to(folder) for files in index.values() for _, path in files]
+    name = next((name for name in names if first.stem in name.stem), names[0])
+    unique = len({PurePosixPath(image).stem for image in images}) == len(images)
+    expected = (PurePosixPath(first.name) if unique else first).with_suffix(name.suffix)
+    return (
+        f"none of the {len(images)} predictions found by name: that of {first} would be called"
+        f" {expected}, but the folder has e.g. {name.as_posix()}; rename the files after the"
+        " pictures, without additions"
+    )
 
 
 _Match = dict[str, list[Path]]

@@ -31,8 +31,9 @@ class Protocol:
     name: str
     averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
     batch_size: int = 0  # of averaging=batch; 0: that of the published configuration
-    # Where to look: the dataset's window on its crop; KITTI's on the full frame; everywhere.
-    window: Literal["dataset", "full_frame", "none"] = "dataset"
+    # Where to look: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
+    # et al. instead of Garg's, on the crop as in the released code; everywhere.
+    window: Literal["dataset", "full_frame", "eigen", "none"] = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
     # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
@@ -69,24 +70,44 @@ class Protocol:
         bounds = ZOEDEPTH_CAPS if self.cap == "zoedepth" else {}
         return bounds.get(spec.name, spec.max_depth)
 
+    def least_of(self, spec: DatasetSpec) -> float:
+        """Ground truth at or below it, in metres, is left out."""
+        return self.min_depth or spec.min_depth
+
+    def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean"]:
+        """To what of the ground truth a prediction is brought."""
+        if self.rescale == "paper":
+            return "mean" if spec.mean_rescaled else "none"
+        return self.rescale
+
+    def window_of(self, spec: DatasetSpec) -> masks.WindowRule | None:
+        """Where ground truth counts; None: everywhere."""
+        if self.window == "none":
+            return None
+        if self.window == "eigen" and spec.eigen_window is not None:
+            return spec.eigen_window
+        return spec.window
+
+    def on_full_frame(self, spec: DatasetSpec) -> bool:
+        """Whether the window is a share of the full frame, not of the crop."""
+        return self.window == "full_frame" and spec.window_of_frame
+
     def valid(self, sample: Sample, spec: DatasetSpec) -> Mask:
         """Pixels of the ground truth that count, (H, W)."""
         target = sample.target
         size = target.shape[0], target.shape[1]
-        valid = has_value(target, self.min_depth or spec.min_depth)
+        valid = has_value(target, self.least_of(spec))
         valid &= seen(size, spec, sample.record.sensor)
         cap = self.cap_of(spec)
         if cap is not None and target.ndim == 2:
             valid &= target < cap
-        if spec.window is not None and self.window != "none":
-            valid &= masks.inside(size, self._window(spec.window, sample, spec.window_of_frame))
+        rule = self.window_of(spec)
+        if rule is not None:
+            top, left, full = sample.place
+            on_frame = self.on_full_frame(spec)
+            window = masks.shifted(rule(full), top, left) if on_frame else rule(size)
+            valid &= masks.inside(size, window)
         return valid
-
-    def _window(self, rule: masks.WindowRule, sample: Sample, of_frame: bool) -> masks.Window:
-        if self.window == "dataset" or not of_frame:
-            return rule((sample.target.shape[0], sample.target.shape[1]))
-        top, left, full = sample.place
-        return masks.shifted(rule(full), top, left)
 
     def adjusted(
         self, prediction: FloatArray, target: FloatArray, valid: Mask, spec: DatasetSpec
@@ -95,13 +116,11 @@ class Protocol:
         factor = self._factor(prediction[valid], target[valid], spec)
         prediction = prediction * np.float32(factor)
         if self.clamp:
-            prediction = prediction.clip(self.min_depth or spec.min_depth, self.cap_of(spec))
+            prediction = prediction.clip(self.least_of(spec), self.cap_of(spec))
         return prediction
 
     def _factor(self, prediction: FloatArray, target: FloatArray, spec: DatasetSpec) -> float:
-        kind = self.rescale
-        if kind == "paper":
-            kind = "mean" if spec.mean_rescaled else "none"
+        kind = self.rescale_of(spec)
         if kind == "none" or not len(target):
             return 1.0
         middle = np.median if kind == "median" else np.mean

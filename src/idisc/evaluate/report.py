@@ -20,7 +20,7 @@ from idisc import __version__, config, files
 from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
 from idisc.evaluate.run import Result
-from idisc.evaluate.tables import rows_beside_paper as rows_beside_paper
+from idisc.evaluate.tables import rows_beside_paper
 
 JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
@@ -90,7 +90,7 @@ def _protocol(result: Result) -> dict[str, Any]:
     return {
         **dataclasses.asdict(protocol),
         "applied": {
-            "min_depth": protocol.min_depth or spec.min_depth,
+            "min_depth": protocol.least_of(spec),
             "max_depth": protocol.cap_of(spec),
             "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,
         },

@@ -227,13 +227,13 @@ def _mean_of_clouds(rows: list[Row]) -> dict[str, float]:
     scored = [row.numbers for row in rows if "chamfer" in row.numbers]
     if not scored:
         return {}
-    names = [name for name in scored[0] if name == "chamfer" or name.startswith("f1_")]
+    names = [name for name in scored[0] if metrics.is_of_clouds(name)]
     return {name: float(np.mean([numbers[name] for numbers in scored])) for name in names}
 
 
 def _badness(case: Case) -> float:
     numbers = case.row.numbers
-    return numbers.get("abs_rel", numbers.get("mean_deg", numbers.get("abs_rel_percent", -1.0)))
+    return next((numbers[name] for name in metrics.RANKING if name in numbers), -1.0)
 
 
 def _summed_up(failures: list[str], total: int) -> str:

@@ -88,11 +88,6 @@ def text(name: str, value: float | None, unit: bool = False) -> str:
     return f"{value:.{digits}f}" + (space + meaning.unit if unit else "")
 
 
-def is_of_clouds(name: str) -> bool:
-    """Whether a metric compares points in space."""
-    return name == "chamfer" or name.startswith("f1_")
-
-
 def headline(result: Result) -> tuple[str, ...]:
     """Names of the few metrics to show first."""
     benchmark = result.protocol.numbers == "kitti_benchmark"
@@ -102,8 +97,7 @@ def headline(result: Result) -> tuple[str, ...]:
 
 def ranking_metric(result: Result) -> str:
     """The metric by which pictures are called good and bad, small is good."""
-    names = ("abs_rel", "mean_deg", "abs_rel_percent")
-    return next(name for name in names if name in result.totals)
+    return next(name for name in metrics.RANKING if name in result.totals)
 
 
 def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
@@ -170,22 +164,20 @@ def measured(result: Result) -> str:
     protocol, spec = result.protocol, result.spec
     parts = [f"Protocol {protocol.name}, after {protocol.source}."]
     where = "everywhere in the picture"
-    if spec.window is not None and protocol.window != "none":
-        full = protocol.window == "full_frame" and spec.window_of_frame
-        frame = "full frame" if full else "picture as the network sees it"
-        where = f"inside the window that is customary for this dataset, counted on the {frame}"
+    if rule := protocol.window_of(spec):
+        which = "that is customary for this dataset" if rule is spec.window else "of Eigen et al."
+        frame = "full frame" if protocol.on_full_frame(spec) else "picture as the network sees it"
+        where = f"inside the window {which}, counted on the {frame}"
     if spec.task == "normals":
         parts.append(f"Every pixel with a normal counts, {where}.")
     else:
         cap = protocol.cap_of(spec)
-        least = protocol.min_depth or spec.min_depth
         bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
-        parts.append(f"Ground truth of more than {least:g} m and {bound} counts, {where}.")
-        kind = protocol.rescale
-        if kind == "paper":
-            kind = "mean" if spec.mean_rescaled else "none"
+        parts.append(
+            f"Ground truth of more than {protocol.least_of(spec):g} m and {bound} counts, {where}."
+        )
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
-        parts.append(f"Predictions are {clamped}; they are {_RESCALED[kind]}.")
+        parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
     if result.holes:
         parts.append(f"Holes skipped: {result.holes:.1%} of these pixels are not scored.")
     parts.append(_averaging(result))

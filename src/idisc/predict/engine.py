@@ -74,10 +74,10 @@ class ModelFacts:
         def numbers(field: str, count: int) -> list[float] | None:
             """Of a JSON list, of 480x640 or of 0.01,10; CheckpointError if there are others."""
             text = str(origin.get(field) or UNKNOWN)
-            found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
             if text in (UNKNOWN, "None"):
                 return None
-            if len(found) != count or min(found[-1:]) <= 0:
+            found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
+            if len(found) != count or found[-1] <= 0:
                 raise CheckpointError(f"{engine.name}: {field} is {text!r} in its record")
             return found
 
@@ -108,11 +108,10 @@ def origin_of_data(name: str, size: Size) -> dict[str, Any]:
     found: dict[str, Any] = {"domain": spec.domain, "data": spec.title, "training_size": [*size]}
     if spec.max_depth is not None:
         found["depth_range"] = [spec.min_depth, spec.max_depth]
-    if spec.cameras:  # of the stored frames; the network sees them framed
-        (fx, fy, cx, cy), stated = next(iter(spec.cameras.values()))
-        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=spec.title)
-        blank = np.zeros((*stated, 3), np.uint8)
-        framed = spec.framing(blank, np.zeros(stated, np.float32), camera).camera
+    camera = spec.camera_of(next(iter(spec.cameras), ""))
+    if camera is not None:  # of the stored frames; the network sees them framed
+        blank = np.zeros((*camera.size, 3), np.uint8)
+        framed = spec.framing(blank, np.zeros(camera.size, np.float32), camera).camera
         if framed is not None:
             found["training_fov_deg"] = round(framed.fov_deg, 1)
     return found
@@ -127,7 +126,10 @@ def _published(file: object) -> dict[str, Any]:
 
 
 def open_engine(path: Path, device: str = "cpu") -> Engine:
-    """The engine for a checkpoint folder or an exported .onnx file."""
+    """The engine for a checkpoint folder, or for an exported .onnx file, which runs on the CPU.
+
+    `device` is torch's name of where a checkpoint runs.
+    """
     if path.suffix == ".onnx":
         from idisc.predict.onnx_engine import OnnxEngine
 

@@ -145,7 +145,9 @@ def _chosen(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[
 
 
 def _facts(case: Case) -> Iterator[tuple[str, str]]:
-    yield "dataset", f"{case.spec.name}: {case.spec.title}"
+    index = case.source.prepared.get("from", folder.FOLDERS)
+    listed = f", listed in {index}" if index != folder.FOLDERS else ""
+    yield "dataset", f"{case.spec.name}: {case.spec.title}{listed}"
     counts = case.spec.counts
     for split, stated in (("train", counts.train), ("test", counts.test)):
         count = sum(record.split == split for record in case.source.records)

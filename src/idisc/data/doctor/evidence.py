@@ -24,7 +24,7 @@ from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, edges_of
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
-from idisc.images import Size, open_picture
+from idisc.images import FORMATS, Size, open_picture
 
 Severity = Literal["error", "warning"]
 RUN = 4
@@ -244,7 +244,7 @@ def _header(path: Path, name: str, faults: list[Fault]) -> tuple[str, Size | Non
     if path.suffix.lower() in ARRAYS:
         return "array", None
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=FORMATS) as picture:
             return picture.mode, (picture.height, picture.width)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         faults.append(Fault("damaged", name, "not a picture (or its first bytes are damaged)"))

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files
+from idisc.data import folder
 from idisc.data.doctor.evidence import Case, Finding, listed, spread
+from idisc.images import FORMATS
 
 _NEAR = 3  # of 64 bits. NYU's 795 and 654 pictures: the nearest two differ in 7
 _ALIKE = 8.0  # grey levels of thumbnails, on average: flat pictures have no bits of their own
@@ -60,7 +62,9 @@ def scenes(case: Case) -> Iterator[Finding]:
     }
     both = sorted(by_split["train"] & by_split["test"])
     if both:
-        guessed = case.source.prepared.get("from") == "folders" or "list" in case.source.prepared
+        guessed = (
+            case.source.prepared.get("from") == folder.FOLDERS or "list" in case.source.prepared
+        )
         text = (
             f"{len(both)} scenes are in train and in test: {listed(both)}; keep each in one split"
         )
@@ -138,7 +142,7 @@ def _thumbnails(case: Case, names: Sequence[str]) -> dict[str, NDArray[np.float3
 
 def _thumbnail(path: Path) -> NDArray[np.float32] | None:
     try:
-        with Image.open(path) as picture:
+        with Image.open(path, formats=FORMATS) as picture:
             picture.draft("L", (8 * _SHAPE[1], 8 * _SHAPE[0]))  # a JPEG is decoded at an eighth
             if picture.mode.startswith("I"):
                 return None  # 16 bits: not a picture, and reported as such

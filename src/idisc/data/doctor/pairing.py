@@ -1,6 +1,6 @@
 """Checks of the doctor on pairs: does this depth belong to this picture, and lie on it?
 
-Names and shapes first; then edges (`data.alignment`): a pairing that another picture, a shift or a
+Names and shapes first; then edges (`alignment`): a pairing that another picture, a shift or a
 turn explains better, in most of the pairs, is a mistake in the data and not in a pixel.
 """
 

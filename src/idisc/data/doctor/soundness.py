@@ -144,15 +144,18 @@ MAPS = (
 def inverted(case: Case) -> Iterator[Finding]:
     """Floors are near at the foot of a picture; where values grow downwards, they are disparity."""
     falls = [look.depth.fall for look in case.looks if look.depth and look.depth.valid >= _SPARSE]
-    if len(falls) < _INVERTED_LEAST:
+    if not falls:
         return
+    few = len(falls) < _INVERTED_LEAST
     share = float(np.mean([fall > 0 for fall in falls]))
     if share >= _INVERTED_SHARE and np.mean(falls) > _INVERTED_FALL:
         yield Finding(
             "warning",
             "inverted",
             f"values grow towards the foot of the picture in {share:.0%} of {len(falls)} depth"
-            " maps: they look like disparity or inverse depth; convert them to metres",
+            f" maps: {'too few to tell, but they may be' if few else 'they look like'} disparity"
+            f" or inverse depth;{' if near is large in them,' if few else ''} convert them to"
+            " metres",
         )
 
 

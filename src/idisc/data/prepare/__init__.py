@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.data.catalog import KITTI_UNITS, MILLIMETRES
+from idisc.data.decode import NormalMap, Target
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import (
     argoverse,
@@ -21,8 +22,6 @@ from idisc.data.prepare import (
 )
 from idisc.data.prepare.frames import Fault, Frame, PrepareConfig, Scene
 
-MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
-UNITS_OF_KITTI = DepthMap(metres_per_unit=1 / 256)
 _OF_SWEEPS = (
     *("keyframes", "train_metres", "test_metres", "surface", "motion", "cameras", "pictures"),
 )
@@ -62,28 +61,28 @@ STEPS: dict[str, Steps] = {
     "diode": Steps(
         scenes=diode.scenes,
         frames=diode.frames,
-        stored=UNITS_OF_KITTI,
+        stored=KITTI_UNITS,
         needs=diode.NEEDS,
         choices=("diode_part", "pictures"),
     ),
     "kitti": Steps(
         scenes=kitti.scenes,
         frames=kitti.frames,
-        stored=UNITS_OF_KITTI,
+        stored=KITTI_UNITS,
         needs=kitti.NEEDS,
         choices=("depth", "surface", "cameras", "pictures"),
     ),
     "argoverse": Steps(
         scenes=argoverse.scenes,
         frames=argoverse.frames,
-        stored=UNITS_OF_KITTI,
+        stored=KITTI_UNITS,
         needs=argoverse.NEEDS,
         choices=(*_OF_SWEEPS, "distortion"),
     ),
     "ddad": Steps(
         scenes=ddad.scenes,
         frames=ddad.frames,
-        stored=UNITS_OF_KITTI,
+        stored=KITTI_UNITS,
         needs=ddad.NEEDS,
         choices=_OF_SWEEPS,
     ),

@@ -20,7 +20,7 @@ import numpy as np
 from idisc import files
 from idisc.camera import Camera
 from idisc.data import lidar
-from idisc.data.lidar import Lens, Points, Transform
+from idisc.data.lidar import Distortion, Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
     Fault,
@@ -91,7 +91,7 @@ class _Mount:
     """The calibration of one camera."""
 
     intrinsics: tuple[float, float, float, float]  # fx, fy, cx, cy
-    lens: Lens
+    distortion: Distortion
     extrinsics: Transform  # camera -> vehicle
 
 
@@ -182,7 +182,7 @@ def _sweep_frames(
             lidar.moved(points, way),
             camera,
             lidar.ARGOVERSE_PUBLISHED if choices.surface == "last" else lidar.Raster(),
-            mount.lens if choices.distortion else None,
+            mount.distortion if choices.distortion else None,
         )
         return Frame(
             name=f"{scene.name}/{name}/{number}",
@@ -250,7 +250,7 @@ def _read_calibration(path: Path) -> dict[str, _Mount]:
                     float(value["focal_center_x_px_"]),
                     float(value["focal_center_y_px_"]),
                 ),
-                lens=Lens(float(k1), float(k2), float(k3)),
+                distortion=Distortion(float(k1), float(k2), float(k3)),
                 extrinsics=lidar.rigid(place["rotation"]["coefficients"], place["translation"]),
             )
     return mounts

@@ -108,8 +108,9 @@ def understood(path: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:  # of a value made from the file's numbers: a camera
-        named = str(error).startswith(str(path))
-        raise InputError(f"{error}" if named else f"{path}: {error}") from None
+        message = str(error)
+        named = message.startswith(str(path))
+        raise InputError(message if named else f"{path}: {message}") from None
     except KeyError as error:
         raise InputError(f"{path}: no {error} in it; the file is of another format") from None
     except (TypeError, ValueError, IndexError, AttributeError) as error:
@@ -175,11 +176,8 @@ def stem_of(line: ListLine) -> str:
 
 def stated_camera(spec: DatasetSpec, picture: str, size: Size) -> Camera | None:
     """What the catalog says of the camera of pictures that come without a calibration."""
-    for key, ((fx, fy, cx, cy), stated) in spec.cameras.items():
-        if key in picture:
-            camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=spec.title)
-            return camera if stated == size else camera.resized(size)
-    return None
+    camera = spec.camera_of(picture)
+    return camera if camera is None or camera.size == size else camera.resized(size)
 
 
 def in_millimetres(depth: FloatArray) -> NDArray[np.uint16]:

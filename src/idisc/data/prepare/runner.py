@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from idisc import config, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals
+from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import (
@@ -236,8 +235,7 @@ def _write_image(frame: Frame, out: Path, *, link: bool) -> Path:
             _copy(frame.image, path)
         return path
     path = out / "rgb" / f"{frame.name}.png"
-    with files.atomic(path) as draft:
-        Image.fromarray(frame.image).save(draft, format="PNG")
+    write_png(path, frame.image)
     return path
 
 
