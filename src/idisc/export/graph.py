@@ -24,7 +24,9 @@ from torch import Tensor, nn
 
 from idisc.images import Size
 from idisc.model import swin
+from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
+from idisc.model.fastdepth import FastDepthEncoder
 from idisc.model.network import IDisc
 from idisc.model.sampling import sample_by_rows
 from idisc.predict.torch_engine import disagreement
@@ -100,6 +102,11 @@ class BytesToMetres(nn.Module):
     def _measure_encoder(self) -> None:
         """Have the maps within the encoder measured, too, wherever their size changes."""
         encoder = self.network.encoder
+        together = encoder.encoders if isinstance(encoder, SideBySide) else [encoder]
+        for each in together:
+            self._measure(each)
+
+    def _measure(self, encoder: nn.Module) -> None:
         if isinstance(encoder, swin.Swin):
             self._measure_result(encoder.patch_embed, STRIDES[1], axis=1)
             for stride, stage in zip(STRIDES[1:], encoder.layers, strict=True):
@@ -107,7 +114,7 @@ class BytesToMetres(nn.Module):
                     if isinstance(module, (swin.PatchMerging, swin.SwinBlock)):
                         self._measure_result(module, stride, axis=1)
             return
-        body = getattr(encoder, "body", None)
+        body = encoder if isinstance(encoder, FastDepthEncoder) else getattr(encoder, "body", None)
         if body is None:
             return  # a ViT has one size, an easy one
         whole = bool(getattr(encoder, "align", False))

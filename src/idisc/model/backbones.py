@@ -1,17 +1,18 @@
 """Encoders on timm: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
 
 An encoder is a module with `channels` (fine to coarse) whose maps have the size of the picture over
-the stride, rounded up. `BACKBONES` has the published ones and two small ones; `timm:NAME` is any
-other timm model with such a pyramid. Weights are random until `load_encoder_weights` fills them.
+the stride, rounded up. `BACKBONES` has the published ones and small ones; `timm:NAME` is any other
+timm model with such a pyramid, and A+B two of them side by side. Weights are random until
+`load_encoder_weights` fills them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from idisc.config import lookup
 from idisc.errors import CheckpointError, InputError, require
+from idisc.model.fastdepth import FastDepthEncoder
 from idisc.model.states import fill, first_line, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
@@ -94,7 +96,24 @@ class EfficientNetB5(nn.Module):
         fill(self.body, complete.state_dict(), "body")
 
 
-Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
+class SideBySide(nn.Module):
+    """Several encoders on one picture: what they say of a pixel, one after the other."""
+
+    def __init__(self, backbones: Sequence[Backbone]) -> None:
+        super().__init__()
+        self.encoders = nn.ModuleList(backbone.build() for backbone in backbones)
+        self.statistics = [(backbone.mean, backbone.std) for backbone in backbones]
+        widths = zip(*(encoder.channels for encoder in self.encoders), strict=True)
+        self.channels = tuple(sum(each) for each in widths)
+
+    def forward(self, rgb: Tensor) -> list[Tensor]:
+        pyramids = []
+        for encoder, (mean, std) in zip(self.encoders, self.statistics, strict=True):
+            pyramids.append(encoder((rgb - _row(mean, rgb)) / _row(std, rgb)))
+        return [torch.cat(maps, dim=1) for maps in zip(*pyramids, strict=True)]
+
+
+Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid | FastDepthEncoder | SideBySide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +166,19 @@ BACKBONES: dict[str, Backbone] = {
         mean=(0.5, 0.5, 0.5),
         std=(0.5, 0.5, 0.5),
     ),
+    "fastdepth": Backbone(
+        build=FastDepthEncoder, weights="", mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0)
+    ),
 }
 
 
 def find_backbone(name: str) -> Backbone:
-    """The entry of BACKBONES, or one made for `timm:NAME`."""
+    """The entry of BACKBONES, or one made for `timm:NAME` or for A+B."""
+    if "+" in name:
+        parts = [find_backbone(part) for part in name.split("+")]
+        # Each normalises for itself.
+        build = partial(SideBySide, parts)
+        return Backbone(build=build, weights="", mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
     if not name.startswith("timm:"):
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
@@ -170,8 +197,19 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     """Start an encoder from ImageNet: `source` is "imagenet" (a download from timm's hub) or a
     file.
 
-    The file holds the complete classifier, under the names of timm, torchvision or its authors.
+    The file holds the complete classifier, under the names of timm, torchvision or its authors. Of
+    encoders side by side, A+B, each has its own source: FILE+FILE.
     """
+    if isinstance(encoder, SideBySide):
+        names, sources = name.split("+"), str(source).split("+")
+        if len(sources) != len(names):
+            raise InputError(f"weights {source}: {name} needs {len(names)}, with + between them")
+        for part, its_name, its_source in zip(encoder.encoders, names, sources, strict=True):
+            load_encoder_weights(cast(Encoder, part), its_name, its_source)
+        return
+    if isinstance(encoder, FastDepthEncoder):
+        encoder.read(Path(source))
+        return
     backbone = find_backbone(name)
     if source == "imagenet":
         timm = _timm()
@@ -187,6 +225,10 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     else:
         complete = _complete(backbone.weights, Path(source))
     encoder.take(complete)
+
+
+def _row(statistics: Statistics, rgb: Tensor) -> Tensor:
+    return rgb.new_tensor(statistics).view(1, 3, 1, 1)
 
 
 def _timm() -> Any:
