@@ -8,6 +8,7 @@ timm model with such a pyramid, and A+B two of them side by side. Weights are ra
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +64,8 @@ class TimmPyramid(nn.Module):
 
     def take(self, complete: nn.Module) -> None:
         """Fill the pyramid from the complete classifier of the same name."""
+        # timm warns of the classifier's own tensors, which have no place here.
+        logging.getLogger("timm.models._builder").addFilter(_without_unexpected_keys)
         source = _timm().create_model(
             self.name,
             pretrained=True,
@@ -225,6 +228,10 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     else:
         complete = _complete(backbone.weights, Path(source))
     encoder.take(complete)
+
+
+def _without_unexpected_keys(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("Unexpected keys")
 
 
 def _row(statistics: Statistics, rgb: Tensor) -> Tensor:
