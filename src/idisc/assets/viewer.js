@@ -25,7 +25,7 @@ globalThis.viewer = { async open(root, data) {
   show();
   return {
     state, depth, rows, columns, bytes, draw, metres, show, unpacked, unpackedDepth, hasCloud: Boolean(cloud),
-    addView: (element, chosen) => { views.push(makeView(element, chosen)); show(); },
+    addView: (element, chosen, told) => { views.push(makeView(element, chosen, told)); show(); },
     watch: (watcher) => { watchers.push(watcher); watcher(state); },
     between: () => state.marks.length === 2 ? distance(...state.marks) : null,
     pixel: (index) => [index % columns, Math.floor(index / columns)].map((value) => data.first + data.step * value),
@@ -112,8 +112,11 @@ globalThis.viewer = { async open(root, data) {
     show();
   }
 
-  /** Marks, the line between them and the cursor, over an element; `place` gives pixels of it. */
-  function makeOverlay(element, place) {
+  /**
+   * Marks, the line between them and the cursor, over an element; `place` gives pixels of it. With `told`,
+   * what to say of a pixel, there are no marks.
+   */
+  function makeOverlay(element, place, told = null) {
     const svg = element.querySelector(".marks");
     const tags = { cursor: document.createElement("div"), length: document.createElement("div") };
     tags.cursor.className = "tag";
@@ -134,7 +137,7 @@ globalThis.viewer = { async open(root, data) {
     };
     return () => {
       svg.replaceChildren();
-      const ends = state.marks.map(place).filter(Boolean);
+      const ends = told ? [] : state.marks.map(place).filter(Boolean);
       if (ends.length === 2) {
         const [[x1, y1], [x2, y2]] = ends;
         shape("line", { x1, y1, x2, y2 });
@@ -144,7 +147,8 @@ globalThis.viewer = { async open(root, data) {
       const here = state.cursor >= 0 && place(state.cursor);
       if (here) {
         shape("circle", { class: "cross", cx: here[0], cy: here[1], r: 5 });
-        put(tags.cursor, depth[state.cursor] ? metres(depth[state.cursor]) : "no depth", ...here);
+        const reading = () => (depth[state.cursor] ? metres(depth[state.cursor]) : "no depth");
+        put(tags.cursor, told ? told(state.cursor) : reading(), ...here);
       } else put(tags.cursor, "");
     };
   }
@@ -182,8 +186,8 @@ globalThis.viewer = { async open(root, data) {
     canvas.getContext("2d").putImageData(picture, 0, 0);
   }
 
-  /** A picture under the cursor; `chosen` is called with the pixel of a click, which marks it if it is not given. */
-  function makeView(element, chosen = mark) {
+  /** A picture under the cursor; `chosen` is called with the pixel of a click, which is marked otherwise. */
+  function makeView(element, chosen = mark, told = null) {
     const [height, width] = data.size;
     const place = (index) => [
       (data.first + data.step * (index % columns) + 0.5) / width * element.clientWidth,
@@ -218,7 +222,7 @@ globalThis.viewer = { async open(root, data) {
       show();
     });
     element.addEventListener("blur", () => { state.cursor = -1; show(); });
-    const overlay = makeOverlay(element, place);
+    const overlay = makeOverlay(element, place, told);
     whenResized(element, overlay);
     return { show: overlay };
   }

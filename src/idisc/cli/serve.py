@@ -48,6 +48,7 @@ def command(model: Any, host: str, port: int, device: str, **given: Any) -> None
         log_level="warning",
         access_log=False,  # it would have the names of results in it
         server_header=False,
+        ws="none",
     )
     uvicorn.Server(config).run(sockets=[listening])
 

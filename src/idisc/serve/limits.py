@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -34,6 +35,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_DRAIN_S = 10.0  # for what is still being sent to a request that is refused
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
 
 
@@ -103,7 +105,8 @@ class Door:
             with self.jobs.place(wanted=_needs_place(scope)):
                 await self.app(scope, self._bounded(receive, self._most(scope)), answered)
         except HTTPException as refusal:
-            await _drained(receive, self.limits.body_bytes)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(_drained(receive, self.limits.body_bytes), _DRAIN_S)
             await problem(refusal)(scope, receive, answered)
         finally:
             route = getattr(scope.get("route"), "path", "none")

@@ -20,8 +20,8 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   byId("explorer").hidden = false;
   scene.addView(byId("explored"), (index) => {
     if (index >= 0) pin(levels.length - 1, strongest(levels.at(-1), index));
-  });
-  scene.addView(byId("without"), () => {});
+  }, (index) => `IDR ${strongest(levels.at(-1), index)}`);
+  scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
   showPinned();
   await applyMutes();
@@ -234,8 +234,19 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
     point(scene.state);
   }
 
+  function showsChange() {
+    return document.querySelector("[name=effect]:checked").value === "change";
+  }
+
+  /** Depth of a pixel without what is muted, or what it changed by. */
+  function tellEffect(index) {
+    const value = (without?.depth ?? whole)[index];
+    const change = value - whole[index];
+    return showsChange() ? `${change < 0 ? "\u2212" : "+"}${length(Math.abs(change))}` : scene.metres(value);
+  }
+
   function showEffect() {
-    const change = document.querySelector("[name=effect]:checked").value === "change";
+    const change = showsChange();
     const canvas = byId("without").querySelector("canvas");
     const { depth, mean_m: mean, largest_m: largest } = without ?? { depth: whole, mean_m: 0, largest_m: 0 };
     if (change) {

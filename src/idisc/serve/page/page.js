@@ -85,7 +85,7 @@ function upload(file, advance, signal) {
 function say(text, share = null) {
   byId("status").hidden = !text;
   byId("status").classList.remove("bad");
-  byId("message").textContent = text;
+  if (byId("message").textContent !== text) byId("message").textContent = text; // said once
   if (share !== null) {
     byId("meter").firstElementChild.style.width = `${100 * share}%`;
     byId("meter").setAttribute("aria-valuenow", Math.round(100 * share));
@@ -137,7 +137,7 @@ function wireIntake() {
     if (event.clipboardData.files[0]) take(event.clipboardData.files[0]);
   });
   byId("stop").addEventListener("click", () => { turn++; stopped.abort(); say(""); });
-  addEventListener("pagehide", forget);
+  addEventListener("pagehide", (event) => event.persisted || forget()); // or the reader may come back
 }
 
 async function showExamples() {
@@ -224,6 +224,7 @@ async function show(known, marks = []) {
 
 function tell(data) {
   byId("title").textContent = data.name;
+  document.title = `${data.name}: depth`;
   byId("lead").textContent = `Depth along the camera's axis in metres. Camera: ${data.facts.camera}.`;
   byId("warning").hidden = !data.facts.warning;
   byId("warning").textContent = data.facts.warning ?? "";
