@@ -93,6 +93,7 @@ def test_a_name_that_is_not_there_cannot_be_imported() -> None:
         call("convert", "--help"),
         call("bench", "--help"),
         call("predict", "--help"),
+        call("explain", "--help"),
     ],
 )
 def test_nothing_heavy_is_loaded_by(code: str) -> None:
@@ -150,6 +151,7 @@ def test_help_and_lists_work_without_any_heavy_package(arguments: list[str]) -> 
         (["bench", "nyu_swint", "--size", "wide"], "'wide' is not a size"),
         (["convert"], "FILE and --out are needed (or --list)"),
         (["predict", "none.jpg"], "none.jpg: no such file"),
+        (["explain", "none.jpg", "-o", "never"], "none.jpg: no such file"),
     ],
 )
 def test_the_first_error_of_a_command_needs_no_torch(arguments: list[str], message: str) -> None:

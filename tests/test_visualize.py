@@ -172,3 +172,46 @@ def test_pictures_stand_beside_each_other_at_one_height() -> None:
 def test_every_picture_needs_a_caption() -> None:
     with pytest.raises(ValueError, match="shorter"):
         visualize.beside([np.zeros((4, 4, 3), np.uint8)] * 2, ["one"])
+
+
+def test_changes_are_white_at_zero_and_tell_less_from_more() -> None:
+    less, none, more = visualize.change_picture(np.array([[-9.0, 0.0, 9.0]]), 2.0)[0].astype(int)
+    assert none.min() > 240
+    assert less[2] > less[0] + 20  # purple
+    assert more[0] > more[2] + 40  # orange
+    assert abs(less.sum() - more.sum()) < 150  # neither end is the darker by much
+
+
+def test_an_overlay_glows_where_the_weight_is_and_dims_the_rest() -> None:
+    image = np.full((40, 60, 3), 200, np.uint8)
+    weight = np.zeros((4, 6))
+    weight[:, 3:] = 1
+    picture = visualize.overlay(image, weight)
+    assert picture.shape == image.shape
+    assert (picture[:, 0] == 90).all()  # grey at 45 %
+    bright = picture[20, -1].astype(int)
+    assert bright[0] > 220
+    assert bright[2] < bright[0] - 40  # yellow
+
+
+def test_the_first_seven_members_have_colours_and_the_others_greys() -> None:
+    order = [3, 0, 9, 8, 7, 6, 5, 4, 2, 1]
+    colours = visualize.member_colours(order)
+    coloured = {member for member in range(10) if len(set(colours[member].tolist())) > 1}
+    assert coloured == set(order[:7])
+    assert len(colours_of(colours[:, None])) == 10
+    assert colours[3].tolist() == [0xE6, 0x9F, 0x00]
+
+
+def test_soft_membership_mixes_colours_by_shares() -> None:
+    colours = np.array([[200, 0, 0], [0, 100, 0]], np.uint8)
+    shares = np.array([[[1.0, 0.5]], [[0.0, 0.5]]])
+    assert visualize.member_picture(shares, colours)[0].tolist() == [[200, 0, 0], [100, 50, 0]]
+
+
+@pytest.mark.parametrize(
+    ("domain", "deepest", "limit"),
+    [("indoor", 80.0, 0.5), ("road", 5.0, 5.0), ("any", 8.0, 0.5), ("any", 40.0, 5.0)],
+)
+def test_error_colours_stop_where_the_papers_do(domain: str, deepest: float, limit: float) -> None:
+    assert visualize.error_limit_m(domain, np.array([[1.0, deepest]])) == limit

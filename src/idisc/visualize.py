@@ -1,8 +1,10 @@
-"""Numbers as colours: depth, errors and normals as RGB pictures, a legend in metres, panels.
+"""Numbers as colours: depth, errors, normals and IDRs as RGB pictures, a legend in metres, panels.
 
 Pure functions of arrays; who wants a file writes it. Maps are coloured as in the paper's figures:
 depth in reversed magma (near is pale, far is dark), errors in coolwarm (blue is small, red is
-large). A pixel without a number is NaN on the way in and a neutral grey on the way out.
+large). What is signed goes from purple over white to orange, weights of IDRs from dark to yellow;
+all of these tell their ends apart for colour-blind eyes. A pixel without a number is NaN on the way
+in and a neutral grey on the way out.
 """
 
 from __future__ import annotations
@@ -31,9 +33,14 @@ ERROR_COLOURS = "coolwarm"
 ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0, "any": 0.5}
 """Where the paper's error maps are clipped, metres."""
 ERROR_LIMIT_DEG = 30.0
+CHANGE_COLOURS = "PuOr_r"  # purple is less, orange is more
+WEIGHT_COLOURS = "inferno"
+MEMBER_COLOURS = "#E69F00 #56B4E9 #009E73 #F0E442 #0072B2 #D55E00 #CC79A7"
+"""Of Okabe and Ito, without their black: seven that all eyes tell apart."""
 EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it
 _PAPER: Colour = (255, 255, 255)
 _INK: Colour = (32, 34, 38)
+_FAR = 20.0  # metres; ground truth beyond it is not indoors
 _SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
 _ROUNDS = 3  # of growing, one pixel to each side in each
 
@@ -103,6 +110,51 @@ def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     picture: Picture = np.clip(shades, 0, 255).astype(np.uint8)
     picture[empty] = EMPTY
     return picture
+
+
+def change_picture(change: FloatArray, limit: float) -> Picture:
+    """A signed difference (H, W): purple at -limit, white at 0, orange at +limit."""
+    return colourise(change, -limit, limit, CHANGE_COLOURS)
+
+
+def overlay(image: Picture, weight: FloatArray) -> Picture:
+    """A weight (h, w) from 0 to 1 laid over a picture (H, W, 3): glowing on a dim grey photo."""
+    height, width = image.shape[:2]
+    large = Image.fromarray(weight.astype(np.float32)).resize((width, height))
+    share = np.clip(np.asarray(large), 0, 1)[..., None]  # (H, W, 1)
+    glow = colourise(share[..., 0], 0, 1, WEIGHT_COLOURS).astype(np.float32)
+    grey = np.asarray(Image.fromarray(image).convert("L"), np.float32)[..., None]
+    mixed: Picture = (0.45 * grey * (1 - share) + (0.3 * grey + 0.7 * glow) * share).astype(
+        np.uint8
+    )
+    return mixed
+
+
+def member_colours(order: Sequence[int]) -> Picture:
+    """A colour for each of N members, (N, 3): the first seven of `order` in colours, then greys."""
+    colours = np.empty((len(order), 3), np.uint8)
+    named = [bytes.fromhex(colour.lstrip("#")) for colour in MEMBER_COLOURS.split()]
+    greys = np.linspace(200, 70, max(len(order) - len(named), 1)).astype(np.uint8)
+    for place, member in enumerate(order):
+        shade = list(named[place]) if place < len(named) else [greys[place - len(named)]] * 3
+        colours[member] = shade
+    return colours
+
+
+def member_picture(shares: FloatArray, colours: Picture) -> Picture:
+    """Soft membership (N, H, W), with sum 1 over N, as the mixture of the members' colours."""
+    mixed: Picture = (np.tensordot(shares, colours.astype(np.float32), (0, 0)) + 0.5).astype(
+        np.uint8
+    )
+    return np.ascontiguousarray(mixed)
+
+
+def error_limit_m(domain: str, *targets: FloatArray) -> float:
+    """Where error colours stop: the paper's limit of that domain; of any, by how deep it is."""
+    if domain == "any":
+        deepest = max((float(target.max()) for target in targets), default=0.0)
+        domain = "road" if deepest > _FAR else "indoor"
+    return ERROR_LIMIT_M[domain]
 
 
 def depth_limits(*depths: FloatArray) -> tuple[float, float]:

@@ -150,6 +150,20 @@ def test_isd_is_attention_over_idrs_with_residuals() -> None:
         torch.testing.assert_close(module(pixels, idrs), out)  # in chunks, and without keeping any
 
 
+def test_a_muted_idr_is_as_good_as_none() -> None:
+    torch.manual_seed(0)
+    module = SceneDiscretization(C, E, IsdConfig(layers=2), expansion=2, activation="gelu")
+    pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, E)
+    muted = torch.zeros(N, dtype=torch.bool)
+    assert torch.equal(module(pixels, idrs, muted=muted), module(pixels, idrs))
+    muted[[1, 3]] = True
+    seen: list[Tensor] = []
+    without = module(pixels, idrs, seen, muted)
+    torch.testing.assert_close(without, module(pixels, idrs[:, [0, 2, 4]]))
+    assert all((weights[..., [1, 3]] == 0).all() for weights in seen)
+    torch.testing.assert_close(seen[1].sum(-1), torch.ones(B, 1, M))
+
+
 def test_explicit_discretization_is_a_mean_of_bin_centres() -> None:
     torch.manual_seed(0)
     module = ExplicitDiscretization(C, EddConfig(bins=4, min_depth=1.0, max_depth=8.0))

@@ -242,7 +242,7 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     assert (changed[:, 50:] > 20).mean() == 0
     page.locator("[name=effect][value=change]").check(force=True)
     shades = pixels(page, "#without canvas").astype(int)
-    assert (shades[:, :40, 0] - shades[:, :40, 2]).min() > 100  # red: farther
+    assert (shades[:, :40, 0] - shades[:, :40, 2]).min() > 100  # orange: farther
     page.mouse.move(*opened.at("#without", 0.1, 0.5))
     tag = page.locator("#without .tag").nth(1).inner_text()
     assert tag.replace("\u202f", " ") == "+0.50 m"

@@ -118,7 +118,7 @@ def command(
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    opened = open_dataset(data, dataset or _named_in(data), split, listing, size)
+    opened = open_dataset(data, dataset or named_in(data), split, listing, size)
     reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
     predictor, about = _predictor(sources[0], reading if predictions else None, device, opened)
     _note_source(opened)
@@ -141,7 +141,7 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
     return changed(protocol, config.override(protocol, changes))
 
 
-def _named_in(data: Path) -> str:
+def named_in(data: Path) -> str:
     """The dataset a prepared folder says it is; pairs of one's own have no manifest."""
     if (data / manifest.NAME).is_file():
         return manifest.read(data).dataset

@@ -17,6 +17,7 @@ COMMANDS = {
     "convert": "Turn a published checkpoint into one of ours.",
     "doctor": "Say what is wrong with a dataset, and what to change.",
     "evaluate": "Score a network or anybody's predictions on a dataset.",
+    "explain": "What the network sees: its IDRs, its levels, depth without some.",
     "export": "Turn a checkpoint into one file for other runtimes, measured against it.",
     "predict": "Metres out of photos: files, folders, patterns or stdin.",
     "prepare": "Turn a raw dataset into pictures, depth and a manifest.",

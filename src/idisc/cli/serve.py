@@ -8,13 +8,17 @@ from typing import Any
 
 import click
 
-from idisc.cli import options, tables
+from idisc.cli import tables
 from idisc.errors import InputError, require
 
 
 @click.command(name="serve")
 @click.option(
-    "--weights", "--model", "model", type=options.PATH, help="Checkpoint folder or .onnx file."
+    "--weights",
+    "--model",
+    "model",
+    metavar="MODEL",
+    help="Checkpoint folder or .onnx file [the default model]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
@@ -23,7 +27,7 @@ from idisc.errors import InputError, require
 @click.option("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
 @click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
-def command(model: Any, host: str, port: int, device: str, **given: Any) -> None:
+def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
     """Serve the page and the API: drop a photo, read metres, look around, ask the IDRs.
 
     Only programs of this machine can reach it, unless --host names another address, as 0.0.0.0 for

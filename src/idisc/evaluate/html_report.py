@@ -25,13 +25,13 @@ from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
 PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
 _WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
-_FAR = 20.0  # metres; ground truth beyond it is not indoors
 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """The whole page; `record` is the result's JSON, for hashes and versions."""
     template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
     return Template(template).substitute(
+        kind="evaluation",
         title=_text(f"{result.spec.title}, {result.split}"),
         lead=_lead(result),
         headline=_headline(result),
@@ -213,12 +213,8 @@ def _normals(case: Case, limit_deg: float) -> str:
 
 
 def _limit_m(result: Result) -> float:
-    """Where error colours stop: the paper's limit of the dataset's kind, judged by its depth."""
-    kind = result.spec.domain
-    if kind == "any":
-        farthest = max(float(case.sample.target.max()) for case in result.worst)
-        kind = "road" if farthest > _FAR else "indoor"
-    return visualize.ERROR_LIMIT_M[kind]
+    targets = [case.sample.target for case in result.worst]
+    return visualize.error_limit_m(result.spec.domain, *targets)
 
 
 def _photo(image: Picture) -> Picture:

@@ -135,10 +135,14 @@ class SceneLayer(nn.Module):
         self.attention = CrossAttention(pixels, idrs, pixels, heads)
         self.mlp = Mlp(pixels, expansion, activation)
 
-    def forward(self, pixels: Tensor, idrs: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, pixels: Tensor, idrs: Tensor, muted: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """D_i (B, M, C), H (B, N, E) -> D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
         keys, values = self.attention.keys_and_values(idrs)  # (B, K, N, C/K)
         logits = self.attention.queries(pixels) @ keys.mT  # Q K^T
+        if muted is not None:
+            logits = logits.masked_fill(muted, -torch.inf)  # weight 0; the others share the rest
         attention = logits.softmax(dim=-1)  # over the IDRs: each row sums to 1
         pixels = pixels + self.attention.write(attention @ values)  # softmax(Q K^T) V + D_i
         return pixels + self.mlp(pixels), attention
@@ -157,16 +161,21 @@ class SceneDiscretization(nn.Module):
         )
 
     def forward(
-        self, pixels: Tensor, idrs: Tensor, attention: list[Tensor] | None = None
+        self,
+        pixels: Tensor,
+        idrs: Tensor,
+        attention: list[Tensor] | None = None,
+        muted: Tensor | None = None,
     ) -> Tensor:
         """D_0 = P (B, M, C), H (B, N, E) -> D (B, M, C).
 
-        A list, if given, takes the attention (B, K, M, N) of each layer.
+        A list, if given, takes the attention (B, K, M, N) of each layer. `muted` (N,) is true for
+        IDRs that no pixel may read, in no layer; one at least must be left.
         """
 
         def discretize(pixels: Tensor) -> Tensor:
             for layer in self.layers:
-                pixels, weights = layer(pixels, idrs)
+                pixels, weights = layer(pixels, idrs, muted)
                 if attention is not None:
                     attention.append(weights)
             return pixels

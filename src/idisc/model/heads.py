@@ -31,20 +31,23 @@ class OutputHead(nn.Module):
         return in_chunks(self.layers, pixels)
 
 
-def fuse_depth(levels: Sequence[Tensor], size: Size) -> Tensor:
-    """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W)."""
-    fine = size_of(levels[-1])
+def fuse_depth(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:
+    """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W).
+
+    The mean is taken at the size `fine`, that of the last one, unless some are left out.
+    """
+    fine = fine or size_of(levels[-1])
     depth = torch.stack([_resized(level.exp(), fine) for level in levels]).mean(0)
     return _resized(depth, size)
 
 
-def fuse_normals(levels: Sequence[Tensor], size: Size) -> Tensor:
+def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:
     """Raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine -> (B, 4, H, W).
 
     Channels x, y, z and concentration. A mean of unit vectors is shorter than one where the
-    resolutions disagree, and is left so.
+    resolutions disagree, and is left so. `fine` as above.
     """
-    fine = size_of(levels[-1])
+    fine = fine or size_of(levels[-1])
     normals = torch.stack([_unit_normals(_resized(level, fine)) for level in levels]).mean(0)
     return _resized(normals, size, mode="bicubic")
 

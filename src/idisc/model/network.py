@@ -99,24 +99,21 @@ class IDisc(nn.Module):
             raise InputError("size: encoded maps do not tell that of the picture")
         else:
             maps = rgb
-        # Strides 4, 8, 16, 32 out of the encoder; F and P, and all below, from coarse to fine.
-        features, embeddings = self.decoder(maps[::-1])
-        finest = slice(-self.config.resolutions, None)
+        features, embeddings = self.decode(maps)  # from here on, coarse to fine
 
         idrs: list[Tensor] = []
         rounds: list[list[Tensor]] = [[] for _ in self.afp]
         layers: list[list[Tensor]] = [[] for _ in self.isd]
         levels: list[Tensor] = []
-        for index, (f, p) in enumerate(zip(features[finest], embeddings[finest], strict=True)):
+        for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                pixels = self.isd[index](to_placed_tokens(p), idrs[index], kept[1])  # D (B, M, C)
+                levels.append(self.answer(index, p, idrs[index], kept[1]))
             else:
-                pixels = to_placed_tokens(p)  # P (B, M, C)
-            levels.append(to_map(self.heads[index](pixels), size_of(p)))
+                levels.append(self.answer(index, p))
 
-        prediction, concentration = self._fused(levels, size)
+        prediction, concentration = self.fuse(levels, size)
         return Output(
             prediction=prediction,
             levels=tuple(levels),
@@ -126,10 +123,39 @@ class IDisc(nn.Module):
             attention=_as_maps(layers, levels) if explain else None,
         )
 
-    def _fused(self, levels: list[Tensor], size: Size) -> tuple[Tensor, Tensor | None]:
+    def decode(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """What `encode` gives, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
+        features, embeddings = self.decoder(maps[::-1])
+        used = slice(-self.config.resolutions, None)
+        return features[used], embeddings[used]
+
+    def answer(
+        self,
+        level: int,
+        p: Tensor,
+        idrs: Tensor | None = None,
+        attention: list[Tensor] | None = None,
+        muted: Tensor | None = None,
+    ) -> Tensor:
+        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its entry of `Output.levels`.
+
+        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read.
+        """
+        pixels = to_placed_tokens(p)  # P (B, M, C)
+        if idrs is not None:
+            pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
+        return to_map(self.heads[level](pixels), size_of(p))
+
+    def fuse(
+        self, levels: list[Tensor], size: Size, fine: Size | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """`Output.levels` -> metres and None, or normals and their concentration, of that size.
+
+        Of some of them only, `fine` is the size of the finest of all, where the mean is taken.
+        """
         if self.config.task == "depth":
-            return fuse_depth(levels, size), None
-        normals = fuse_normals(levels, size)
+            return fuse_depth(levels, size, fine), None
+        normals = fuse_normals(levels, size, fine)
         return normals[:, :3], normals[:, 3:]
 
 

@@ -130,7 +130,7 @@ class Answers:
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""
         found = self.explain(token)
-        table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.ERROR_COLOURS)
+        table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.CHANGE_COLOURS)
         return {
             "result": token,
             "kept_s": self.limits.keep_s,

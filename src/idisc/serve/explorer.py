@@ -72,7 +72,7 @@ class NetworkExplorer:
 
     def explain(self, image: NDArray[np.uint8], size: Size) -> Explanation:
         """The picture at the size at which the predictor shows it to the network."""
-        from idisc.explain.idrs import explain  # type: ignore[import-not-found]
+        from idisc.explain.idrs import explain
 
         seen = self.predictor.network_size((image.shape[0], image.shape[1]))
         found: Explanation = explain(self.network, resize_smooth(image, seen), size)

@@ -254,7 +254,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
       scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
     } else scene.draw(canvas, depth);
     const count = [...state.muted.values()].reduce((sum, idrs) => sum + idrs.size, 0);
-    const scale = change && count ? "; red is farther, blue nearer" : "";
+    const scale = change && count ? "; orange is farther, purple nearer" : "";
     byId("effect-note").textContent = count
       ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
       : "nothing is muted";

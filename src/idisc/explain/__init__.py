@@ -1,0 +1,1 @@
+"""What the network sees: its internal representations, made visible."""

@@ -1,0 +1,219 @@
+"""The usage of IDRs over a dataset as one HTML page, in the frame and style of all reports.
+
+It opens offline, on a phone, in the dark and on paper: pictures are inside as PNG, charts are SVG.
+All text from outside goes through `escape`.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+
+import numpy as np
+from PIL import Image
+
+from idisc import visualize
+from idisc.explain.usage import IDLE, MERGED, Kind, LevelUsage, Report, Usage
+
+_KINDS: dict[Kind, str] = {"attention": "ISD reads", "partition": "AFP deals out"}
+_COLOURS = "viridis"
+_CELL = 12  # pixels of a matrix's cell
+_WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
+
+
+def page(report: Report, title: str, about: Mapping[str, str]) -> str:
+    """The whole page; `about` says which network and which pictures."""
+    template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
+    count = len(report.names)
+    return Template(template).substitute(
+        kind="usage of IDRs",
+        title=escape(title),
+        lead=escape(f"{next(iter(about.values()), '')} · {count:,} pictures"),
+        headline="".join(_headline(level) for level in report.levels),
+        beside=_table(report.levels),
+        measured=_METHOD,
+        charts="".join(_chart(level) for level in report.levels),
+        metrics=_matrices(report.levels),
+        cases=_collapsed(report.levels) + _extremes(report),
+        sources="".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in about.items()),
+        gradients=_gradient(),
+    )
+
+
+_METHOD = (
+    "The maps of an IDR say how much of it each pixel reads (ISD, first layer) or gives to it (AFP,"
+    " last round); at each pixel they sum to 1. <em>In effect</em> is the Vendi score of the maps:"
+    " exp of the entropy of the eigenvalues of √p<sub>i</sub> S<sub>ij</sub> √p<sub>j</sub>, with"
+    " the shares p and the cosines S of the maps. N different IDRs of equal share give N; N that"
+    " are in the same places give 1; one that nobody reads does not count. <em>Used</em> is exp of"
+    " the entropy of the shares alone. An IDR is <em>merged</em> if a stronger one's map has a"
+    f" cosine of {MERGED:g} or more with its own, <em>idle</em> below {IDLE:g} of an even share."
+)
+
+
+def _headline(level: LevelUsage) -> str:
+    usage, each = level.total["attention"], level.pictures["attention"]
+    return (
+        f"<div><dt>level {level.index}, stride {level.stride}</dt>"
+        f'<dd class="value">{usage.effective:.1f}<span class="unit">of {len(usage.shares)}</span>'
+        f'</dd><dd class="small">IDRs in effect</dd>'
+        f'<dd class="small">single pictures: {min(each):.1f} to {max(each):.1f}</dd></div>'
+    )
+
+
+def _table(levels: Sequence[LevelUsage]) -> str:
+    names = ("in effect", "in a picture", "used", "merged", "idle")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    body = "".join(
+        f'<tr><th scope="row">level {level.index}, stride {level.stride}'
+        f"<small>{_KINDS[kind]}</small></th>{_cells(usage, level.pictures[kind])}</tr>"
+        for level in levels
+        for kind, usage in level.total.items()
+    )
+    return _section(
+        "How many IDRs count",
+        "Over the maps of all pictures side by side; <em>in a picture</em> is the mean of the"
+        " effective numbers of single pictures. IDRs that differ from scene to scene make the"
+        " first larger than the second.",
+        f'<div class="scroll"><table><thead><tr><th scope="col">maps</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>",
+    )
+
+
+def _cells(usage: Usage, pictures: Sequence[float]) -> str:
+    values = (f"{usage.effective:.2f}", f"{np.mean(pictures):.2f}", f"{usage.used:.2f}")
+    counts = (f"{len(usage.merged)}", f"{len(usage.idle)}")
+    return "".join(f"<td>{value}</td>" for value in (*values, *counts))
+
+
+def _chart(level: LevelUsage) -> str:
+    """Shares of all IDRs as bars: what is read beside what is dealt out."""
+    usages = level.total
+    count = len(usages["attention"].shares)
+    most = max(float(usage.shares.max()) for usage in usages.values())
+    step = (_WIDTH - _LEFT) / count
+    wide = step * 0.8 / len(usages)
+    bars = ""
+    for idr in range(count):
+        told, drawn = [f"IDR {idr}"], ""
+        for place, (kind, usage) in enumerate(usages.items()):
+            share = float(usage.shares[idr])
+            high = (_FLOOR - _TOP) * share / most
+            x = _LEFT + idr * step + place * wide
+            style = "bar" if kind == "attention" else "count"
+            drawn += (
+                f'<rect class="{style}" x="{x:.1f}" y="{_FLOOR - high:.1f}"'
+                f' width="{wide:.1f}" height="{high:.1f}"/>'
+            )
+            told.append(f"{_KINDS[kind]} {share:.2%}")
+        bars += f"<g><title>{': '.join([told[0], ', '.join(told[1:])])}</title>{drawn}</g>"
+        if idr % 4 == 0:
+            middle = _LEFT + (idr + 0.4) * step
+            bars += f'<text class="middle" x="{middle:.1f}" y="{_FLOOR + 16}">{idr}</text>'
+    rows = "".join(
+        f'<path class="grid" d="M{_LEFT} {y:.1f}H{_WIDTH}"/>'
+        f'<text class="end" x="{_LEFT - 6}" y="{y + 4:.1f}">{100 * value:g} %</text>'
+        for value in visualize.ticks(0, most, 3)
+        for y in [_FLOOR - (_FLOOR - _TOP) * value / most]
+    )
+    even = _FLOOR - (_FLOOR - _TOP) / count / most
+    label = f"share of each IDR at level {level.index}"
+    chart = (
+        f'<svg viewBox="0 0 {_WIDTH} {_FLOOR + 24}" role="img" aria-label="{label}">'
+        f'{rows}{bars}<path class="mark" d="M{_LEFT} {even:.1f}H{_WIDTH}"/></svg>'
+    )
+    text = "Colour: weight in what ISD reads; grey: in what AFP deals out. Dashed: even shares."
+    return _section(f"Shares at level {level.index}, stride {level.stride}", text, chart)
+
+
+def _matrices(levels: Sequence[LevelUsage]) -> str:
+    rows = ""
+    for kind in levels[0].total:
+        figures = (
+            _matrix(each.total[kind], f"level {each.index}, {_KINDS[kind]}") for each in levels
+        )
+        rows += f'<div class="pictures">{"".join(figures)}</div>'
+    return _section(
+        "Which IDRs are alike",
+        "Cosine of the maps of two IDRs, dark 0, bright 1; rows and columns from IDR 0 on.",
+        rows,
+    )
+
+
+def _matrix(usage: Usage, caption: str) -> str:
+    cells = visualize.colourise(usage.likeness, 0.0, 1.0, _COLOURS)
+    picture = Image.fromarray(cells.repeat(_CELL, axis=0).repeat(_CELL, axis=1))
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG", optimize=True)
+    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    legend = (
+        '<span class="legend">0<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
+        ' aria-hidden="true"><rect width="1" height="1" fill="url(#likeness)"/></svg>1</span>'
+    )
+    return (
+        f'<figure><img src="{source}" width="{picture.width}" height="{picture.height}"'
+        f' alt="likeness of maps, {caption}"><figcaption>{caption}{legend}</figcaption></figure>'
+    )
+
+
+def _collapsed(levels: Sequence[LevelUsage]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">level {level.index}<small>{_KINDS[kind]}</small></th>'
+        f'<td class="words">{_merged_text(usage)}</td>'
+        f'<td class="words">{", ".join(map(str, usage.idle)) or "none"}</td></tr>'
+        for level in levels
+        for kind, usage in level.total.items()
+    )
+    head = '<th scope="col">maps</th><th scope="col" class="words">merged onto a stronger one</th>'
+    return _section(
+        "What has collapsed",
+        "Groups of IDRs whose maps are nearly the same, the strongest before the arrow.",
+        f'<div class="scroll"><table><thead><tr>{head}<th scope="col" class="words">idle</th></tr>'
+        f"</thead><tbody>{rows}</tbody></table></div>",
+    )
+
+
+def _merged_text(usage: Usage) -> str:
+    groups: dict[int, list[int]] = {}
+    for idr, (other, _) in usage.merged.items():
+        groups.setdefault(other, []).append(idr)
+    parts = [f"{other} ← {', '.join(map(str, idrs))}" for other, idrs in sorted(groups.items())]
+    return "; ".join(parts) or "none"
+
+
+def _extremes(report: Report) -> str:
+    """Pictures that take the fewest and the most IDRs, summed over the levels."""
+    totals = np.sum([level.pictures["attention"] for level in report.levels], axis=0)
+    order = np.argsort(totals, kind="stable").tolist()
+    chosen = order if len(order) <= 10 else [*order[:5], *order[-5:]]
+    head = "".join(f'<th scope="col">level {level.index}</th>' for level in report.levels)
+    body = "".join(
+        f'<tr><th scope="row">{escape(report.names[place])}</th>'
+        + "".join(f"<td>{lev.pictures['attention'][place]:.2f}</td>" for lev in report.levels)
+        + "</tr>"
+        for place in chosen
+    )
+    return _section(
+        "Pictures with the fewest and the most",
+        "IDRs in effect, what ISD reads.",
+        f'<div class="scroll"><table><thead><tr><th scope="col">picture</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>",
+    )
+
+
+def _gradient() -> str:
+    shades = visualize.stops(_COLOURS)
+    stops = "".join(
+        f'<stop offset="{place / (len(shades) - 1):g}" stop-color="{shade}"/>'
+        for place, shade in enumerate(shades)
+    )
+    return f'<linearGradient id="likeness">{stops}</linearGradient>'
+
+
+def _section(title: str, text: str, content: str) -> str:
+    """All three are trusted; what came from outside in them has been escaped."""
+    return f'<section><h2>{title}</h2><p class="note">{text}</p>{content}</section>'

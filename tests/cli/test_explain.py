@@ -1,0 +1,200 @@
+"""`idisc explain` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.fakes import explained, exported, pairs
+
+from idisc.cli import explain
+from idisc.cli.main import main
+from idisc.model.checkpoint import save_checkpoint
+from idisc.predict import predictor
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    return int(caught.value.code or 0)
+
+
+@cache
+def checkpoint(name: str = "tiny", seed: int = 0) -> Path:
+    folder = exported.place() / f"explained_{seed}" / name
+    state = explained.network(seed=seed).state_dict()
+    save_checkpoint(folder, pairs.TINY, state, {"training_size": [48, 64], "data": "nothing"})
+    return folder
+
+
+def photo(folder: Path, name: str, seed: int = 0) -> Path:
+    folder.mkdir(exist_ok=True)
+    Image.fromarray(explained.picture(seed, (60, 80))).save(folder / name)
+    return folder / name
+
+
+PER_PHOTO = ["idrs_level0", "idrs_level1", "idrs_level2", "levels", "likeness"]
+PER_PHOTO += ["muting_level0", "muting_level1", "muting_level2", "partition"]
+
+
+def test_photos_become_figures_and_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photo(tmp_path / "in", "a.png"), photo(tmp_path / "in", "b.png", 1)
+    out = tmp_path / "out"
+    assert run("explain", tmp_path / "in", "-o", out, "--weights", checkpoint()) == 0
+    expected = {f"{name}_{figure}.png" for name in "ab" for figure in PER_PHOTO}
+    assert {path.name for path in out.iterdir()} == expected | {"idrs.png", "idrs.json"}
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert "IDRs in effect at levels 0 to 2 -> " in lines[0]
+    assert lines[2] == f"all: {out / 'idrs.png'}, {out / 'idrs.json'}"
+    assert all(str(out / name) in "".join(lines) for name in expected)
+    record = json.loads((out / "idrs.json").read_text())
+    assert [row["name"] for row in record["pictures"]] == ["a", "b"]
+    assert (record["format"], record["model"]) == ("idisc/1", "tiny")
+
+
+def test_results_of_last_time_are_not_explained_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photo(tmp_path, "a.png")
+    for _ in range(2):
+        arguments = ("explain", tmp_path, "-o", tmp_path, "--weights", checkpoint(), "--level", "1")
+        assert run(*arguments) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"a_idrs_level1.png", "a_muting_level1.png"} <= names
+    assert not any("level0" in name or "level2" in name for name in names)
+
+
+def test_some_idrs_are_shown_and_some_muted(tmp_path: Path) -> None:
+    picture, out = photo(tmp_path / "in", "a.png"), tmp_path / "out"
+    what = ("--idrs", "6,2", "--level", 0, "--mute", "0:3", "--mute", "2:1,4")
+    assert run("explain", picture, "-o", out, "--weights", checkpoint(), *what) == 0
+    assert (out / "a_muted.png").is_file()
+    with Image.open(out / "a_muting_level0.png") as sheet, Image.open(out / "idrs.png") as grid:
+        assert sheet.width == 1400
+        assert grid.height > grid.width / 2  # pictures and two rows
+
+
+def test_pdf_is_asked_for(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    picture, out = photo(tmp_path / "in", "a.png"), tmp_path / "out"
+    what = ("--weights", checkpoint(), "--format", "pdf", "--level", "0")
+    assert run("explain", picture, "-o", out, *what) == 0
+    assert (out / "a_levels.pdf").read_bytes().startswith(b"%PDF")
+    assert not list(out.glob("*.png"))
+
+
+def test_a_dataset_becomes_a_report_and_panels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = pairs.make(tmp_path / "data", train=1, test=3), tmp_path / "out"
+    both = ("--weights", checkpoint(), "--weights", checkpoint(seed=1))
+    assert run("explain", "--data", data, "-o", out, *both, "--limit", 2) == 0
+    names = {"usage.html", "usage.json", "likeness.png", "panels.png", "worst.png"}
+    assert {path.name for path in out.iterdir()} == names
+    printed = capsys.readouterr().out
+    assert "2 pictures" in printed
+    assert "level 2, stride 4, partition" in printed
+    assert all(f"written: {out / name}" in printed for name in names)
+    record = json.loads((out / "usage.json").read_text())
+    assert len(record["pictures"]) == 2
+    assert "usage of IDRs" in (out / "usage.html").read_text("utf-8")
+
+
+def test_networks_are_told_apart_by_their_folders() -> None:
+    assert explain._named([]) == {"default": None}
+    one, other = checkpoint(), checkpoint(seed=1)
+    named = explain._named([one, other])
+    assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
+
+
+def test_a_dataset_of_normals_needs_a_network_for_normals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "normals"
+    config = replace(pairs.TINY, task="normals")
+    save_checkpoint(folder, config, explained.normals_network().state_dict(), {})
+    data = pairs.make(tmp_path / "data", train=1, test=1)
+    assert run("explain", "--data", data, "-o", tmp_path / "out", "--weights", folder) == 2
+    assert capsys.readouterr().err == "idisc: normals: predicts normals, folder holds depth\n"
+
+
+def test_normals_of_a_photo_are_explained_without_metres(tmp_path: Path) -> None:
+    folder, out = tmp_path / "normals", tmp_path / "out"
+    config = replace(pairs.TINY, task="normals")
+    origin = {"training_size": [48, 64]}
+    save_checkpoint(folder, config, explained.normals_network().state_dict(), origin)
+    picture = photo(tmp_path / "in", "a.png")
+    assert run("explain", picture, "-o", out, "--weights", folder, "--level", 0) == 0
+    names = {path.name for path in out.glob("a_*")}
+    assert names == {"a_idrs_level0.png", "a_partition.png", "a_likeness.png"}
+
+
+def test_the_default_is_the_checkpoint_beside_the_shipped_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "room" / "model.onnx"
+    save_checkpoint(shipped.parent / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
+    shipped.write_bytes(b"")
+    monkeypatch.setattr(predictor, "find_model", lambda model: model or shipped)
+    assert explain._open(None, "cpu").facts.name == "checkpoint"
+
+
+def test_what_fails_is_named_and_the_rest_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad, out = photo(tmp_path / "in", "a.png"), tmp_path / "bad.png", tmp_path / "out"
+    bad.write_bytes(b"no picture")
+    arguments = ("explain", good, bad, tmp_path / "none.png", "-o", out, "--level", 0)
+    assert run(*arguments, "--weights", checkpoint()) == 2
+    printed = capsys.readouterr()
+    assert len(printed.out.splitlines()) == 2
+    assert "failed: " in printed.err
+    assert printed.err.splitlines()[-1] == "idisc: 2 of 3 failed"
+    assert (out / "a_levels.png").is_file()
+
+
+def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, tiny = photo(tmp_path / "in", "a.png"), checkpoint()
+    edd = tmp_path / "edd"
+    config = replace(pairs.TINY, discretization="edd")
+    save_checkpoint(edd, config, explained.network(config).state_dict(), {})
+    out = ("-o", tmp_path / "out")
+    calls = {
+        ("explain", *out): "name photos, or a dataset with --data",
+        ("explain", picture, "--data", tmp_path, *out): "name photos, or a dataset with --data",
+        ("explain", picture): "Missing option '-o'",
+        ("explain", picture, *out): "no model ships with this version",
+        ("explain", tmp_path / "x.png", *out): "x.png: no such file",
+        ("explain", picture, *out, "--weights", tmp_path / "none"): "none: not there",
+        (
+            *("explain", picture, *out, "--weights", "room.onnx"),
+        ): "room.onnx: an exported file gives depth and no more; name the checkpoint folder",
+        ("explain", picture, *out, "--weights", edd): "discretization=edd has no IDRs",
+        ("explain", picture, *out, "--weights", tiny, "--weights", edd): "are for --data",
+        ("explain", "--data", tmp_path, *out, "--idrs", "3"): "--mute are for photos",
+        ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
+        ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
+        ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",
+        ("explain", picture, *out, "--weights", tiny, "--idrs", "8"): "has IDRs 0 to 7",
+        ("explain", picture, *out, "--weights", tiny, "--level", "3"): "has levels 0 to 2",
+        ("explain", picture, *out, "--weights", tiny, "--mute", "4:0"): "has levels 0 to 2",
+        (
+            *("explain", picture, *out, "--weights", tiny),
+            *("--mute", "0:0,1,2,3,4,5,6,7"),
+        ): "all 8 IDRs of a level; one must be left",
+    }
+    for arguments, message in calls.items():
+        assert run(*arguments) == 2
+        printed = capsys.readouterr()
+        assert message in printed.err
+        assert len(printed.err.splitlines()) == 1
+        assert printed.out == ""
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,65 @@
+"""Effects of what is taken away: signed, in metres, and nothing where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.fakes import explained
+from tests.fakes.pairs import TINY
+
+from idisc.explain import ablate
+from idisc.explain.idrs import explain
+
+
+def test_changes_are_without_minus_with() -> None:
+    explanation = explained.explanation()
+    effect = ablate.effect(explanation, "farther", explanation.depth + np.float32(0.5))
+    assert effect.change == pytest.approx(0.5, abs=1e-5)
+    assert (effect.mean, effect.largest) == (pytest.approx(0.5), pytest.approx(0.5))
+
+
+def test_nothing_muted_changes_nothing() -> None:
+    effect = ablate.mute(explained.explanation(), {})
+    assert (effect.change == 0).all()
+
+
+def test_changes_of_all_that_leave_one_out_cancel() -> None:
+    effects = ablate.leave_one_out(explained.explanation())
+    assert [effect.name for effect in effects] == [
+        "without level 0 (stride 16)",
+        "without level 1 (stride 8)",
+        "without level 2 (stride 4)",
+    ]
+    np.testing.assert_allclose(sum(effect.change for effect in effects), 0, atol=1e-5)
+    alone = ablate.alone(explained.explanation())
+    for each, effect in zip(alone, effects, strict=True):  # mean - each, halved
+        expected = (explained.explanation().depth - each) / 2
+        np.testing.assert_allclose(effect.change, expected, atol=1e-5)
+
+
+def test_a_single_level_cannot_be_left_out() -> None:
+    network = explained.network(replace(TINY, resolutions=1))
+    explanation = explain(network, explained.picture())
+    assert ablate.leave_one_out(explanation) == []
+    assert np.array_equal(ablate.alone(explanation)[0], explanation.depth)
+
+
+def test_each_is_muted_by_itself_and_some_together() -> None:
+    explanation = explained.explanation()
+    each = ablate.mute_each(explanation, 1, [2, 4])
+    assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]
+    assert np.array_equal(each[1].prediction, explanation.muted({1: {4}}))
+    both = ablate.mute(explanation, {1: {4, 2}, 0: {1}})
+    assert both.name == "without 0:1, 1:2+4"
+    assert np.array_equal(both.prediction, explanation.muted({0: {1}, 1: {2, 4}}))
+
+
+def test_normals_change_by_degrees() -> None:
+    explanation = explain(explained.normals_network(), explained.picture())
+    turned = explanation.prediction[..., [1, 0, 2]] * np.array([1, -1, 1], np.float32)
+    change = ablate.effect(explanation, "turned", turned).change
+    normal = explanation.prediction[7, 9].astype(np.float64)
+    cosine = normal[2] ** 2 / (normal @ normal)  # x, y turned by 90 degrees
+    assert change[7, 9] == pytest.approx(np.degrees(np.arccos(cosine)), abs=0.1)

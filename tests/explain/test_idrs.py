@@ -1,0 +1,202 @@
+"""An explanation says what the network computed, and muting changes that through ISD alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes import explained
+from tests.fakes.pairs import TINY
+
+from idisc.errors import InputError
+from idisc.explain.idrs import explain, explain_photo, network_of, shown
+from idisc.images import Photo, read_photo, resize_smooth
+from idisc.model.heads import fuse_depth
+from idisc.model.network import IDisc, Output
+from idisc.model.tokens import size_of, to_placed_tokens
+from idisc.predict.predictor import Predictor
+from idisc.predict.torch_engine import TorchEngine
+from idisc.settings import AfpConfig
+
+
+def output(network: IDisc, image: np.ndarray, **how: object) -> Output:
+    rgb = torch.tensor(image[None]).permute(0, 3, 1, 2).float() / 255  # laid out as in an engine
+    with torch.inference_mode():
+        out: Output = network(rgb, **how)
+    return out
+
+
+def test_every_pixel_is_dealt_out_once_at_every_level() -> None:
+    explanation = explained.explanation()
+    assert [level.stride for level in explanation.levels] == [16, 8, 4]
+    assert [level.size for level in explanation.levels] == [(3, 4), (6, 8), (12, 16)]
+    for level in explanation.levels:
+        for maps in (level.attention, level.partition):
+            assert maps is not None
+            assert maps.shape == (explained.IDRS, 12, 16)
+            assert (maps >= 0).all()
+            np.testing.assert_allclose(maps.sum(axis=0), 1, rtol=1e-5)
+
+
+def test_maps_are_the_first_layer_of_isd_and_the_last_round_of_afp() -> None:
+    out = output(explained.network(), explained.picture(), explain=True)
+    assert out.attention is not None
+    assert out.partition is not None
+    fine = explained.explanation().levels[2]  # at its own size: nothing is enlarged
+    np.testing.assert_allclose(fine.attention, out.attention[2][0, 0, 0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(fine.partition, out.partition[2][0, -1, 0], rtol=1e-4, atol=1e-6)
+    coarse = explained.explanation().levels[0].attention
+    corners = (slice(None), [0, 0, -1, -1], [0, -1, 0, -1])  # which stay where they are
+    np.testing.assert_allclose(coarse[corners], out.attention[0][0, 0, 0].numpy()[corners], 1e-4)
+
+
+def test_the_dominant_idr_has_the_largest_share() -> None:
+    level = explained.explanation().levels[1]
+    row, column = 5, 9
+    shares = [float(each[row, column]) for each in level.membership]
+    assert level.dominant[row, column] == shares.index(max(shares))
+
+
+@pytest.mark.parametrize("size", [(48, 64), (224, 240)])  # the second is computed in chunks
+def test_depth_is_the_prediction_bit_for_bit(size: tuple[int, int]) -> None:
+    image = explained.picture(size=size)
+    explanation = explain(explained.network(), image, size=(50, 70))
+    expected = output(explained.network(), image, size=(50, 70)).prediction[0, 0].numpy()
+    assert np.array_equal(explanation.depth, expected)
+    assert np.array_equal(explanation.muted({}), expected)
+    assert np.array_equal(explanation.muted({0: set(), 2: []}), expected)
+    assert np.array_equal(explanation.fused({0, 1, 2}), expected)
+
+
+def test_a_photo_is_explained_as_it_is_predicted() -> None:
+    predictor = Predictor(TorchEngine(explained.network(), "tiny"))
+    photo = read_photo(explained.picture(size=(90, 140)))
+    explanation = explain_photo(predictor, photo, size=(64, 96))
+    predicted = predictor.predict(photo, size=(64, 96))
+    assert np.array_equal(explanation.depth, predicted.depth)
+    assert explanation.image is photo.image
+    assert explanation.levels[2].size == (16, 24)
+
+
+def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> None:
+    network, image = explained.network(), explained.picture()
+    explanation = explain(network, image)
+    rgb = torch.tensor(image).permute(2, 0, 1)[None].float() / 255
+    left = [0, 1, 2, 4, 5, 7]
+    with torch.inference_mode():
+        features, embeddings = network.decode(network.encode(rgb))
+        answers = []
+        for level, (f, p) in enumerate(zip(features, embeddings, strict=True)):
+            idrs = network.afp[level](to_placed_tokens(f))
+            answers.append(network.answer(level, p, idrs[:, left] if level == 1 else idrs))
+        expected = fuse_depth(answers, (48, 64))[0, 0].numpy()
+    muted = explanation.muted({1: {3, 6}})
+    np.testing.assert_allclose(muted, expected, rtol=1e-5)
+    assert np.abs(muted - explanation.depth).max() > 1e-4
+    assert np.array_equal(explanation.muted({1: [3, 6]}), muted)  # the value has not changed
+
+
+def test_muting_all_but_one_leaves_every_pixel_the_same_thing_to_read() -> None:
+    explanation = explained.explanation()
+    kept = explanation.kept
+    mask = torch.ones(explained.IDRS, dtype=torch.bool)
+    mask[5] = False
+    seen: list[torch.Tensor] = []
+    pixels = to_placed_tokens(kept.embeddings[0])
+    kept.network.isd[0](pixels, kept.idrs[0], seen, mask)
+    assert (seen[0][..., 5] == 1).all()
+    assert np.isfinite(explanation.muted({0: set(range(8)) - {5}})).all()
+
+
+def test_depth_is_the_mean_of_its_levels_and_of_all_that_leave_one_out() -> None:
+    explanation = explained.explanation()
+    alone = [explanation.fused({level}) for level in range(3)]
+    np.testing.assert_allclose(np.mean(alone, axis=0), explanation.depth, rtol=1e-5)
+    pairs = [explanation.fused(pair) for pair in ({0, 1}, {0, 2}, {1, 2})]
+    np.testing.assert_allclose(np.mean(pairs, axis=0), explanation.depth, rtol=1e-5)
+    np.testing.assert_allclose(pairs[0], (alone[0] + alone[1]) / 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("muted", "message"),
+    [
+        ({3: {0}}, "level 3: there are 0 to 2"),
+        ({-1: {0}}, "level -1: there are 0 to 2"),
+        ({0: {8}}, "IDR 8 of level 0: there are 0 to 7"),
+        ({0: set(range(8))}, "level 0: all 8 IDRs muted; one at least must be left"),
+    ],
+)
+def test_what_cannot_be_muted_is_said(muted: dict[int, set[int]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        explained.explanation().muted(muted)
+
+
+def test_no_level_is_no_answer() -> None:
+    with pytest.raises(InputError, match="no level is left"):
+        explained.explanation().fused([])
+
+
+def test_a_network_without_idrs_has_none_to_look_at() -> None:
+    network = IDisc(replace(TINY, discretization="edd")).eval()
+    with pytest.raises(InputError, match="discretization=edd: a network without IDRs"):
+        explain(network, explained.picture())
+
+
+def test_an_exported_file_cannot_be_explained() -> None:
+    class Exported:
+        name, sha256, task, origin, fixed_size = "room.onnx", "", "depth", {}, None
+
+    with pytest.raises(InputError, match=r"room\.onnx: an exported file gives depth and no more"):
+        network_of(Predictor(Exported()))  # type: ignore[arg-type]
+
+
+def test_without_afp_the_attention_takes_the_place_of_the_partition() -> None:
+    network = explained.network(replace(TINY, afp=AfpConfig(idrs=8, width=16, iterations=0)))
+    level = explain(network, explained.picture()).levels[0]
+    assert level.partition is None
+    assert level.membership is level.attention
+
+
+def test_with_ordinary_attention_in_afp_memberships_still_sum_to_one() -> None:
+    network = explained.network(replace(TINY, afp=AfpConfig(idrs=8, width=16, softmax="pixels")))
+    level = explain(network, explained.picture()).levels[2]
+    np.testing.assert_allclose(level.membership.sum(axis=0), 1, rtol=1e-5)
+
+
+def test_normals_are_explained_too_but_have_no_depth() -> None:
+    network, image = explained.normals_network(), explained.picture()
+    explanation = explain(network, image)
+    expected = output(network, image).prediction[0].permute(1, 2, 0).numpy()
+    assert np.array_equal(explanation.prediction, expected)
+    assert explanation.muted({0: {1}}).shape == (48, 64, 3)
+    alone = [explanation.fused({level}) for level in range(3)]
+    np.testing.assert_allclose(np.mean(alone, axis=0), expected, atol=1e-5)  # as unit vectors
+    with pytest.raises(InputError, match="a network for normals knows no metres"):
+        _ = explanation.depth
+
+
+def test_shown_maps_are_clamped_between_quantiles_and_rescaled() -> None:
+    ramp = np.linspace(0.2, 0.7, 101).reshape(1, 1, 101)
+    seen = shown(ramp)[0, 0]
+    assert (seen[:3] == 0).all()  # the 2nd percentile and below
+    assert (seen[98:] == 1).all()
+    assert seen[50] == pytest.approx(0.5)
+
+
+def test_a_map_that_hardly_varies_is_not_blown_up() -> None:
+    noise = 0.03 + 1e-4 * np.random.default_rng(0).random((1, 9, 9))
+    assert shown(noise).max() < 0.011
+    assert (shown(np.full((1, 4, 4), 0.5)) == 0).all()
+
+
+def test_a_photo_of_another_shape_keeps_its_own_size() -> None:
+    predictor = Predictor(TorchEngine(explained.network(), "tiny"))
+    photo = Photo(explained.picture(size=(40, 120)), "wide.png")
+    explanation = explain_photo(predictor, photo, size=(32, 96))
+    assert explanation.prediction.shape == (40, 120)
+    seen = resize_smooth(photo.image, (32, 96))
+    again = explain(explained.network(), seen, size=(40, 120))
+    assert np.array_equal(again.depth, explanation.depth)
+    assert size_of(explanation.kept.embeddings[2]) == (8, 24)

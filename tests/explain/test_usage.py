@@ -1,0 +1,113 @@
+"""How many IDRs count: numbers known by hand, and a slow way to the same ones."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from tests.fakes import explained
+
+from idisc.errors import InputError
+from idisc.explain.usage import Collector, Tally, Usage, usage_of
+
+
+def disjoint(count: int, each: int = 3) -> np.ndarray:
+    """Maps (N, N * each) of ones in places of their own."""
+    return np.repeat(np.eye(count), each, axis=1)
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 32])
+def test_equal_maps_in_different_places_all_count(count: int) -> None:
+    usage = usage_of(disjoint(count))
+    assert usage.effective == pytest.approx(count)
+    assert usage.used == pytest.approx(count)
+    assert (usage.merged, usage.idle) == ({}, [])
+
+
+def test_maps_that_are_the_same_count_as_one() -> None:
+    usage = usage_of(np.full((32, 50), 1 / 32))
+    assert usage.effective == pytest.approx(1)
+    assert usage.used == pytest.approx(32)  # shares alone cannot tell
+    assert usage.merged == {idr: (0, pytest.approx(1)) for idr in range(1, 32)}
+
+
+def test_an_idr_that_nobody_reads_does_not_count() -> None:
+    maps = np.concatenate([disjoint(3), np.zeros((5, 9))])
+    usage = usage_of(maps)
+    assert usage.effective == pytest.approx(3)
+    assert usage.idle == [3, 4, 5, 6, 7]
+    assert usage.merged == {}
+
+
+def test_a_pair_of_twins_counts_as_one_with_their_share() -> None:
+    """Two pixels: the first is dealt out to twins, the second to a third IDR."""
+    usage = usage_of(np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]]))
+    assert usage.shares.tolist() == [0.25, 0.25, 0.5]
+    assert usage.effective == pytest.approx(2)
+    assert usage.used == pytest.approx(2**1.5)  # entropy of 1/4, 1/4, 1/2 is 1.5 bits
+    np.testing.assert_allclose(usage.likeness, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    assert usage.merged == {1: (0, pytest.approx(1.0))}
+
+
+def test_the_effective_number_by_a_slow_way() -> None:
+    """The entropy of a density matrix: a mixture of the unit maps, each with its share."""
+    maps = np.random.default_rng(0).dirichlet(np.ones(6), size=40).T  # (6, 40)
+    density = np.zeros((40, 40))
+    for each in maps:
+        unit = each / np.sqrt((each**2).sum())
+        density += each.mean() * np.outer(unit, unit)
+    values = np.linalg.eigvalsh(density)
+    values = values[values > 1e-12]
+    expected = float(np.exp(-(values * np.log(values)).sum()))
+    assert usage_of(maps).effective == pytest.approx(expected)
+
+
+def test_pictures_are_counted_as_if_they_lay_side_by_side() -> None:
+    first, second = np.random.default_rng(1).random((2, 4, 5, 6))
+    tally = Tally()
+    tally.add(first)
+    tally.add(second)
+    together = usage_of(np.concatenate([first, second], axis=2))
+    np.testing.assert_allclose(tally.usage().likeness, together.likeness)
+    np.testing.assert_allclose(tally.usage().shares, together.shares)
+
+
+def test_idrs_that_take_turns_count_in_the_set_but_not_in_a_picture() -> None:
+    one, other = np.zeros((2, 1, 4)), np.zeros((2, 1, 4))
+    one[0], other[1] = 1, 1
+    tally = Tally()
+    assert tally.add(one).effective == pytest.approx(1)
+    assert tally.add(other).effective == pytest.approx(1)
+    assert tally.usage().effective == pytest.approx(2)
+
+
+def test_telling_idrs_are_strong_and_unlike_each_other() -> None:
+    maps = np.array([[6, 0, 0], [5, 0.1, 0], [0, 2, 0], [0, 0, 1]], float)
+    usage = usage_of(maps)
+    assert usage.by_share() == [0, 1, 2, 3]
+    assert usage.telling(3) == [0, 2, 3]  # 1 is 0 once more
+    assert usage.telling(4) == [0, 2, 3, 1]
+    assert usage.telling(9) == [0, 2, 3, 1]  # there are no more
+
+
+def test_a_report_has_every_level_and_picture_and_is_json() -> None:
+    collector = Collector()
+    for seed in (0, 1):
+        usages = collector.add(f"{seed}.png", explained.explanation(seed))
+        assert [type(usage) for usage in usages] == [Usage] * 3
+    record = json.loads(json.dumps(collector.report().as_json()))
+    assert [level["stride"] for level in record["levels"]] == [16, 8, 4]
+    for level in record["levels"]:
+        for kind in ("attention", "partition"):
+            assert 1 <= level[kind]["effective"] <= level[kind]["used"] <= explained.IDRS
+            assert sum(level[kind]["shares"]) == pytest.approx(1, abs=1e-4)
+    assert [row["name"] for row in record["pictures"]] == ["0.png", "1.png"]
+    assert len(record["pictures"][1]["effective_partition"]) == 3
+
+
+def test_no_picture_is_no_report() -> None:
+    with pytest.raises(InputError, match="no picture, so no usage of IDRs"):
+        Collector().report()
+    with pytest.raises(InputError, match="no picture"):
+        Tally().usage()
