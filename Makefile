@@ -16,7 +16,7 @@ help:
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,dev]'
 	@touch $@
 
 test: $(VENV)/installed

@@ -107,7 +107,7 @@ def test_a_matrix_of_another_shape_is_refused() -> None:
         Camera.from_matrix(np.ones((2, 3)), (480, 640), "calibration")
 
 
-@pytest.mark.parametrize("fov", [0.0, 180.0, -60.0, math.nan])
+@pytest.mark.parametrize("fov", [0.0, 5e-324, 180.0, -60.0, math.nan])
 def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
     with pytest.raises(InputError, match="between 0 and 180 degrees is needed"):
         Camera.from_fov(fov, (480, 640), "assumed")

@@ -93,6 +93,7 @@ def test_a_name_that_is_not_there_cannot_be_imported() -> None:
         call("convert", "--help"),
         call("bench", "--help"),
         call("predict", "--help"),
+        call("serve", "--help"),
         call("explain", "--help"),
     ],
 )

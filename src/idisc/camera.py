@@ -77,7 +77,7 @@ class Camera:
     @classmethod
     def from_fov(cls, fov_deg: float, size: tuple[int, int], origin: str) -> Camera:
         """From the horizontal field of view: square pixels, the axis through the middle."""
-        if not 0 < fov_deg < 180:
+        if not 1e-9 < fov_deg < 180:  # below, the tangent becomes 0
             raise InputError(f"field of view {fov_deg:g}: between 0 and 180 degrees is needed")
         focal_px = size[1] / 2 / math.tan(math.radians(fov_deg) / 2)
         return cls.from_focal(focal_px, size, origin)

@@ -43,6 +43,10 @@ _TURNS = {  # EXIF orientation -> what makes the picture upright
 _MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}  # EXIF FocalPlaneResolutionUnit
 
 
+class TooManyPixels(InputError):
+    """A picture that is larger than was asked for, or than anybody needs."""
+
+
 @dataclass(frozen=True)
 class Photo:
     """A picture as it is looked at, and what is known of how it was taken."""
@@ -77,18 +81,21 @@ PhotoSource: TypeAlias = (
 )
 
 
-def read_photo(source: PhotoSource | Photo, name: str = "") -> Photo:
+def read_photo(
+    source: PhotoSource | Photo, name: str = "", most_pixels: int | None = None
+) -> Photo:
     """A picture from a path, bytes, an open file, a Pillow picture, an array or a tensor.
 
     Arrays are RGB, (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), tensors also (3, H, W): bytes, 16
-    bits, or floats from 0 to 1. `name` is what the picture is called in errors and results.
+    bits, or floats from 0 to 1. `name` is what the picture is called in errors and results. Bytes
+    of a picture with more than `most_pixels` are a TooManyPixels, before anything is decoded.
     """
     if isinstance(source, Photo):
         return source
     if isinstance(source, (str, os.PathLike)):
         return _from_path(Path(source), name)
     if isinstance(source, (bytes, bytearray)):
-        return _from_stream(io.BytesIO(source), name or "bytes")
+        return _from_stream(io.BytesIO(source), name or "bytes", most_pixels=most_pixels)
     if isinstance(source, Image.Image):
         name = name or Path(str(getattr(source, "filename", ""))).name or "picture"
         with _decoding(name):
@@ -165,7 +172,9 @@ def _from_path(path: Path, name: str) -> Photo:
         return _from_stream(stream, str(path), name or path.name)
 
 
-def _from_stream(stream: IO[bytes], label: str, name: str = "") -> Photo:
+def _from_stream(
+    stream: IO[bytes], label: str, name: str = "", most_pixels: int | None = None
+) -> Photo:
     """A picture from its encoded bytes; `label` names it in errors."""
     head = stream.read(32)
     stream.seek(0)
@@ -173,6 +182,10 @@ def _from_stream(stream: IO[bytes], label: str, name: str = "") -> Photo:
         raise InputError(f"{label}: empty; get it again")
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
     with _decoding(label), Image.open(stream, formats=formats) as picture:
+        millions = picture.width * picture.height / 1e6
+        if most_pixels is not None and millions * 1e6 > most_pixels:
+            limit = f"at most {most_pixels / 1e6:g} here"
+            raise TooManyPixels(f"{millions:.3g} million pixels, {limit}; reduce it first")
         return _photo(picture, name or label)
 
 
@@ -193,11 +206,11 @@ def _decoding(label: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except InputError as error:
-        raise InputError(f"{label}: {error}") from None
+        raise type(error)(f"{label}: {error}") from None
     except UnidentifiedImageError:
         raise InputError(f"{label}: not a picture (or its first bytes are damaged)") from None
     except Image.DecompressionBombError:
-        raise InputError(f"{label}: {_too_many_pixels()}") from None
+        raise TooManyPixels(f"{label}: {_too_many_pixels()}") from None
     except MemoryError:
         raise InputError(f"{label}: too large for the memory of this machine") from None
     except Exception as error:  # decoders of damaged files end in whatever they stumble over

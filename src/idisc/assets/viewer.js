@@ -1,26 +1,36 @@
 // The depth viewer: picture and depth with metres under the cursor, an orbiting point cloud, and the
-// distance between two marked pixels. Everything comes from the JSON in the page; nothing is loaded.
+// distance between two marked pixels. `viewer.open(root, data)` brings the markup inside `root` to life
+// with a scene of `outputs.scene`; a page that has one inside opens it by itself. Nothing is loaded.
 "use strict";
-(async () => {
-  const byId = (id) => document.getElementById(id);
-  const data = JSON.parse(byId("data").textContent);
+globalThis.viewer = { async open(root, data) {
+  const byId = (id) => root.querySelector(`#${id}`);
   const [rows, columns] = data.grid;
   const [fx, fy, cx, cy] = data.camera;
   const [low, high] = data.limits;
-  const depth = metresOf(await unpacked(data.depth), data.metres_per_unit); // by pixel; 0 = none
+  const depth = await unpackedDepth(data); // by pixel; 0 = none
   const isEdge = new Uint8Array(await unpacked(data.edges));
   const colours = bytes(data.colours); // 256 RGB
   const state = { cursor: -1, marks: [] }; // indices into the grid
+  const watchers = []; // called with the state whenever it changes
+  const closing = new AbortController();
   const hint = byId("reading").textContent;
+  makeFrames();
   const cloud = makeCloud(byId("stage"));
   const views = [makeView(byId("picture")), makeView(byId("depth"))];
-  drawDepth();
+  for (const canvas of root.querySelectorAll("#picture canvas, #depth canvas")) draw(canvas, depth);
   byId("blend").addEventListener("input", (event) => {
     byId("picture").querySelector(".over").style.opacity = event.target.value / 100;
   });
   byId("clear").addEventListener("click", () => { state.marks = []; show(); });
   show();
-  document.documentElement.dataset.ready = cloud ? "3d" : "2d";
+  return {
+    state, depth, rows, columns, bytes, draw, metres, show, unpacked, unpackedDepth, hasCloud: Boolean(cloud),
+    addView: (element, chosen, told) => { views.push(makeView(element, chosen, told)); show(); },
+    watch: (watcher) => { watchers.push(watcher); watcher(state); },
+    between: () => state.marks.length === 2 ? distance(...state.marks) : null,
+    pixel: (index) => [index % columns, Math.floor(index / columns)].map((value) => data.first + data.step * value),
+    close: () => { closing.abort(); cloud?.close(); },
+  };
 
   // Data
 
@@ -33,13 +43,13 @@
     return new Response(stream).arrayBuffer();
   }
 
-  function metresOf(content, unit) {
-    const steps = new DataView(content);
+  async function unpackedDepth(packed) {
+    const steps = new DataView(await unpacked(packed.depth));
     const metres = new Float32Array(rows * columns);
     for (let row = 0, index = 0; row < rows; row++) {
       for (let column = 0, value = 0; column < columns; column++, index++) {
         value = (value + steps.getUint16(2 * index, true)) & 0xffff; // differences along a row
-        metres[index] = value * unit;
+        metres[index] = value * packed.metres_per_unit;
       }
     }
     return metres;
@@ -59,8 +69,14 @@
     return `${value.toFixed(value < 10 ? 2 : 1)}\u202fm`;
   }
 
-  function shade(value) {
-    return 3 * Math.min(255, Math.max(0, Math.floor((value - low) / (high - low) * 256)));
+  function shade(value, [first, last]) {
+    return 3 * Math.min(255, Math.max(0, Math.floor((value - first) / (last - first) * 256)));
+  }
+
+  function whenResized(element, act) {
+    const observer = new ResizeObserver(act);
+    observer.observe(element);
+    closing.signal.addEventListener("abort", () => observer.disconnect());
   }
 
   // What all views show
@@ -87,6 +103,7 @@
     if (marks.length === 2) parts.push(`Between the marks: ${metres(distance(...marks))}.`);
     byId("reading").textContent = parts.join(" ") || hint;
     byId("clear").hidden = !marks.length;
+    for (const watcher of watchers) watcher(state);
   }
 
   function mark(index) {
@@ -95,8 +112,11 @@
     show();
   }
 
-  /** Marks, the line between them and the cursor, over an element; `place` gives pixels of it. */
-  function makeOverlay(element, place) {
+  /**
+   * Marks, the line between them and the cursor, over an element; `place` gives pixels of it. With `told`,
+   * what to say of a pixel, there are no marks.
+   */
+  function makeOverlay(element, place, told = null) {
     const svg = element.querySelector(".marks");
     const tags = { cursor: document.createElement("div"), length: document.createElement("div") };
     tags.cursor.className = "tag";
@@ -117,7 +137,7 @@
     };
     return () => {
       svg.replaceChildren();
-      const ends = state.marks.map(place).filter(Boolean);
+      const ends = told ? [] : state.marks.map(place).filter(Boolean);
       if (ends.length === 2) {
         const [[x1, y1], [x2, y2]] = ends;
         shape("line", { x1, y1, x2, y2 });
@@ -127,27 +147,47 @@
       const here = state.cursor >= 0 && place(state.cursor);
       if (here) {
         shape("circle", { class: "cross", cx: here[0], cy: here[1], r: 5 });
-        put(tags.cursor, depth[state.cursor] ? metres(depth[state.cursor]) : "no depth", ...here);
+        const reading = () => (depth[state.cursor] ? metres(depth[state.cursor]) : "no depth");
+        put(tags.cursor, told ? told(state.cursor) : reading(), ...here);
       } else put(tags.cursor, "");
     };
   }
 
   // Picture and depth
 
-  function drawDepth() {
+  /** Shapes and legend, which depend on the picture. */
+  function makeFrames() {
+    const [height, width] = data.size;
+    for (const frames of root.querySelectorAll(".views")) {
+      frames.style.setProperty("--width", width);
+      frames.style.setProperty("--height", height);
+      frames.classList.toggle("wide", width > 2 * height);
+    }
+    const stops = Array.from({ length: 17 }, (_, step) => `rgb(${colours.subarray(3 * Math.round(step * 255 / 16)).slice(0, 3).join(" ")})`);
+    root.querySelector(".bar").style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+    root.querySelector(".ticks").replaceChildren(...data.ticks.map(([value, text]) => {
+      const tick = document.createElement("span");
+      tick.style.left = `${100 * (value - low) / (high - low)}%`;
+      tick.textContent = `${text}\u202fm`;
+      return tick;
+    }));
+  }
+
+  /** Metres by pixel in colours; `table` and `ends` are those of depth unless others are given. */
+  function draw(canvas, values, table = colours, ends = [low, high]) {
     const picture = new ImageData(columns, rows);
-    for (let index = 0; index < depth.length; index++) {
-      const source = depth[index] ? colours.subarray(shade(depth[index])) : data.empty;
+    for (let index = 0; index < values.length; index++) {
+      const there = table !== colours || values[index];
+      const source = there ? table.subarray(shade(values[index], ends)) : data.empty;
       for (let channel = 0; channel < 3; channel++) picture.data[4 * index + channel] = source[channel];
       picture.data[4 * index + 3] = 255;
     }
-    for (const canvas of document.querySelectorAll(".view canvas")) {
-      [canvas.width, canvas.height] = [columns, rows];
-      canvas.getContext("2d").putImageData(picture, 0, 0);
-    }
+    [canvas.width, canvas.height] = [columns, rows];
+    canvas.getContext("2d").putImageData(picture, 0, 0);
   }
 
-  function makeView(element) {
+  /** A picture under the cursor; `chosen` is called with the pixel of a click, which is marked otherwise. */
+  function makeView(element, chosen = mark, told = null) {
     const [height, width] = data.size;
     const place = (index) => [
       (data.first + data.step * (index % columns) + 0.5) / width * element.clientWidth,
@@ -166,7 +206,7 @@
     element.addEventListener("pointerleave", (event) => {
       if (event.pointerType !== "touch") { state.cursor = -1; show(); } // a tap's reading stays
     });
-    element.addEventListener("click", (event) => mark(under(event)));
+    element.addEventListener("click", (event) => chosen(under(event)));
     element.addEventListener("keydown", (event) => {
       const jump = event.shiftKey ? 10 : 1;
       const moves = { ArrowLeft: [-jump, 0], ArrowRight: [jump, 0], ArrowUp: [0, -jump], ArrowDown: [0, jump] };
@@ -175,15 +215,15 @@
         const [right, down] = state.cursor < 0 ? [0, 0] : moves[event.key];
         const column = Math.min(columns - 1, Math.max(0, (at % columns) + right));
         state.cursor = Math.min(rows - 1, Math.max(0, Math.floor(at / columns) + down)) * columns + column;
-      } else if (event.key === "Enter" || event.key === " ") mark(at);
+      } else if (event.key === "Enter" || event.key === " ") chosen(at);
       else if (event.key === "Escape") Object.assign(state, { cursor: -1, marks: [] });
       else return;
       event.preventDefault();
       show();
     });
     element.addEventListener("blur", () => { state.cursor = -1; show(); });
-    const overlay = makeOverlay(element, place);
-    new ResizeObserver(overlay).observe(element);
+    const overlay = makeOverlay(element, place, told);
+    whenResized(element, overlay);
     return { show: overlay };
   }
 
@@ -430,21 +470,31 @@
       event.preventDefault();
     });
     controls.addEventListener("change", ask);
-    for (const button of document.querySelectorAll("[data-view]")) {
+    for (const button of root.querySelectorAll("[data-view]")) {
       button.addEventListener("click", () => looks[button.dataset.view]());
     }
-    for (const choice of document.querySelectorAll("[name=colour]")) {
+    for (const choice of root.querySelectorAll("[name=colour]")) {
       choice.addEventListener("change", () => { uniforms.byDepth.value = Number(choice.value); ask(); });
     }
     byId("size").addEventListener("input", (event) => { uniforms.size.value = Number(event.target.value); ask(); });
     for (const id of ["edges", "backs"]) {
       byId(id).addEventListener("change", (event) => { uniforms[id].value = Number(event.target.checked); ask(); });
     }
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
-    new ResizeObserver(resize).observe(stage);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, { signal: closing.signal });
+    whenResized(stage, resize);
     resize();
     paint();
     looks.home();
-    return { ask };
+    const close = () => {
+      controls.dispose();
+      renderer.dispose();
+      renderer.forceContextLoss();
+    };
+    return { ask, close };
   }
-})();
+} };
+if (document.getElementById("data")) {
+  viewer.open(document, JSON.parse(document.getElementById("data").textContent)).then((scene) => {
+    document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
+  });
+}

@@ -21,6 +21,7 @@ COMMANDS = {
     "export": "Turn a checkpoint into one measured file for other runtimes.",
     "predict": "Metres out of photos: files, folders, patterns or stdin.",
     "prepare": "Turn a raw dataset into pictures, depth and a manifest.",
+    "serve": "A web page and an HTTP API: depth, 3D, and the IDRs of a photo.",
     "train": "Train a recipe, fine-tune a checkpoint, or go on with a run.",
 }
 

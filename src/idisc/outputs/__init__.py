@@ -6,7 +6,20 @@ the file it belongs to, and every file says what made it, with which camera and 
 """
 
 from idisc.outputs.depicted import AXES, Depicted, Options
-from idisc.outputs.viewer import viewer_page
+from idisc.outputs.viewer import packed_depth, photo_uri, scene, scene_facts, viewer_page
 from idisc.outputs.writers import WRITERS, Writer, save, write
 
-__all__ = ["AXES", "WRITERS", "Depicted", "Options", "Writer", "save", "viewer_page", "write"]
+__all__ = [
+    "AXES",
+    "WRITERS",
+    "Depicted",
+    "Options",
+    "Writer",
+    "packed_depth",
+    "photo_uri",
+    "save",
+    "scene",
+    "scene_facts",
+    "viewer_page",
+    "write",
+]

@@ -1,7 +1,8 @@
 """A result as one HTML page to look around in; it works from a file, without a network.
 
-The page is `assets/viewer.html`, what it does `assets/viewer.js`, with three.js beside them. All of
-it goes inside, and the page's own policy allows these scripts alone and nothing from elsewhere.
+The page is `assets/viewer.html`, its look `viewer.css`, what it does `viewer.js`, with three.js
+beside them. All of it goes inside, and the page's own policy allows these scripts alone and nothing
+from elsewhere. The same style and script show the same `scene` on the page of `idisc serve`.
 """
 
 from __future__ import annotations
@@ -11,67 +12,96 @@ import hashlib
 import io
 import json
 import zlib
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files, geometry, visualize
 from idisc.outputs.depicted import USUAL, Depicted, Options, camera_facts, fact_line
-from idisc.visualize import Picture
 
 _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
 _MOST = 65535  # steps in 16 bits
 
 
-def viewer_page(depicted: Depicted, title: str, options: Options = USUAL) -> str:
-    """A page that works from a file, without a network: picture, depth and an orbiting cloud."""
+def scene(depicted: Depicted, options: Options = USUAL) -> dict[str, Any]:
+    """What `assets/viewer.js` needs of a result, as JSON: every n-th pixel, and how to show it."""
     camera, picks = geometry.thin(depicted.camera, options.grid)
     depth = depicted.depth[picks, picks]
     depth = np.where(geometry.is_present(depth), depth, 0)
     low, high = options.limits or visualize.depth_limits(depicted.depth)
-    unit = float(depth.max()) / _MOST or 1.0
-    units = np.rint(depth / unit).astype("<u2")
-    steps = np.diff(units, axis=1, prepend=np.uint16(0)).astype("<u2")  # modulo 65536; packs well
+    ticks = visualize.ticks(low, high)
     table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, options.colours)
-    data = {
+    return {
         "size": depicted.depth.shape,
         "grid": camera.size,
         "first": picks.start,
         "step": picks.step,
         "camera": [camera.fx, camera.fy, camera.cx, camera.cy],  # of the grid
         "limits": [low, high],
-        "metres_per_unit": unit,
+        "ticks": list(zip(ticks, visualize.written(ticks), strict=True)),
         "empty": visualize.EMPTY,
         "colours": base64.b64encode(table.tobytes()).decode(),
-        "depth": _packed(steps.tobytes()),
+        **packed_depth(depth),
         "edges": _packed(geometry.is_between(depth).astype(np.uint8).tobytes()),
     }
+
+
+def packed_depth(depth: NDArray[np.float32]) -> dict[str, Any]:
+    """Metres (H, W), 0 for none, in 16-bit steps: differences along each row, deflated, base64."""
+    unit = float(depth.max()) / _MOST or 1.0
+    units = np.rint(depth / unit).astype("<u2")
+    steps = np.diff(units, axis=1, prepend=np.uint16(0)).astype("<u2")  # modulo 65536; packs well
+    return {"metres_per_unit": unit, "depth": _packed(steps.tobytes())}
+
+
+def viewer_page(depicted: Depicted, title: str, options: Options = USUAL) -> str:
+    """A page that works from a file, without a network: picture, depth and an orbiting cloud."""
+    data = scene(depicted, options)
     assets = resources.files("idisc").joinpath("assets")
     scripts = [assets.joinpath(name).read_text("utf-8") for name in ("three.min.js", "viewer.js")]
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    facts = {**camera_facts(depicted), "in this page": _stored(depicted, picks.step, unit)}
     height, width = depicted.depth.shape
     return Template(assets.joinpath("viewer.html").read_text("utf-8")).substitute(
         title=escape(title),
+        style=assets.joinpath("viewer.css").read_text("utf-8"),
         allowed=" ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests),
         lead=escape(fact_line(depicted, but="picture")),
-        photo=_jpeg(depicted.image),
+        photo=photo_uri(depicted),
         width=width,
         height=height,
         wide=" wide" if width > 2 * height else "",
-        gradient=", ".join(visualize.stops(options.colours, 17)),
-        ticks=_ticks(low, high),
         facts="".join(
-            f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts.items()
+            f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>"
+            for key, text in scene_facts(depicted, data).items()
         ),
         data=json.dumps(data).replace("<", "\\u003c"),
         three=scripts[0],
         viewer=scripts[1],
     )
+
+
+def scene_facts(depicted: Depicted, data: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a result, its camera in pixels, and how much of it a scene holds."""
+    height, width = depicted.depth.shape
+    step, unit = data["step"], data["metres_per_unit"]
+    every = "every pixel" if step == 1 else f"one pixel of {step} x {step}"
+    stored = f"depth of {every} of {width} x {height}, in steps of {unit * 1000:.2g} mm"
+    return {**camera_facts(depicted), "in this page": stored}
+
+
+def photo_uri(depicted: Depicted) -> str:
+    """The picture, reduced if it is large, as an address that holds it."""
+    picture, buffer = Image.fromarray(depicted.image), io.BytesIO()
+    picture.thumbnail((_PHOTO_WIDTH, _PHOTO_WIDTH))
+    picture.save(buffer, format="JPEG", quality=88, optimize=True)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def write_html(depicted: Depicted, path: Path, options: Options) -> None:
@@ -82,26 +112,5 @@ def write_html(depicted: Depicted, path: Path, options: Options) -> None:
         draft.write_text(page, encoding="utf-8")
 
 
-def _stored(depicted: Depicted, step: int, unit: float) -> str:
-    height, width = depicted.depth.shape
-    every = "every pixel" if step == 1 else f"one pixel of {step} x {step}"
-    return f"depth of {every} of {width} x {height}, in steps of {unit * 1000:.2g} mm"
-
-
-def _ticks(low: float, high: float) -> str:
-    values = visualize.ticks(low, high)
-    return "".join(
-        f'<span style="left:{(value - low) / (high - low):.2%}">{number}&#8239;m</span>'
-        for value, number in zip(values, visualize.written(values), strict=True)
-    )
-
-
 def _packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode()
-
-
-def _jpeg(image: Picture) -> str:
-    picture, buffer = Image.fromarray(image), io.BytesIO()
-    picture.thumbnail((_PHOTO_WIDTH, _PHOTO_WIDTH))
-    picture.save(buffer, format="JPEG", quality=88, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()

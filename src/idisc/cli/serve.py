@@ -1,0 +1,73 @@
+"""`idisc serve`: the web page and the HTTP API on this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Any
+
+import click
+
+from idisc.cli import tables
+from idisc.errors import InputError, require
+
+
+@click.command(name="serve")
+@click.option(
+    "--weights",
+    "--model",
+    "model",
+    metavar="MODEL",
+    help="Checkpoint folder or .onnx file [the default model]",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option("--max-upload-mb", "upload_mb", type=float, help="Of one picture [25]")
+@click.option("--max-megapixels", "megapixels", type=float, help="Of one picture [25]")
+@click.option("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
+@click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
+    """Serve the page and the API: drop a photo, read metres, look around, ask the IDRs.
+
+    Only programs of this machine can reach it, unless --host names another address, as 0.0.0.0 for
+    all. There are no accounts and no encryption: put a proxy that has them before it.
+    """
+    require("fastapi", "uvicorn", "python_multipart", "prometheus_client", extra="serve")
+    import uvicorn
+
+    from idisc.predict import predictor
+    from idisc.serve import app, limits
+
+    wanted = limits.Limits(**{name: value for name, value in given.items() if value is not None})
+    hosts = limits.LOOPBACK if _is_local(host) else None
+    served = app.create_app(predictor.load(model, device), wanted, hosts=hosts)
+    if hosts is None:
+        tables.note(f"{host}: whoever reaches this machine can use the server")
+    listening = _listen(host, port)
+    name = f"[{host}]" if ":" in host else host
+    click.echo(f"http://{name}:{listening.getsockname()[1]}")
+    config = uvicorn.Config(
+        served,
+        log_level="warning",
+        access_log=False,  # it would have the names of results in it
+        server_header=False,
+        ws="none",
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InputError(f"--host {host} --port {port}: cannot listen ({error.strerror})") from None
+
+
+def _is_local(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,222 @@
+"""What the server answers with: bytes of a picture in, depth, files and explanations out.
+
+Everything here runs in the one thread of `jobs` and knows nothing of HTTP. Files are those of
+`outputs.WRITERS`, byte for byte what `idisc predict` writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import tempfile
+import warnings
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc import config, geometry, outputs, visualize
+from idisc.camera import Camera
+from idisc.errors import IdiscWarning, InputError
+from idisc.images import read_photo
+from idisc.predict.prediction import Known, Prediction
+from idisc.predict.predictor import Predictor
+from idisc.serve.explorer import Explanation, Explorer, Level
+from idisc.serve.limits import Limits
+from idisc.serve.results import Kept, Results
+
+MEDIA = {
+    ".png": "image/png",
+    ".npy": "application/octet-stream",
+    ".npz": "application/octet-stream",
+    ".ply": "application/octet-stream",
+    ".glb": "model/gltf-binary",
+}
+_RESERVED, _NAME_BYTES = frozenset('<>:"|?*'), 120  # of file names on some systems
+
+
+class Upload(NamedTuple):
+    """A picture as it was sent."""
+
+    content: bytes
+    name: str
+    fov_deg: float | None = None  # horizontal field of view, if the sender knows it
+    known: str | None = None  # "x1,y1 x2,y2 = 2.40m"
+
+
+class File(NamedTuple):
+    """An answer to be saved."""
+
+    content: bytes
+    media: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The model and what was kept of its answers."""
+
+    predictor: Predictor
+    explorer: Explorer | None
+    limits: Limits
+    results: Results
+
+    def predict(self, upload: Upload) -> Prediction:
+        """Depth of an uploaded picture."""
+        photo = read_photo(upload.content, _plain(upload.name), self.limits.pixels)
+        camera = None
+        if upload.fov_deg is not None:
+            origin = f"given {upload.fov_deg:g} deg"
+            camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # in the facts, too
+            return self.predictor.predict(photo, camera=camera, known=upload.known)
+
+    def in_short(self, prediction: Prediction) -> dict[str, Any]:
+        """A prediction that is kept from now on; see `schemas.Result`."""
+        token = self.results.keep(prediction)
+        low, median, high = np.percentile(prediction.depth, [2, 50, 98]).tolist()
+        return {
+            "format": config.FORMAT,
+            "result": token,
+            "kept_s": self.limits.keep_s,
+            "depth_m": {"low": low, "median": median, "high": high},
+            "camera": asdict(prediction.camera),
+            "facts": dict(prediction.facts),
+        }
+
+    def file(self, prediction: Prediction, kind: str) -> File:
+        """A prediction as one of `outputs.WRITERS`; the name of a rescaled one says so."""
+        writer = outputs.WRITERS[kind]
+        stem = Path(prediction.facts["picture"]).stem
+        scaled = "_rescaled" if "rescaled" in prediction.facts else ""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{stem}{scaled}{writer.suffix}"
+            try:
+                outputs.write(kind, path, prediction)
+            except InputError as error:  # names the file, which is no business of the client's
+                raise InputError(str(error).replace(str(path), path.name)) from None
+            content = path.read_bytes()
+        return File(content, MEDIA[path.suffix], path.name)
+
+    def view(self, kept: Kept, known: str | None) -> dict[str, Any]:
+        """What the page shows; see `schemas.View`."""
+        prediction = rescaled(kept.prediction, known)
+        scene = outputs.scene(prediction)
+        return {
+            **scene,
+            "name": prediction.facts["picture"],
+            "scale": scale(kept.prediction, known),
+            "photo": outputs.photo_uri(prediction),
+            "facts": outputs.scene_facts(prediction, scene),
+        }
+
+    def explain(self, token: str) -> Explanation:
+        """The explanation of a result, made now unless it is kept."""
+        kept = self.results.find(token)
+        if kept.explanation is not None:
+            return kept.explanation
+        if self.explorer is None:
+            raise InputError("this model cannot be explained; see /health")
+        grid, _ = geometry.thin(kept.prediction.camera, outputs.Options().grid)
+        found = self.explorer.explain(kept.prediction.image, grid.size)
+        self.results.explained(token, found)
+        return found
+
+    def explained(self, token: str) -> dict[str, Any]:
+        """An explanation in short; see `schemas.Explained`."""
+        found = self.explain(token)
+        table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.CHANGE_COLOURS)
+        return {
+            "result": token,
+            "kept_s": self.limits.keep_s,
+            "maps": found.levels[0].attention.shape[1:],
+            "levels": [_level(level) for level in found.levels],
+            "depth": outputs.packed_depth(found.depth),
+            "change_colours": base64.b64encode(table.tobytes()).decode(),
+        }
+
+    def muted(
+        self, token: str, idrs: Mapping[int, Collection[int]], known: str | None
+    ) -> dict[str, Any]:
+        """Depth without some IDRs; see `schemas.Muted`."""
+        found = self.explain(token)
+        without = found.muted({level: set(numbers) for level, numbers in idrs.items()})
+        factor = np.float32(scale(self.results.find(token).prediction, known))
+        change = np.abs(without - found.depth) * factor
+        return {
+            "depth": outputs.packed_depth(without * factor),
+            "mean_m": float(change.mean()),
+            "largest_m": float(np.percentile(change, 99)),
+        }
+
+
+def rescaled(prediction: Prediction, known: str | None) -> Prediction:
+    """The scene scaled by a known distance, if there is one."""
+    return prediction.rescaled(known) if known else prediction
+
+
+def scale(prediction: Prediction, known: str | None) -> float:
+    """By how much a known distance enlarges a scene; 1 without one."""
+    if not known:
+        return 1.0
+    wanted = Known.parse(known)
+    prediction.rescaled(wanted)  # says what is wrong with it
+    return wanted.metres / prediction.measured(wanted.first, wanted.second)
+
+
+def maps_bytes(explanation: Explanation) -> bytes:
+    """All maps as bytes, deflated: for each level (N, h, w) of attention, then of partition."""
+    maps = [
+        _as_bytes(each)
+        for level in explanation.levels
+        for each in (level.attention, level.partition)
+        if each is not None
+    ]
+    return zlib.compress(b"".join(maps), 1)
+
+
+def explanation_npz(explanation: Explanation) -> bytes:
+    """Arrays depth, attention_L and partition_L of each level L, 0 the coarsest."""
+    arrays: dict[str, Any] = {"depth": explanation.depth}
+    for number, level in enumerate(explanation.levels):
+        arrays[f"attention_{number}"] = level.attention
+        if level.partition is not None:
+            arrays[f"partition_{number}"] = level.partition
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _level(level: Level) -> dict[str, Any]:
+    membership = level.attention if level.partition is None else level.partition
+    count = len(membership)
+    wins = np.bincount(membership.argmax(axis=0).ravel(), minlength=count)
+    return {
+        "stride": level.stride,
+        "size": level.size,
+        "idrs": count,
+        "attention_peak": float(level.attention.max()),
+        "partition_peak": 0.0 if level.partition is None else float(level.partition.max()),
+        "dominant": (wins / wins.sum()).tolist(),
+    }
+
+
+def _as_bytes(maps: NDArray[np.float32]) -> bytes:
+    peak = max(float(maps.max()), 1e-9)
+    shares: NDArray[np.uint8] = np.rint(np.clip(maps, 0, None) * (255 / peak)).astype(np.uint8)
+    return shares.tobytes()
+
+
+def _plain(name: str) -> str:
+    """A file's name without folders and without letters that do not print."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    kept = "".join(
+        "_" if letter in _RESERVED else letter for letter in last if letter.isprintable()
+    )
+    short = kept.encode()[-_NAME_BYTES:].decode(errors="ignore").strip()  # its ending tells more
+    return short if Path(short).stem.strip(". ") else "picture"

@@ -1,0 +1,45 @@
+"""What `/metrics` tells Prometheus; each server has numbers of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+class Metrics:
+    """Counters of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "idisc_requests", "Answers.", ["route", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "idisc_work_seconds",
+            "Work in the model's thread, without waiting.",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.abandoned = Counter(
+            "idisc_abandoned", "Work that nobody waited for.", registry=self.registry
+        )
+        ProcessCollector(registry=self.registry)  # memory, CPU seconds, open files
+
+    def watch(self, name: str, help_: str, value: Callable[[], float]) -> None:
+        """A number that is looked up when it is asked for."""
+        Gauge(name, help_, registry=self.registry).set_function(value)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus' format."""
+        return generate_latest(self.registry)

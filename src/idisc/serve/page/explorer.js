@@ -1,0 +1,321 @@
+// The IDR explorer: which IDRs a pixel belongs to at each resolution, their maps, one pinned over the
+// picture, some muted, and what depth does without them.
+
+const byId = (id) => document.getElementById(id);
+const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
+const QUANTILES = [0.02, 0.98]; // of a map, between which it is shown; as in the paper's figures
+const LEAST_RANGE = 0.01; // of its weights: what varies by less is shown as flat as it is
+
+/** Bring the explorer to life; returns its state, which survives a rescaling. */
+export async function openExplorer({ scene, data, about, maps, mute, complain, state }) {
+  state ??= { kind: "partition", pinned: null, muted: new Map() }; // "level:idr" of both
+  const [height, width] = about.maps;
+  const levels = await readLevels();
+  const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
+  const table = scene.bytes(about.change_colours);
+  let [hovered, without, latest] = [null, null, 0];
+  const photo = await readPhoto();
+  buildLevels();
+  wire();
+  byId("explorer").hidden = false;
+  scene.addView(byId("explored"), (index) => {
+    if (index >= 0) pin(levels.length - 1, strongest(levels.at(-1), index));
+  }, (index) => `IDR ${strongest(levels.at(-1), index)}`);
+  scene.addView(byId("without"), () => {}, tellEffect);
+  scene.watch(point);
+  showPinned();
+  await applyMutes();
+  return state;
+
+  // Data
+
+  async function readLevels() {
+    const stream = new Blob([maps]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    let offset = 0;
+    const next = (count) => {
+      const part = bytes.subarray(offset, offset + count * height * width);
+      offset += part.length;
+      return part;
+    };
+    return about.levels.map((level) => {
+      const attention = next(level.idrs);
+      const partition = level.partition_peak ? next(level.idrs) : attention;
+      const partition_peak = level.partition_peak || level.attention_peak;
+      return { ...level, maps: { attention, partition }, peaks: { attention: level.attention_peak, partition: partition_peak } };
+    });
+  }
+
+  /** The picture at the size of the maps. */
+  async function readPhoto() {
+    const picture = byId("explored").querySelector("img");
+    await picture.decode();
+    const canvas = new OffscreenCanvas(width, height);
+    const pen = canvas.getContext("2d");
+    pen.drawImage(picture, 0, 0, width, height);
+    return pen.getImageData(0, 0, width, height).data;
+  }
+
+  function mapOf(level, idr) {
+    return level.maps[state.kind].subarray(idr * height * width, (idr + 1) * height * width);
+  }
+
+  /** A pixel of the scene's grid -> the same place in a map; corners lie on corners. */
+  function place(index) {
+    const row = Math.round(Math.floor(index / scene.columns) / Math.max(1, scene.rows - 1) * (height - 1));
+    return row * width + Math.round((index % scene.columns) / Math.max(1, scene.columns - 1) * (width - 1));
+  }
+
+  function weights(level, index) {
+    const at = place(index);
+    return Array.from({ length: level.idrs }, (_, idr) => mapOf(level, idr)[at] / 255 * level.peaks[state.kind]);
+  }
+
+  function strongest(level, index) {
+    const found = weights(level, index);
+    return found.indexOf(Math.max(...found));
+  }
+
+  /** 0 to 1 for each byte: clamped between quantiles of the map. */
+  function contrast(map, peak) {
+    const counts = new Uint32Array(256);
+    for (const value of map) counts[value]++;
+    const [low, high] = QUANTILES.map((share) => {
+      let [value, seen] = [0, counts[0]];
+      while (seen < share * map.length && value < 255) seen += counts[++value];
+      return value;
+    });
+    const range = Math.max(high - low, LEAST_RANGE / peak * 255);
+    return (value) => Math.min(1, Math.max(0, (value - low) / range));
+  }
+
+  // Drawing
+
+  /** Darkness over a picture, where an IDR has little to say. */
+  function dim(canvas, level, idr) {
+    [canvas.width, canvas.height] = [width, height];
+    if (idr === null) return;
+    const [map, light] = [mapOf(level, idr), contrast(mapOf(level, idr), level.peaks[state.kind])];
+    const shade = new ImageData(width, height);
+    map.forEach((value, index) => { shade.data[4 * index + 3] = DIM * (1 - light(value)); });
+    canvas.getContext("2d").putImageData(shade, 0, 0);
+  }
+
+  /** The picture, small, lit by an IDR. */
+  function thumbnail(canvas, level, idr) {
+    const step = Math.max(1, Math.floor(width / 80));
+    [canvas.width, canvas.height] = [Math.floor(width / step), Math.floor(height / step)];
+    const [map, light] = [mapOf(level, idr), contrast(mapOf(level, idr), level.peaks[state.kind])];
+    const small = new ImageData(canvas.width, canvas.height);
+    for (let row = 0; row < canvas.height; row++) {
+      for (let column = 0; column < canvas.width; column++) {
+        const [from, to] = [row * step * width + column * step, row * canvas.width + column];
+        const share = 1 - DIM / 255 * (1 - light(map[from]));
+        for (let channel = 0; channel < 3; channel++) small.data[4 * to + channel] = share * photo[4 * from + channel];
+        small.data[4 * to + 3] = 255;
+      }
+    }
+    canvas.getContext("2d").putImageData(small, 0, 0);
+  }
+
+  function buildLevels() {
+    byId("levels").style.setProperty("--width", width);
+    byId("levels").style.setProperty("--height", height);
+    byId("levels").replaceChildren(...levels.map((level, number) => {
+      const made = byId("level-template").content.cloneNode(true);
+      const extra = document.createElement("span");
+      extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
+      made.querySelector("h3").append(["Coarse", "Middle", "Fine"].at(levels.length === 3 ? number : number - levels.length) ?? `Level ${number}`, extra);
+      made.querySelector("img").src = data.photo;
+      const group = made.querySelector(".idrs");
+      group.setAttribute("aria-label", `IDRs of stride ${level.stride}; arrow keys move, Enter pins, M mutes`);
+      group.append(...Array.from({ length: level.idrs }, (_, idr) => makeButton(number, idr)));
+      group.addEventListener("keydown", (event) => rove(event, group));
+      Object.assign(level, { spot: made.querySelector(".spot canvas"), note: made.querySelector(".spot-note"), buttons: [...group.children] });
+      return made;
+    }));
+  }
+
+  function makeButton(number, idr) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "idr";
+    button.tabIndex = idr ? -1 : 0;
+    button.title = `IDR ${idr}`;
+    Object.assign(button.dataset, { level: number, idr });
+    button.append(document.createElement("canvas"), document.createElement("i"));
+    thumbnail(button.firstChild, levels[number], idr);
+    const isPinned = () => state.pinned?.[0] === number && state.pinned[1] === idr;
+    button.addEventListener("click", () => (isPinned() ? unpin() : pin(number, idr)));
+    const preview = (on) => { hovered = on ? [number, idr] : null; showPinned(); };
+    for (const name of ["pointerenter", "focus"]) button.addEventListener(name, () => preview(true));
+    for (const name of ["pointerleave", "blur"]) button.addEventListener(name, () => preview(false));
+    return button;
+  }
+
+  /** Arrow keys from one IDR of a level to another: one stop of the tab key for each level. */
+  function rove(event, group) {
+    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 };
+    const buttons = [...group.children];
+    const at = buttons.indexOf(document.activeElement);
+    if (event.key.toLowerCase() === "m" && at >= 0) {
+      const { level, idr } = buttons[at].dataset;
+      toggle(Number(level), Number(idr));
+    } else if (event.key in moves) {
+      const next = buttons[at + moves[event.key]];
+      if (next) {
+        buttons[at].tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      }
+    } else return;
+    event.preventDefault();
+  }
+
+  // What is shown
+
+  /** Under the cursor: who has how much of the pixel, and the map of the strongest at each level. */
+  function point({ cursor }) {
+    const words = [];
+    levels.forEach((level, number) => {
+      const found = cursor < 0 ? null : weights(level, cursor);
+      const order = found ? [...found.keys()].sort((one, other) => found[other] - found[one]) : [];
+      level.buttons.forEach((button, idr) => {
+        button.lastChild.style.width = found ? `${100 * found[idr]}%` : 0;
+        button.classList.toggle("strong", idr === order[0]);
+      });
+      const pinned = state.pinned?.[0] === number ? state.pinned[1] : null;
+      const largest = level.dominant.indexOf(Math.max(...level.dominant));
+      const shown = order[0] ?? pinned ?? largest;
+      if (level.shown !== shown || level.kind !== state.kind) dim(level.spot, level, shown);
+      Object.assign(level, { shown, kind: state.kind });
+      level.note.textContent = found
+        ? `IDR ${order[0]} has ${percent(found[order[0]])} of this pixel`
+        : `IDR ${shown}, ${pinned === null ? "the largest" : "pinned"}`;
+      if (found) words.push(`stride ${level.stride}: ${order.slice(0, 3).map((idr) => `IDR ${idr} ${percent(found[idr])}`).join(", ")}`);
+    });
+    const verb = state.kind === "partition" ? "belongs to" : "reads";
+    const rest = state.pinned ? describe(...state.pinned) : "Point at a pixel to see which IDRs it belongs to; click to pin the strongest.";
+    byId("belongs").textContent = words.length ? `Pixel ${scene.pixel(cursor).join(", ")} ${verb}: ${words.join("; ")}.` : rest;
+  }
+
+  function length(metres) {
+    return metres < 0.1 ? `${(100 * metres).toFixed(1)}\u202fcm` : scene.metres(metres);
+  }
+
+  function percent(share) {
+    return `${Math.round(100 * share)}\u202f%`;
+  }
+
+  function describe(number, idr) {
+    const level = levels[number];
+    return `IDR ${idr} of stride ${level.stride} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
+  }
+
+  function isMuted(number, idr) {
+    return state.muted.get(number)?.has(idr) ?? false;
+  }
+
+  function showPinned() {
+    const [number, idr] = hovered ?? state.pinned ?? [0, null];
+    dim(byId("explored").querySelector(".dim"), levels[number], idr);
+    byId("explored-title").textContent = idr === null ? "Picture" : `IDR ${idr}, stride ${levels[number].stride}${hovered ? "" : ", pinned"}`;
+    byId("mute").hidden = byId("unpin").hidden = !state.pinned;
+    if (state.pinned) byId("mute").textContent = isMuted(...state.pinned) ? "Unmute it" : "Mute it";
+    byId("unmute").hidden = !state.muted.size;
+    for (const level of levels) {
+      for (const button of level.buttons) {
+        const [at, which] = [Number(button.dataset.level), Number(button.dataset.idr)];
+        button.setAttribute("aria-pressed", String(state.pinned?.[0] === at && state.pinned[1] === which));
+        button.classList.toggle("muted", isMuted(at, which));
+        button.setAttribute("aria-label", describe(at, which));
+      }
+    }
+    point(scene.state);
+  }
+
+  function showsChange() {
+    return document.querySelector("[name=effect]:checked").value === "change";
+  }
+
+  /** Depth of a pixel without what is muted, or what it changed by. */
+  function tellEffect(index) {
+    const value = (without?.depth ?? whole)[index];
+    const change = value - whole[index];
+    return showsChange() ? `${change < 0 ? "\u2212" : "+"}${length(Math.abs(change))}` : scene.metres(value);
+  }
+
+  function showEffect() {
+    const change = showsChange();
+    const canvas = byId("without").querySelector("canvas");
+    const { depth, mean_m: mean, largest_m: largest } = without ?? { depth: whole, mean_m: 0, largest_m: 0 };
+    if (change) {
+      const end = Math.max(largest, 0.001);
+      scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
+    } else scene.draw(canvas, depth);
+    const count = [...state.muted.values()].reduce((sum, idrs) => sum + idrs.size, 0);
+    const scale = change && count ? "; orange is farther, purple nearer" : "";
+    byId("effect-note").textContent = count
+      ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
+      : "nothing is muted";
+  }
+
+  // What one can do
+
+  function pin(number, idr) {
+    state.pinned = [number, idr];
+    showPinned();
+  }
+
+  function unpin() {
+    state.pinned = null;
+    showPinned();
+  }
+
+  function toggle(number, idr) {
+    const idrs = state.muted.get(number) ?? new Set();
+    if (!idrs.delete(idr)) idrs.add(idr);
+    if (idrs.size) state.muted.set(number, idrs);
+    else state.muted.delete(number);
+    showPinned();
+    applyMutes();
+  }
+
+  /** Ask for depth without what is muted; only the last answer is shown. */
+  async function applyMutes() {
+    const mine = ++latest;
+    if (!state.muted.size) {
+      without = null;
+      return showEffect();
+    }
+    byId("effect-note").textContent = "computing";
+    try {
+      const muted = Object.fromEntries([...state.muted].map(([level, idrs]) => [level, [...idrs]]));
+      const answer = await mute(muted);
+      if (mine !== latest) return;
+      without = { ...answer, depth: await scene.unpackedDepth(answer.depth) };
+      showEffect();
+    } catch (error) {
+      if (mine === latest) complain(error);
+    }
+  }
+
+  function wire() {
+    byId("mute").addEventListener("click", () => toggle(...state.pinned));
+    byId("unpin").addEventListener("click", unpin);
+    byId("unmute").addEventListener("click", () => {
+      state.muted.clear();
+      showPinned();
+      applyMutes();
+    });
+    for (const choice of document.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
+    for (const choice of document.querySelectorAll("[name=kind]")) {
+      choice.checked = choice.value === state.kind;
+      choice.addEventListener("change", () => {
+        state.kind = choice.value;
+        for (const level of levels) level.buttons.forEach((button, idr) => thumbnail(button.firstChild, level, idr));
+        showPinned();
+      });
+    }
+  }
+}

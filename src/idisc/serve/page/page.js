@@ -1,0 +1,331 @@
+// The served page: a photo goes to the server, its scene comes back and is shown by viewer.js; downloads,
+// a known distance, normals. The IDRs are in explorer.js. Nothing is loaded from anywhere else.
+import { openExplorer } from "./explorer.js";
+
+const byId = (id) => document.getElementById(id);
+const health = await fetch("/health").then((answer) => answer.json());
+const current = { token: "", known: "", scene: null, explorer: null, file: null };
+let turn = 0; // of the photo that is being worked on; older ones are not shown any more
+let stopped = new AbortController();
+
+byId("about").textContent = `Model ${health.model}, domain ${health.domain}. Up to ${health.megapixels} megapixels and ${health.upload_mb} MB. `
+  + byId("about").textContent;
+wireIntake();
+await showExamples();
+document.documentElement.dataset.ready = "intake";
+
+// Talking to the server
+
+class Problem extends Error {
+  constructor(status, message, retry) {
+    super(message);
+    Object.assign(this, { status, retry });
+  }
+}
+
+async function problemOf(answer) {
+  const text = await answer.json().then((body) => body.error).catch(() => "no answer that can be read");
+  return new Problem(answer.status, text, Number(answer.headers.get("Retry-After")) || 0);
+}
+
+/** Ask again while the line is full; other errors are thrown. */
+async function patiently(ask, signal) {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error.status !== 429) throw error;
+      for (let left = error.retry || 1; left > 0; left--) {
+        say(`The server is busy; trying again in ${left}\u202fs.`);
+        byId("stop").hidden = false;
+        await pause(1000, signal);
+      }
+    }
+  }
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); });
+  });
+}
+
+/** A request whose refusals are errors with the server's own words. */
+function request(path, options = {}) {
+  const signal = stopped.signal;
+  return patiently(async () => {
+    const answer = await fetch(path, { ...options, signal });
+    if (!answer.ok) throw await problemOf(answer);
+    return answer;
+  }, signal);
+}
+
+/** An upload, with progress; fetch has none. */
+function upload(file, advance, signal) {
+  return new Promise((resolve, reject) => {
+    const call = new XMLHttpRequest();
+    const form = new FormData();
+    form.append("file", file, file.name || "photo");
+    call.open("POST", "/predict?format=json");
+    call.responseType = "json";
+    call.upload.onprogress = (event) => advance(event.loaded / event.total);
+    call.onload = () => {
+      if (call.status === 200) resolve(call.response);
+      else reject(new Problem(call.status, call.response?.error ?? "no answer that can be read", Number(call.getResponseHeader("Retry-After")) || 0));
+    };
+    call.onerror = () => reject(new Problem(0, "The server cannot be reached; does it still run?"));
+    signal.addEventListener("abort", () => { call.abort(); reject(signal.reason); });
+    call.send(form);
+  });
+}
+
+// What is going on
+
+function say(text, share = null) {
+  byId("status").hidden = !text;
+  byId("status").classList.remove("bad");
+  if (byId("message").textContent !== text) byId("message").textContent = text; // said once
+  if (share !== null) {
+    byId("meter").firstElementChild.style.width = `${100 * share}%`;
+    byId("meter").setAttribute("aria-valuenow", Math.round(100 * share));
+  }
+  if (!text) byId("stop").hidden = true;
+}
+
+function complain(error) {
+  if (error?.name === "AbortError") return say("");
+  if (!(error instanceof Problem)) console.error(error);
+  say(error instanceof Problem ? error.message : `The page made a mistake: ${error.message}`, 0);
+  byId("status").classList.add("bad");
+  byId("stop").hidden = true;
+}
+
+/** While the network works: how many are before us, and how long it usually takes. */
+async function watchLine(signal, mine) {
+  const start = performance.now();
+  let line = health;
+  for (let tick = 0; !signal.aborted && mine === turn; tick++) {
+    if (tick % 4 === 0) line = await fetch("/health", { signal }).then((answer) => answer.json()).catch(() => line);
+    if (signal.aborted) return;
+    const passed = (performance.now() - start) / 1000;
+    const ahead = Math.max(0, line.waiting - 1);
+    const expected = line.typical_s * (ahead + 1);
+    const about = `about ${Math.max(1, Math.ceil(expected - passed))}\u202fs`;
+    const wait = `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line; ${about}.`;
+    say(ahead ? wait : `Computing depth, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)));
+    await pause(300, signal).catch(() => null);
+  }
+}
+
+// A photo
+
+function wireIntake() {
+  byId("file").addEventListener("change", (event) => {
+    if (event.target.files[0]) take(event.target.files[0]);
+    event.target.value = "";
+  });
+  for (const name of ["dragenter", "dragover"]) {
+    addEventListener(name, (event) => { event.preventDefault(); byId("intake").classList.add("over"); });
+  }
+  for (const name of ["dragleave", "drop"]) addEventListener(name, () => byId("intake").classList.remove("over"));
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
+  });
+  addEventListener("paste", (event) => {
+    if (event.clipboardData.files[0]) take(event.clipboardData.files[0]);
+  });
+  byId("stop").addEventListener("click", () => { turn++; stopped.abort(); say(""); });
+  addEventListener("pagehide", (event) => event.persisted || forget()); // or the reader may come back
+}
+
+async function showExamples() {
+  const { photos, credits } = await fetch("/examples").then((answer) => answer.json());
+  byId("examples").hidden = !photos.length;
+  byId("credits").hidden = !credits;
+  byId("credits").firstElementChild.href = `/examples/${encodeURIComponent(credits)}`;
+  document.querySelector(".shelf").append(...photos.map(({ file, title }) => {
+    const button = document.createElement("button");
+    const picture = document.createElement("img");
+    const address = `/examples/${encodeURIComponent(file)}`;
+    button.type = "button";
+    Object.assign(picture, { src: address, alt: `Example: ${title}`, loading: "lazy" });
+    button.append(picture);
+    button.addEventListener("click", async () => {
+      const content = await fetch(address).then((answer) => answer.blob());
+      take(new File([content], file, { type: content.type }));
+    });
+    return button;
+  }));
+}
+
+async function take(file) {
+  const mine = ++turn;
+  stopped.abort();
+  stopped = new AbortController();
+  const { signal } = stopped;
+  byId("stop").hidden = false;
+  try {
+    if (file.size > health.upload_mb * 1e6) {
+      throw new Problem(413, `${file.name}: ${(file.size / 1e6).toFixed(1)} MB, at most ${health.upload_mb} here; reduce it first.`);
+    }
+    const result = await patiently(async () => {
+      say("Sending the photo.", 0);
+      const arrived = new AbortController();
+      try {
+        return await upload(file, (share) => {
+          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share);
+          else watchLine(AbortSignal.any([arrived.signal, signal]), mine);
+        }, signal);
+      } finally {
+        arrived.abort();
+      }
+    }, signal);
+    if (mine !== turn) return;
+    say("Drawing.", 0.97);
+    forget();
+    current.token = result.result;
+    await show("");
+    say("");
+    byId("title").scrollIntoView({ block: "start" });
+  } catch (error) {
+    if (mine === turn || error?.name !== "AbortError") complain(error);
+  }
+}
+
+/** Let the server forget the last result. */
+function forget() {
+  if (current.token) fetch(`/results/${current.token}`, { method: "DELETE", keepalive: true }).catch(() => null);
+  current.token = "";
+}
+
+// A result
+
+/** Show the current result, rescaled by a known distance if there is one; marks stay where they are. */
+async function show(known, marks = []) {
+  const query = known ? `?${new URLSearchParams({ known })}` : "";
+  const data = await (await request(`/results/${current.token}/view${query}`)).json();
+  current.scene?.close();
+  const root = byId("scene");
+  root.replaceChildren(byId("scene-template").content.cloneNode(true));
+  for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
+  const scene = await viewer.open(root, data);
+  Object.assign(current, { known, scene });
+  scene.state.marks = marks;
+  tell(data);
+  wireShown();
+  wireDownloads();
+  wireKnown(data);
+  wireExplorer(data);
+  scene.show();
+  document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
+}
+
+function tell(data) {
+  byId("title").textContent = data.name;
+  document.title = `${data.name}: depth`;
+  byId("lead").textContent = `Depth along the camera's axis in metres. Camera: ${data.facts.camera}.`;
+  byId("warning").hidden = !data.facts.warning;
+  byId("warning").textContent = data.facts.warning ?? "";
+  byId("facts").replaceChildren(...Object.entries(data.facts).flatMap(([key, text]) => {
+    const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
+    [term.textContent, detail.textContent] = [key, text];
+    return [term, detail];
+  }));
+}
+
+function wireShown() {
+  const picture = document.querySelector("#depth .normals");
+  const notes = { depth: "along the camera's axis, metres", normals: "of depth and camera; right red, down green, away blue" };
+  for (const choice of document.querySelectorAll("[name=shown]")) {
+    choice.addEventListener("change", () => {
+      picture.hidden = choice.value !== "normals";
+      picture.alt = picture.hidden ? "" : "Surface normals";
+      if (!picture.hidden && !picture.getAttribute("src")) picture.src = `/results/${current.token}/file?format=normals`;
+      byId("shown-note").textContent = notes[choice.value];
+    });
+  }
+}
+
+function wireDownloads() {
+  for (const button of document.querySelectorAll("[data-format]")) {
+    button.addEventListener("click", async () => {
+      button.setAttribute("aria-busy", "true");
+      try {
+        const wanted = new URLSearchParams({ format: button.dataset.format });
+        if (current.known) wanted.set("known", current.known);
+        const answer = await request(`/results/${current.token}/file?${wanted}`);
+        const name = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("Content-Disposition"))?.[1];
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(await answer.blob());
+        link.download = decodeURIComponent(name ?? "depth");
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+        say("");
+      } catch (error) {
+        complain(error);
+      } finally {
+        button.removeAttribute("aria-busy");
+      }
+    });
+  }
+}
+
+function wireKnown(data) {
+  const { scene } = current;
+  const rescale = async (known) => {
+    try {
+      await show(known, scene.state.marks);
+      say("");
+    } catch (error) {
+      complain(error);
+    }
+  };
+  scene.watch(({ marks }) => {
+    const opened = byId("known").hidden && marks.length === 2;
+    byId("known").hidden = marks.length !== 2;
+    if (opened) byId("true-length").value = scene.between().toFixed(2);
+  });
+  byId("known").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [first, second] = scene.state.marks.map((index) => scene.pixel(index).join(","));
+    rescale(`${first} ${second} = ${Number(byId("true-length").value)}m`);
+  });
+  byId("rescaled").hidden = !current.known;
+  byId("rescaled").firstElementChild.textContent = `Rescaled: ${data.facts.rescaled}. Every download says so.`;
+  byId("unscale").addEventListener("click", () => rescale(""));
+}
+
+function wireExplorer(data) {
+  const again = current.explorer; // after rescaling, with the same pins and mutes
+  current.explorer = null;
+  if (health.explorer) {
+    byId("inside-lead").textContent = health.explorer;
+    byId("look").hidden = true;
+    return;
+  }
+  const open = async () => {
+    byId("look").disabled = true;
+    try {
+      say("Looking inside.", 0.5);
+      const path = `/results/${current.token}`;
+      const about = await (await request(`${path}/explain`, { method: "POST" })).json();
+      const maps = await (await request(`${path}/maps`)).arrayBuffer();
+      const mute = async (muted) => (await request(`${path}/mute`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ muted, known: current.known || null }),
+      })).json();
+      const state = again?.token === current.token ? again.state : null;
+      current.explorer = { token: current.token, state: await openExplorer({ scene: current.scene, data, about, maps, mute, complain, state }) };
+      byId("look").hidden = true;
+      say("");
+    } catch (error) {
+      complain(error);
+    }
+    byId("look").disabled = false;
+  };
+  byId("look").addEventListener("click", open);
+  if (again?.token === current.token) open();
+}

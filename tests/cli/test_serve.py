@@ -1,0 +1,104 @@
+"""`idisc serve`: what it says before it listens; the rest is in tests/serve."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes import onnx_files
+
+from idisc.cli import main as command_line
+from idisc.cli import serve
+
+uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            command_line.main(["serve", *arguments])
+        assert isinstance(end.value.code, int)
+        return (end.value.code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> str:
+    return str(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Servers that were started, and ended at once."""
+    found: list[Any] = []
+
+    def runs(server: Any, sockets: list[socket.socket]) -> None:
+        found.append(server)
+        for each in sockets:
+            each.close()
+
+    monkeypatch.setattr(uvicorn.Server, "run", runs)
+    return found
+
+
+def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started: list[Any]) -> None:
+    code, out, err = run("--weights", weights, "--port", "0")
+    assert (code, err) == (0, "")
+    assert out.startswith("http://127.0.0.1:")
+    (server,) = started
+    assert server.config.app.hosts == {"localhost", "127.0.0.1", "[::1]"}
+    assert server.config.access_log is False  # names of results are secrets
+
+
+def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: list[Any]) -> None:
+    code, out, err = run("--weights", weights, "--port", "0", "--host", "0.0.0.0")
+    assert (code, started[0].config.app.hosts) == (0, None)
+    assert out.startswith("http://0.0.0.0:")
+    assert err == "0.0.0.0: whoever reaches this machine can use the server\n"
+
+
+def test_limits_come_from_the_command_line(run: Run, weights: str, started: list[Any]) -> None:
+    options = ["--max-upload-mb", "3", "--max-megapixels", "2.5", "--queue", "4", "--timeout", "9"]
+    run("--weights", weights, "--port", "0", *options)
+    limits = started[0].config.app.limits
+    assert (limits.upload_mb, limits.megapixels, limits.queue, limits.timeout_s) == (3, 2.5, 4, 9)
+
+
+def test_what_cannot_be_is_one_line(
+    run: Run, weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("--weights", "none.onnx")[2] == "idisc: none.onnx: no such file\n"
+    assert run("--weights", weights, "--queue", "0")[2] == "idisc: queue 0: above 0 is needed\n"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, _, err = run("--weights", weights, "--port", port)
+    assert code == 2
+    assert err.startswith(f"idisc: --host 127.0.0.1 --port {port}: cannot listen (")
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert run("--weights", weights)[2] == (
+        "idisc: fastapi is not installed; it comes with: pip install 'idisc[serve]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("localhost.example", False),
+    ],
+)
+def test_what_is_this_machine(host: str, local: bool) -> None:
+    assert serve._is_local(host) is local

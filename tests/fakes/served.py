@@ -1,0 +1,124 @@
+"""A server around an engine that reads depth off the picture; an explorer with known answers."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from idisc.images import resize_map
+from idisc.predict.predictor import Predictor
+from idisc.serve.app import create_app
+from idisc.serve.limits import LOOPBACK, Door, Limits
+
+Maps = NDArray[np.float32]
+SIZE = (48, 64)
+
+
+class RedEngine:
+    """Metres = 1 + red / 100; waits for `go` before it answers."""
+
+    name, sha256 = "red", "0123456789abcdef"
+    task: Literal["depth", "normals"] = "depth"
+    fixed_size = None
+    origin: Mapping[str, Any] = {
+        "domain": "indoor",
+        "training_size": [48, 64],
+        "training_fov_deg": 60.0,
+        "data": "rooms",
+    }
+
+    def __init__(self) -> None:
+        self.go, self.calls = threading.Event(), 0
+        self.go.set()
+
+    def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
+        self.calls += 1
+        assert self.go.wait(30)
+        red = 1 + images[..., 0].astype(np.float32) / 100
+        return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
+
+    def with_spread(
+        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
+    ) -> tuple[Maps, Maps | None]:
+        return self(images, size), None
+
+
+@dataclass
+class ThirdsLevel:
+    """Three IDRs: the left, middle and right third of the picture."""
+
+    stride: int
+    size: tuple[int, int]
+    attention: Maps
+    partition: Maps | None
+
+
+class Thirds:
+    """An explanation in which every muted IDR adds half a metre to its third."""
+
+    def __init__(self, depth: Maps) -> None:
+        self.depth = depth
+        owners = np.repeat(np.eye(3, dtype=np.float32)[:, None], 12, axis=1)  # (3, 12, 3)
+        owners = np.repeat(owners, (5, 6, 5), axis=2)  # (3, 12, 16)
+        attention = owners * 0.7 + 0.1
+        self.levels = [
+            ThirdsLevel(16, (3, 4), attention, owners),
+            ThirdsLevel(4, (12, 16), attention, None),
+        ]
+
+    def muted(self, idrs: Mapping[int, Collection[int]]) -> Maps:
+        thirds = np.linspace(0, 3, self.depth.shape[1], endpoint=False).astype(int)
+        depth = self.depth.copy()
+        for numbers in idrs.values():
+            for number in numbers:
+                depth[:, thirds == number] += 0.5
+        return depth
+
+
+class ThirdsExplorer:
+    """Explains with `Thirds`."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def explain(self, image: NDArray[np.uint8], size: tuple[int, int]) -> Thirds:
+        self.calls += 1
+        return Thirds(resize_map(1 + image[..., 0].astype(np.float32) / 100, size))
+
+
+@dataclass
+class Served:
+    """A server and what stands behind it."""
+
+    app: Door
+    engine: RedEngine
+    explorer: ThirdsExplorer | None
+
+
+def serve(explorer: bool = True, **limits: Any) -> Served:
+    """A server of this machine with the fake engine; `limits` are fields of `Limits`."""
+    engine, thirds = RedEngine(), ThirdsExplorer() if explorer else None
+    app = create_app(Predictor(engine), Limits(**limits), hosts=LOOPBACK, explorer=thirds)
+    return Served(app, engine, thirds)
+
+
+def ramp(height: int = SIZE[0], width: int = SIZE[1]) -> NDArray[np.uint8]:
+    """A picture that reddens from left to right: 1 m to 3 m."""
+    image = np.zeros((height, width, 3), np.uint8)
+    image[..., 0] = np.linspace(0, 200, width).astype(np.uint8)
+    image[..., 1] = np.linspace(0, 255, height).astype(np.uint8)[:, None]
+    return image
+
+
+def png(image: NDArray[np.uint8] | None = None) -> bytes:
+    """A picture as a file."""
+    buffer = io.BytesIO()
+    Image.fromarray(ramp() if image is None else image).save(buffer, format="PNG")
+    return buffer.getvalue()

@@ -1,0 +1,399 @@
+"""The HTTP API: files as `outputs` writes them, results that are private, errors in one line."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+fastapi = pytest.importorskip("fastapi", reason="the extra serve is not installed")
+from fastapi.testclient import TestClient  # noqa: E402
+from tests.fakes import onnx_files, served  # noqa: E402
+
+import idisc  # noqa: E402
+from idisc import geometry, outputs  # noqa: E402
+from idisc.errors import InputError  # noqa: E402
+from idisc.predict.predictor import Predictor  # noqa: E402
+from idisc.serve import app, limits  # noqa: E402
+
+PNG = served.png()
+KNOWN = "10,20 50,20 = 5m"
+
+
+def client_of(server: served.Served, **options: Any) -> TestClient:
+    return TestClient(server.app, base_url="http://localhost", **options)
+
+
+@pytest.fixture
+def server() -> served.Served:
+    return served.serve()
+
+
+@pytest.fixture
+def client(server: served.Served) -> Iterator[TestClient]:
+    with client_of(server) as opened:
+        yield opened
+
+
+def send(client: TestClient, content: bytes = PNG, name: str = "room.png", **query: str) -> Any:
+    form = {key: query.pop(key) for key in ("fov", "known") if key in query}
+    return client.post("/predict", files={"file": (name, content)}, params=query, data=form)
+
+
+def kept(client: TestClient) -> str:
+    token: str = send(client, format="json").json()["result"]
+    return token
+
+
+def expected(kind: str, tmp_path: Path, known: str | None = None) -> bytes:
+    """What the library writes for the same picture."""
+    prediction = Predictor(served.RedEngine()).predict(
+        idisc.images.read_photo(PNG, "room.png"), known=known
+    )
+    rescaled = "_rescaled" if known else ""
+    path = tmp_path / f"room{rescaled}{outputs.WRITERS[kind].suffix}"
+    outputs.write(kind, path, prediction)
+    return path.read_bytes()
+
+
+def unpacked(packed: dict[str, Any], shape: tuple[int, int]) -> Any:
+    steps = np.frombuffer(zlib.decompress(base64.b64decode(packed["depth"])), "<u2")
+    units = np.cumsum(steps.reshape(shape), axis=1, dtype=np.uint16)
+    return units * np.float64(packed["metres_per_unit"])
+
+
+# Files
+
+
+@pytest.mark.parametrize("known", [None, KNOWN])
+@pytest.mark.parametrize("kind", ["png16", "npy", "npz", "ply", "glb"])
+def test_files_are_those_of_the_library(
+    client: TestClient, tmp_path: Path, kind: str, known: str | None
+) -> None:
+    answer = send(client, format=kind, **({"known": known} if known else {}))
+    assert answer.status_code == 200
+    assert answer.content == expected(kind, tmp_path, known)
+    name = "room_rescaled" if known else "room"
+    assert (
+        f'filename="{name}{outputs.WRITERS[kind].suffix}"' in answer.headers["content-disposition"]
+    )
+    token = kept(client)
+    query = {"format": kind, **({"known": known} if known else {})}
+    assert client.get(f"/results/{token}/file", params=query).content == answer.content
+
+
+def test_the_usual_format_is_a_png_of_16_bits(client: TestClient) -> None:
+    answer = send(client)
+    assert answer.headers["content-type"] == "image/png"
+    picture = Image.open(io.BytesIO(answer.content))
+    metres = np.asarray(picture) * float(picture.text["metres_per_unit"])
+    assert metres == pytest.approx(1 + served.ramp()[..., 0] / 100, abs=0.001)
+
+
+def test_a_rescaling_is_said_in_every_file(client: TestClient) -> None:
+    texts = {kind: send(client, format=kind, known=KNOWN) for kind in ("png16", "ply", "glb")}
+    for answer in texts.values():
+        assert b"known 10,20 50,20 = 5 m" in answer.content
+    named = send(client, format="npy", known=KNOWN).headers["content-disposition"]
+    assert "room_rescaled_depth.npy" in named  # there is no room inside
+    stored = np.load(io.BytesIO(send(client, format="npz", known=KNOWN).content))
+    assert "known 10,20" in json.loads(str(stored["facts"]))["facts"]["rescaled"]
+
+
+def test_json_is_short_and_names_a_result(client: TestClient) -> None:
+    body = send(client, format="json", fov="90").json()
+    assert body["format"] == "idisc/1"
+    assert body["depth_m"]["median"] == pytest.approx(2.0, abs=0.05)
+    assert body["camera"]["size"] == [48, 64]
+    assert body["camera"]["fx"] == pytest.approx(32)
+    assert body["camera"]["origin"] == "given 90 deg"
+    assert body["facts"]["domain"] == "indoor"
+    assert len(body["result"]) >= 32
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("../../etc/passwd.png", "passwd"),
+        ("C:\\photos\\room 1.png", "room 1"),
+        ("küche.png", "küche"),
+        ("", "picture"),
+        ("..", "picture"),
+        ("a" * 300 + ".png", "a" * 116),
+        ("💡" * 100 + ".png", "💡" * 29),
+        ('a"b\r\nX: y.png', "a_bX_ y"),
+    ],
+)
+def test_names_of_uploads_are_harmless(client: TestClient, name: str, stem: str) -> None:
+    app_answers = client.app.app.state.server.answers  # type: ignore[attr-defined]
+    prediction = app_answers.predict(app.Upload(PNG, name))
+    assert app_answers.file(prediction, "npy").name == f"{stem}_depth.npy"
+
+
+# What the page asks for
+
+
+def test_the_view_holds_scene_photo_and_facts(client: TestClient) -> None:
+    token = kept(client)
+    plain = client.get(f"/results/{token}/view").json()
+    assert (plain["name"], plain["grid"], plain["scale"]) == ("room.png", [48, 64], 1.0)
+    depth = unpacked(plain, (48, 64))
+    assert depth == pytest.approx(1 + served.ramp()[..., 0] / 100, abs=0.001)
+    assert plain["photo"].startswith("data:image/jpeg;base64,")
+    assert "assumed 60 deg" in plain["facts"]["camera"]
+    scaled = client.get(f"/results/{token}/view", params={"known": KNOWN}).json()
+    assert scaled["facts"]["rescaled"].startswith(f"depth x {scaled['scale']:.4g}, known 10,20")
+    assert unpacked(scaled, (48, 64)) == pytest.approx(depth * scaled["scale"], rel=1e-3)
+
+
+def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client: TestClient) -> None:
+    content = served.png(served.ramp(60, 1300))
+    token = send(client, content, format="json").json()["result"]
+    assert client.get(f"/results/{token}/view").json()["step"] == 3
+    stored = client.get(f"/results/{token}/file", params={"format": "npy"}).content
+    assert np.load(io.BytesIO(stored)).shape == (60, 1300)
+
+
+def test_an_explanation_has_maps_and_muting_changes_depth(
+    client: TestClient, server: served.Served
+) -> None:
+    token = kept(client)
+    about = client.post(f"/results/{token}/explain").json()
+    coarse, fine = about["levels"]
+    assert (coarse["stride"], coarse["size"], coarse["idrs"]) == (16, [3, 4], 3)
+    assert coarse["dominant"] == pytest.approx([5 / 16, 6 / 16, 5 / 16])
+    assert (coarse["partition_peak"], fine["partition_peak"]) == (1.0, 0.0)
+    maps = zlib.decompress(client.get(f"/results/{token}/maps").content)
+    stored = np.frombuffer(maps, np.uint8).reshape(3, 3, 12, 16)  # the fine level has no partition
+    explained = served.Thirds(np.zeros((48, 64), np.float32))
+    attention = stored[0] / 255 * coarse["attention_peak"]
+    assert attention == pytest.approx(explained.levels[0].attention, abs=0.002)
+    whole = unpacked(about["depth"], (48, 64))
+    answer = client.post(f"/results/{token}/mute", json={"muted": {"0": [0], "1": [2]}}).json()
+    change = unpacked(answer["depth"], (48, 64)) - whole
+    assert change[:, :20] == pytest.approx(0.5, abs=0.001)
+    assert change[:, 24:40] == pytest.approx(0.0, abs=0.001)
+    assert answer["mean_m"] == pytest.approx(np.abs(change).mean(), abs=0.001)
+    assert answer["largest_m"] == pytest.approx(0.5, abs=0.001)
+    assert server.explorer is not None
+    assert server.explorer.calls == 1  # once for all of it
+
+
+def test_muting_follows_a_known_distance(client: TestClient) -> None:
+    token = kept(client)
+    scale = client.get(f"/results/{token}/view", params={"known": KNOWN}).json()["scale"]
+    body = {"muted": {"0": [0, 1, 2]}, "known": KNOWN}
+    answer = client.post(f"/results/{token}/mute", json=body).json()
+    assert answer["mean_m"] == pytest.approx(0.5 * scale, rel=1e-3)
+
+
+def test_explain_answers_an_upload_too(client: TestClient) -> None:
+    files = {"file": ("room.png", PNG)}
+    about = client.post("/explain", files=files).json()
+    assert client.get(f"/results/{about['result']}/maps").status_code == 200
+    arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
+    assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
+    assert arrays["depth"].shape == (48, 64)
+
+
+def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) -> None:
+    predictor = idisc.load(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
+    door = app.create_app(predictor)
+    with TestClient(door) as client:
+        why = client.get("/health").json()["explorer"]
+        assert why.startswith("IDRs can be looked at with a checkpoint folder")
+        answer = client.post("/explain", files={"file": ("a.png", PNG)})
+        assert (answer.status_code, answer.json()) == (400, {"error": why})
+        token = kept(client)
+        assert client.post(f"/results/{token}/explain").json() == {"error": why}
+
+
+def test_a_network_for_normals_is_refused_at_the_start() -> None:
+    engine = served.RedEngine()
+    engine.task = "normals"
+    with pytest.raises(InputError, match="red predicts normals; the page needs depth"):
+        app.create_app(Predictor(engine))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "room.png: empty; get it again"),
+        (b"hello", "room.png: not a picture (or its first bytes are damaged)"),
+        (PNG[:100], "room.png: damaged or cut short"),
+        (b"GIF89a" + bytes(50), "room.png: "),
+    ],
+)
+def test_what_is_no_picture_is_named_in_one_line(
+    client: TestClient, content: bytes, message: str
+) -> None:
+    answer = send(client, content)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(message)
+    assert "\n" not in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "message"),
+    [
+        ({"format": "jpg"}, 422, "format: Input should be 'png16', 'npy',"),
+        ({"fov": "180"}, 422, "fov: Input should be less than or equal to 179"),
+        ({"fov": "nan"}, 422, "fov: "),
+        ({"known": "far"}, 400, "known distance 'far': write it as 'x1,y1 x2,y2 = 2.40m'"),
+        ({"known": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1: outside of a picture"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(
+    client: TestClient, query: dict[str, str], status: int, message: str
+) -> None:
+    answer = send(client, **query)
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(message)
+
+
+def test_a_form_without_a_file_is_named(client: TestClient) -> None:
+    assert client.post("/predict").json() == {"error": "file: Field required"}
+    assert client.post("/predict", data={"file": "/etc/passwd"}).status_code == 422
+    broken = {"content-type": "multipart/form-data; boundary=x"}
+    assert client.post("/predict", content=b"--y", headers=broken).status_code in (400, 422)
+
+
+def test_a_file_that_cannot_be_written_names_no_folder_of_the_server(client: TestClient) -> None:
+    answer = send(client, format="png16", known="10,20 50,20 = 9000m")
+    error = answer.json()["error"]
+    assert answer.status_code == 400
+    assert re.match(r"room_rescaled_depth16\.png: depth of \d+", error)
+
+
+def test_a_bug_shows_nothing_of_itself() -> None:
+    server = served.serve()
+
+    def breaks(*_: Any) -> Any:
+        raise RuntimeError("secret")
+
+    server.engine.with_spread = breaks  # type: ignore[method-assign]
+    with client_of(server, raise_server_exceptions=False) as client:
+        answer = send(client)
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "a mistake of ours; the server's log has it"}
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_is_not_there_is_a_line_too(client: TestClient) -> None:
+    assert client.get("/nothing").json() == {"error": "Not Found"}
+    assert client.get("/predict").status_code == 405
+    assert client.get("/page/../app.py").status_code == 404
+    assert client.get("/examples/..%2F..%2Fapp.py").status_code == 404
+
+
+# Results are nobody else's
+
+
+def test_results_go_by_a_name_that_is_secret_and_not_listed(client: TestClient) -> None:
+    first, second = kept(client), kept(client)
+    assert first != second
+    gone = client.get(f"/results/{first[:-1]}x/view")
+    assert gone.status_code == 404
+    assert gone.json()["error"].startswith("this result is not kept any more")
+    assert client.get("/results").status_code == 404
+    assert first not in client.get("/metrics").text
+    assert client.get(f"/results/{first}/view").headers["cache-control"] == "no-store"
+
+
+def test_a_result_is_forgotten_when_its_page_says_so(client: TestClient) -> None:
+    token = kept(client)
+    assert client.delete(f"/results/{token}").status_code == 204
+    for path in ("view", "maps", "file"):
+        assert client.get(f"/results/{token}/{path}").status_code == 404
+    assert client.post(f"/results/{token}/mute", json={"muted": {}}).status_code == 404
+    assert client.delete(f"/results/{token}").status_code == 204
+
+
+def test_files_leave_nothing_behind(client: TestClient, server: served.Served) -> None:
+    send(client, format="npy")
+    client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
+    assert "idisc_results_kept 0.0" in client.get("/metrics").text
+
+
+# The rest
+
+
+def test_health_tells_what_a_page_needs(client: TestClient) -> None:
+    body = client.get("/health").json()
+    assert (body["status"], body["model"], body["domain"]) == ("ok", "red", "indoor")
+    assert (body["waiting"], body["places"], body["explorer"]) == (0, 8, "")
+
+
+def test_metrics_count_answers_and_work(client: TestClient) -> None:
+    send(client)
+    send(client, b"hello")
+    text = client.get("/metrics").text
+    assert 'idisc_requests_total{route="/predict",status="200"} 1.0' in text
+    assert 'idisc_requests_total{route="/predict",status="400"} 1.0' in text
+    assert 'idisc_work_seconds_count{kind="predict"} 2.0' in text
+
+
+def test_examples_are_what_lies_in_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "assets" / "examples"
+    monkeypatch.setattr(app.resources, "files", lambda _: tmp_path)
+    assert app.read_examples() == {}
+    folder.mkdir(parents=True)
+    (folder / "living_room.jpg").write_bytes(b"photo")
+    (folder / "CREDITS.md").write_bytes(b"whose")
+    (folder / "notes.py").write_bytes(b"no")
+    assert app.read_examples() == {
+        "CREDITS.md": (b"whose", "text/plain; charset=utf-8"),
+        "living_room.jpg": (b"photo", "image/jpeg"),
+    }
+    monkeypatch.undo()
+    server = served.serve()
+    server.app.app.state.server.examples.clear()  # type: ignore[attr-defined]
+    server.app.app.state.server.examples.update(  # type: ignore[attr-defined]
+        {"CREDITS.md": (b"whose", "text/plain"), "a_room.jpg": (PNG, "image/jpeg")}
+    )
+    with client_of(server) as client:
+        body = client.get("/examples").json()
+        assert body == {
+            "photos": [{"file": "a_room.jpg", "title": "a room"}],
+            "credits": "CREDITS.md",
+        }
+        assert client.get("/examples/a_room.jpg").content == PNG
+
+
+def test_the_page_runs_scripts_of_its_own_only(client: TestClient) -> None:
+    page = client.get("/")
+    policy = page.headers["content-security-policy"]
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\ssrc=)|\son\w+=|\sstyle=", page.text)
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert [each for each in addresses if not each.startswith(("/page/", "data:"))] == []
+    for address in addresses:
+        if address.startswith("/"):
+            assert client.get(address).status_code == 200
+    for name, value in limits.HEADERS.items():
+        assert page.headers[name] == value
+    scripts = "".join(client.get(f"/page/{name}.js").text for name in ("page", "explorer"))
+    assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
+
+
+def test_a_picture_of_one_pixel_goes_through(client: TestClient) -> None:
+    token = send(client, served.png(served.ramp(1, 1)), format="json").json()["result"]
+    assert client.get(f"/results/{token}/view").status_code == 200
+    assert client.get(f"/results/{token}/file?format=ply").status_code == 200
+    assert client.get(f"/results/{token}/file?format=glb").status_code == 400  # no surface
+    assert geometry.is_present(np.ones((1, 1))).all()

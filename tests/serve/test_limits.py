@@ -1,0 +1,299 @@
+"""What strangers may ask: sizes, places, seconds, names of the host, results that go."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+fastapi = pytest.importorskip("fastapi", reason="the extra serve is not installed")
+from fastapi.testclient import TestClient  # noqa: E402
+from starlette.types import Message  # noqa: E402
+from tests.fakes import served  # noqa: E402
+
+from idisc.camera import Camera  # noqa: E402
+from idisc.errors import InputError  # noqa: E402
+from idisc.predict.prediction import Prediction  # noqa: E402
+from idisc.serve.limits import Limits  # noqa: E402
+from idisc.serve.results import Results  # noqa: E402
+
+PNG = served.png()
+FILES = {"file": ("room.png", PNG)}
+
+
+def client_of(server: served.Served) -> TestClient:
+    return TestClient(server.app, base_url="http://localhost")
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# Sizes
+
+
+def test_too_many_bytes_are_refused_by_their_announced_length() -> None:
+    server = served.serve(upload_mb=0.01)
+    with client_of(server) as client:
+        answer = client.post("/predict", files={"file": ("a.png", bytes(100_000))})
+        assert answer.status_code == 413
+        assert answer.json() == {"error": "a picture may have 0.01 MB here; reduce it first"}
+        assert client.post("/predict", files=FILES).status_code == 200
+
+
+def test_too_many_bytes_are_refused_while_they_come() -> None:
+    server = served.serve(upload_mb=0.01)
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'
+    sent = 0
+
+    def parts() -> Iterator[bytes]:
+        nonlocal sent
+        yield head
+        for _ in range(50):
+            sent += 1
+            yield bytes(10_000)
+
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    with client_of(server) as client:
+        answer = client.post("/predict", content=parts(), headers=headers)
+    assert answer.status_code == 413
+    assert server.engine.calls == 0
+
+
+def test_json_may_be_small_only() -> None:
+    with client_of(served.serve()) as client:
+        answer = client.post("/results/x/mute", json={"muted": {}, "known": "x" * 100_000})
+        assert answer.status_code == 413
+
+
+def test_too_many_pixels_are_refused_before_they_are_decoded() -> None:
+    server = served.serve(megapixels=0.003)
+    with client_of(server) as client:
+        answer = client.post("/predict", files=FILES)
+    assert answer.status_code == 413
+    assert answer.json()["error"] == (
+        "room.png: 0.00307 million pixels, at most 0.003 here; reduce it first"
+    )
+    assert server.engine.calls == 0
+
+
+@pytest.mark.parametrize("field", ["upload_mb", "megapixels", "queue", "timeout_s"])
+def test_limits_are_numbers_above_0(field: str) -> None:
+    for value in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="above 0 is needed"):
+            Limits(**{field: value})
+
+
+# Places and seconds
+
+
+def test_a_full_line_is_429_and_says_when_to_ask_again() -> None:
+    server = served.serve(queue=2)
+    server.engine.go.clear()
+    jobs = server.app.jobs
+    with client_of(server) as client, ThreadPoolExecutor(2) as pool:
+        waiting: list[Future[Any]] = []
+        for number in (1, 2):
+            waiting.append(pool.submit(client.post, "/predict", files=FILES))
+            until(lambda number=number: jobs.taken == number)
+        refused = client.post("/predict", files=FILES)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.json() == {"error": "2 requests are waiting already; try again in 1 s"}
+        health = client.get("/health").json()  # is always answered
+        assert (health["waiting"], health["places"]) == (2, 2)
+        server.engine.go.set()
+        assert [each.result().status_code for each in waiting] == [200, 200]
+        assert jobs.taken == 0
+        assert client.post("/predict", files=FILES).status_code == 200
+
+
+def test_one_network_works_for_one_at_a_time() -> None:
+    server = served.serve(queue=8)
+    inside, most, lock = 0, 0, threading.Lock()
+    plain = server.engine.with_spread
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(0.01)
+        with lock:
+            inside -= 1
+        return plain(*arguments)
+
+    server.engine.with_spread = counted  # type: ignore[method-assign]
+    with client_of(server) as client, ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: client.post("/predict", files=FILES), range(6)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert most == 1
+
+
+def test_nobody_waits_for_ever_and_the_server_recovers() -> None:
+    server = served.serve(timeout_s=0.2)
+    server.engine.go.clear()
+    with client_of(server) as client:
+        answer = client.post("/predict", files=FILES)
+        assert answer.status_code == 503
+        assert answer.json()["error"].startswith("no answer within 0.2 s; try again later")
+        assert int(answer.headers["retry-after"]) >= 1
+        behind = client.post("/predict", files=FILES)  # waits behind what still runs
+        assert behind.status_code == 503
+        server.engine.go.set()
+        until(lambda: client.post("/predict", files=FILES).status_code == 200)
+        assert server.engine.calls == 2  # the one that waited was taken out of the line
+        assert "idisc_abandoned_total 2.0" in client.get("/metrics").text
+
+
+def scope_of(path: str, **headers: str) -> dict[str, Any]:
+    raw = [(b"host", b"localhost")]
+    raw += [(key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()]
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": raw,
+        "http_version": "1.1",
+        "scheme": "http",
+        "client": ("127.0.0.1", 1),
+        "server": ("localhost", 80),
+    }
+
+
+def form() -> bytes:
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'
+    return head + PNG + b"\r\n--x--\r\n"
+
+
+MULTIPART = "multipart/form-data; boundary=x"
+
+
+def test_an_upload_that_stalls_is_ended() -> None:
+    server, sent = served.serve(timeout_s=0.1), []
+
+    async def receive() -> Message:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(server.app(scope_of("/predict", content_type=MULTIPART), receive, send))
+    assert sent[0]["status"] == 408
+    assert server.app.jobs.taken == 0
+
+
+def test_who_has_left_is_taken_out_of_the_line() -> None:
+    server, sent = served.serve(timeout_s=30), []
+    server.engine.go.clear()
+    messages: list[Message] = [
+        {"type": "http.request", "body": form(), "more_body": False},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    start = time.monotonic()
+    asyncio.run(server.app(scope_of("/predict", content_type=MULTIPART), receive, send))
+    assert time.monotonic() - start < 20  # not 30 s
+    assert sent[0]["status"] == 503
+    assert server.app.jobs.taken == 0
+    server.engine.go.set()
+
+
+# From where
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8000", 200),
+        ("127.0.0.1:8000", 200),
+        ("[::1]:8000", 200),
+        ("[::1]", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example:80", 403),
+        ("", 403),
+    ],
+)
+def test_a_local_server_answers_to_local_names_only(host: str, status: int) -> None:
+    with client_of(served.serve()) as client:
+        assert client.get("/health", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("same-origin", 200), ("none", 200), ("cross-site", 403)]
+)
+def test_other_pages_may_not_send_pictures(site: str, status: int) -> None:
+    with client_of(served.serve()) as client:
+        answer = client.post("/predict", files=FILES, headers={"sec-fetch-site": site})
+        assert answer.status_code == status
+        assert "access-control-allow-origin" not in answer.headers
+
+
+# Results
+
+
+def result(side: int = 10) -> Prediction:
+    return Prediction(
+        image=np.zeros((side, side, 3), np.uint8),
+        depth=np.ones((side, side), np.float32),
+        camera=Camera.assumed((side, side)),
+        facts={},
+    )
+
+
+def test_results_go_when_nobody_asked_for_a_while() -> None:
+    now = [0.0]
+    results = Results(Limits(keep_s=10), lambda: now[0])
+    first, second = results.keep(result()), results.keep(result())
+    now[0] = 9
+    results.find(first)
+    now[0] = 15
+    results.thin_out()
+    assert len(results) == 1
+    assert results.find(first).asked == 15
+    with pytest.raises(fastapi.HTTPException) as caught:
+        results.find(second)
+    assert caught.value.status_code == 404
+
+
+def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:
+    results = Results(Limits(results=3, results_mb=0.05))
+    tokens = [results.keep(result()) for _ in range(4)]
+    assert len(results) == 3
+    results.find(tokens[1])  # is the newest now
+    results.keep(result(80))  # 44.8 kB
+    assert len(results) == 3
+    results.keep(result(80))
+    assert len(results) == 1  # two are too much
+    results.keep(result(200))
+    assert len(results) == 1  # the last one stays, however large
+    assert all(re.fullmatch(r"[\w-]{32}", token) for token in tokens)
+
+
+def test_only_some_explanations_are_kept() -> None:
+    results = Results(Limits(explanations=2))
+    tokens = [results.keep(result()) for _ in range(3)]
+    for token in tokens:
+        results.explained(token, served.Thirds(np.ones((4, 4), np.float32)))
+    assert [results.find(token).explanation is None for token in tokens] == [True, False, False]

@@ -1,0 +1,347 @@
+"""The page in a real browser, offline but for its own server: everything a person can do there."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+import uvicorn
+from tests.fakes import served
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+PHOTO = {"name": "room.png", "mimeType": "image/png", "buffer": served.png(served.ramp(96, 128))}
+
+
+class Running:
+    """A server of this process, in a thread of its own."""
+
+    def __init__(self, server: served.Served) -> None:
+        self.engine, self.app = server.engine, server.app
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
+        # h11 and no websockets: what is installed beside it does not matter
+        config = uvicorn.Config(server.app, log_level="error", http="h11", ws="none")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([self.listening],))
+
+    def __enter__(self) -> Running:
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(30)
+        self.listening.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None or importlib.util.find_spec("playwright") is None:
+        pytest.skip("needs playwright and Chromium")
+    from playwright.sync_api import sync_playwright
+
+    gpu = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *gpu])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    with Running(served.serve()) as server:
+        yield server
+
+
+class Opened:
+    """A page, and what it complained of or asked for elsewhere."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        options.setdefault("viewport", {"width": 900, "height": 640})
+        self.context = browser.new_context(**options)
+        self.page, self.url = self.context.new_page(), url
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self._asked(request.url))
+        self.page.goto(url)
+        self.page.wait_for_selector("html[data-ready='intake']")
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.url, "data:", "blob:")):
+            self.complaints.append(f"asks for {url}")
+
+    def upload(self) -> Any:
+        self.page.set_input_files("#file", PHOTO)
+        self.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+        self.page.locator("#status").wait_for(state="hidden")
+        return self.page
+
+    def explore(self) -> Any:
+        self.upload()
+        self.page.locator("#look").click()
+        self.page.locator("#explorer").wait_for()
+        return self.page
+
+    def at(self, view: str, across: float, down: float) -> tuple[float, float]:
+        self.page.locator(view).scroll_into_view_if_needed()
+        box = self.page.locator(view).bounding_box()
+        return box["x"] + across * box["width"], box["y"] + down * box["height"]
+
+    def read(self, selector: str) -> str:
+        text: str = self.page.locator(selector).inner_text()
+        return text.replace("\u202f", " ")
+
+
+@pytest.fixture
+def opened(browser: Any, running: Running) -> Iterator[Opened]:
+    page = Opened(browser, running.url)
+    yield page
+    page.context.close()
+    assert page.complaints == []
+
+
+def pixels(page: Any, selector: str) -> Any:
+    """RGBA of a canvas."""
+    data = page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
+    content = base64.b64decode(data.partition(",")[2])
+    return np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
+
+
+def test_a_photo_becomes_metres_under_the_cursor(opened: Opened) -> None:
+    page = opened.upload()
+    assert opened.read("#title") == "room.png"
+    assert "Camera: assumed 60 deg" in opened.read("#lead")
+    page.mouse.move(*opened.at("#picture", 64.5 / 128, 0.5))
+    expected = 1 + served.ramp(96, 128)[0, 64, 0] / 100
+    assert opened.read("#reading").startswith(f"Pixel 64, 48: depth {expected:.2f} m")
+    page.locator("#blend").fill("50")
+    over = "getComputedStyle(document.querySelector('#picture .over')).opacity"
+    assert page.evaluate(over) == "0.5"
+    assert "red (sha256" in opened.read("#facts")
+
+
+def test_a_photo_can_be_dropped(opened: Opened) -> None:
+    opened.page.evaluate(
+        """(content) => {
+          const carried = new DataTransfer();
+          carried.items.add(new File([Uint8Array.from(content)], "dropped.png"));
+          dispatchEvent(new DragEvent("drop", { dataTransfer: carried, cancelable: true }));
+        }""",
+        list(PHOTO["buffer"]),
+    )
+    opened.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+    assert opened.read("#title") == "dropped.png"
+
+
+def test_two_points_are_measured_and_a_known_distance_rescales(opened: Opened) -> None:
+    page = opened.upload()
+    page.mouse.click(*opened.at("#picture", 0.25, 0.5))
+    assert page.locator("#known").is_hidden()
+    page.mouse.click(*opened.at("#depth", 0.75, 0.5))
+    before = float(opened.read("#reading").partition("Between the marks: ")[2].split(" m")[0])
+    page.locator("#true-length").fill(str(3 * before))
+    page.locator("#known button").click()
+    page.locator("#rescaled", has_text=f"= {3 * before:.4g} m, predicted").wait_for()
+    page.mouse.move(1, 1)
+    assert f"Between the marks: {3 * before:.2f} m" in opened.read("#reading")
+    with page.expect_download() as waiting:
+        page.locator("[data-format=npy]").click()
+    assert waiting.value.suggested_filename == "room_rescaled_depth.npy"
+    tripled = np.load(waiting.value.path())
+    assert tripled == pytest.approx(3 * (1 + served.ramp(96, 128)[..., 0] / 100), rel=0.02)
+    with page.expect_download() as waiting:
+        page.locator("[data-format=ply]").click()
+    assert b"comment rescaled: depth x" in Path(waiting.value.path()).read_bytes()
+    page.locator("#unscale").click()
+    page.locator("#rescaled").wait_for(state="hidden")
+    page.mouse.move(1, 1)
+    assert f"Between the marks: {before:.2f} m" in opened.read("#reading")
+
+
+def test_every_format_is_downloaded(opened: Opened) -> None:
+    page = opened.upload()
+    starts = {"png16": b"\x89PNG", "npy": b"\x93NUMPY", "ply": b"ply\n", "glb": b"glTF"}
+    for kind, start in starts.items():
+        with page.expect_download() as waiting:
+            page.locator(f"[data-format={kind}]").click()
+        assert Path(waiting.value.path()).read_bytes().startswith(start)
+        assert waiting.value.suggested_filename.startswith("room_")
+
+
+def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
+    page = opened.upload()
+
+    def shot() -> Any:
+        page.wait_for_timeout(400)
+        return pixels(page, "#stage canvas").astype(int)
+
+    first = shot()
+    assert 0.1 < (first[..., 3] > 0).mean() < 0.95
+    page.locator("#stage").focus()
+    page.keyboard.press("ArrowRight")
+    assert np.abs(shot() - first).max() > 50
+    page.locator("[name=shown][value=normals]").check(force=True)
+    picture = page.locator("#depth .normals")
+    picture.wait_for()
+    picture.evaluate("(image) => image.decode()")
+    assert picture.evaluate("(image) => image.naturalWidth") == 128
+    assert "down green" in opened.read("#shown-note")
+
+
+def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
+    page = opened.explore()
+    page.mouse.move(*opened.at("#explored", 0.1, 0.5))
+    assert opened.read("#belongs") == (
+        "Pixel 12, 48 belongs to: stride 16: IDR 0 100 %, IDR 1 0 %, IDR 2 0 %;"
+        " stride 4: IDR 0 80 %, IDR 1 10 %, IDR 2 10 %."
+    )
+    page.mouse.move(*opened.at("#explored", 0.9, 0.5))
+    assert page.locator(".idr.strong").evaluate_all("all => all.map(x => x.dataset.idr)") == [
+        "2",
+        "2",
+    ]
+    dark = pixels(page, ".level .spot canvas")[..., 3]  # of the coarse level
+    assert dark[:, :10].min() > 200
+    assert dark[:, 12:].max() == 0
+    page.locator("[name=kind][value=attention]").check(force=True)
+    page.mouse.move(*opened.at("#explored", 0.9, 0.5))
+    assert "reads: stride 16: IDR 2 80 %" in opened.read("#belongs")
+
+
+def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
+    page = opened.explore()
+    whole = pixels(page, "#without canvas").astype(int)
+    idr = page.locator(".idr[data-level='1'][data-idr='0']")
+    idr.click()
+    assert idr.get_attribute("aria-pressed") == "true"
+    page.mouse.move(1, 1)
+    assert opened.read("#explored-title") == "IDR 0, stride 4, pinned"
+    assert pixels(page, "#explored .dim")[:, -3:, 3].min() > 200
+    page.locator("#mute").click()
+    page.locator("#effect-note", has_text="1 muted:").wait_for()
+    assert opened.read("#effect-note").endswith("up to 0.50 m")
+    changed = np.abs(pixels(page, "#without canvas").astype(int) - whole).sum(axis=2)
+    assert (changed[:, 5:40] > 0).mean() > 0.9
+    assert (changed[:, 50:] > 20).mean() == 0
+    page.locator("[name=effect][value=change]").check(force=True)
+    shades = pixels(page, "#without canvas").astype(int)
+    assert (shades[:, :40, 0] - shades[:, :40, 2]).min() > 100  # orange: farther
+    page.mouse.move(*opened.at("#without", 0.1, 0.5))
+    tag = page.locator("#without .tag").nth(1).inner_text()
+    assert tag.replace("\u202f", " ") == "+0.50 m"
+    page.locator("#unmute").click()
+    page.locator("#effect-note", has_text="nothing is muted").wait_for()
+
+
+def test_a_keyboard_is_enough(opened: Opened) -> None:
+    page = opened.explore()
+    page.locator(".idr[data-level='0'][data-idr='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.keyboard.press("m")
+    page.locator("#effect-note", has_text="1 muted:").wait_for()
+    label = page.locator(".idr[data-level='0'][data-idr='1']").get_attribute("aria-label")
+    assert label.replace("\u202f", " ") == (
+        "IDR 1 of stride 16 has most of 38 % of the pixels; muted."
+    )
+    page.locator("#picture").focus()
+    for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    assert "Between the marks:" in opened.read("#reading")
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, [role=application], a")]
+          .filter((each) => !each.closest("[hidden]"))
+          .filter((each) => !(each.ariaLabel || each.textContent.trim() || each.labels?.length
+            || each.querySelector("img")?.alt))
+          .map((each) => each.outerHTML)"""
+    )
+    assert unnamed == []
+
+
+def test_a_file_that_is_no_photo_is_named_and_the_page_goes_on(browser: Any) -> None:
+    with Running(served.serve(upload_mb=0.5)) as running:
+        opened = Opened(browser, running.url)
+        bad = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
+        opened.page.set_input_files("#file", bad)
+        opened.page.locator("#status.bad").wait_for()
+        message = "notes.txt: not a picture (or its first bytes are damaged)"
+        assert opened.read("#message") == message
+        large = {"name": "large.png", "mimeType": "image/png", "buffer": bytes(600_000)}
+        opened.page.set_input_files("#file", large)
+        opened.page.locator("#message", has_text="large.png: 0.6 MB, at most 0.5 here").wait_for()
+        opened.upload()
+        # The browser itself notes the refusal in its console
+        assert [text for text in opened.complaints if "400" not in text] == []
+        opened.context.close()
+
+
+def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
+    with Running(served.serve(queue=1)) as running:
+        running.engine.go.clear()
+        first, second = Opened(browser, running.url), Opened(browser, running.url)
+        first.page.set_input_files("#file", PHOTO)
+        first.page.locator("#message", has_text="Computing depth").wait_for()
+        second.page.set_input_files("#file", PHOTO)
+        second.page.locator("#message", has_text="The server is busy; trying again").wait_for()
+        running.engine.go.set()
+        for each in (first, second):
+            each.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+            assert [text for text in each.complaints if "429" not in text] == []
+            each.context.close()
+
+
+def test_waiting_can_be_stopped(browser: Any) -> None:
+    with Running(served.serve()) as running:
+        running.engine.go.clear()
+        opened = Opened(browser, running.url)
+        opened.page.set_input_files("#file", PHOTO)
+        opened.page.locator("#message", has_text="Computing depth").wait_for()
+        opened.page.locator("#stop").click()
+        opened.page.locator("#status").wait_for(state="hidden")
+        running.engine.go.set()
+        opened.upload()
+        assert opened.complaints == []
+        opened.context.close()
+
+
+def test_a_model_without_idrs_says_so(browser: Any) -> None:
+    with Running(served.serve(explorer=False)) as running:
+        opened = Opened(browser, running.url)
+        page = opened.upload()
+        assert opened.read("#inside-lead").startswith("IDRs can be looked at with a checkpoint")
+        assert page.locator("#look").is_hidden()
+        opened.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_has_room_for_all_of_it(browser: Any, running: Running, scheme: str) -> None:
+    options = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
+    opened = Opened(browser, running.url, color_scheme=scheme, **options)
+    page = opened.explore()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.touchscreen.tap(*opened.at("#picture", 0.5, 0.5))
+    assert "depth" in opened.read("#reading")
+    page.touchscreen.tap(*opened.at("#explored", 0.1, 0.5))
+    assert opened.read("#explored-title") == "IDR 0, stride 4, pinned"
+    content = page.locator("header").screenshot()
+    corner = np.asarray(Image.open(io.BytesIO(content)).convert("L"))[0, 0]
+    assert (corner > 128) == (scheme == "light")
+    opened.context.close()
+    assert opened.complaints == []

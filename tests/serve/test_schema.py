@@ -1,0 +1,77 @@
+"""The API against its own description: requests made from it never end in an error of ours."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+from hypothesis import HealthCheck, Phase, settings
+from tests.fakes import served
+
+from idisc.serve.answers import Upload
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of its own dependencies
+    import schemathesis
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+PNG = served.png()
+UPLOAD = Upload(PNG, "room.png")
+SERVER = served.serve(upload_mb=1, megapixels=1)
+SERVER.app.hosts = None  # requests are made up, their hosts, too
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+schema: Any = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
+    case.call_and_validate(checks=CHECKS)
+    # The same once more with a picture that is one and a result that is there
+    if isinstance(case.body, dict) and "file" in case.body:
+        case.body["file"] = PNG
+    if "token" in (case.path_parameters or {}):
+        answers = SERVER.app.app.state.server.answers  # type: ignore[attr-defined]
+        case.path_parameters["token"] = answers.in_short(answers.predict(UPLOAD))["result"]
+    case.call_and_validate(checks=CHECKS)
+
+
+def test_every_address_is_described() -> None:
+    described = schema.raw_schema["paths"]
+    assert set(described) == {
+        "/predict",
+        "/explain",
+        "/results/{token}/view",
+        "/results/{token}/explain",
+        "/results/{token}/maps",
+        "/results/{token}/mute",
+        "/results/{token}/file",
+        "/results/{token}",
+        "/examples",
+        "/examples/{name}",
+        "/health",
+        "/metrics",
+    }
+    formats = described["/predict"]["post"]["parameters"][0]["schema"]["enum"]
+    assert formats == ["png16", "npy", "npz", "ply", "glb", "json"]
