@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import Predictor, Result
+    from idisc.predict.engine import Engine
 
 
 @click.command(name="evaluate")
-@click.option("--weights", type=options.PATH, help="Checkpoint folder.")
+@click.option("--weights", metavar="MODEL", help="Checkpoint folder or name [the default model]")
 @click.option("--onnx", type=options.PATH, help="Exported file; needs no torch.")
 @click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
@@ -78,7 +81,7 @@ if TYPE_CHECKING:
 )
 @options.changes
 def command(
-    weights: Path | None,
+    weights: str | None,
     onnx: Path | None,
     predictions: Path | None,
     data: Path | None,
@@ -92,6 +95,7 @@ def command(
     clouds: bool,
     size: tuple[int, int] | None,
     device: str,
+    precision: Any,
     out: Path | None,
     benchmark: Path | None,
     changes: tuple[str, ...],
@@ -105,13 +109,23 @@ def command(
     from idisc.evaluate import report
     from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.run import evaluate
+    from idisc.predict.engine import open_model
 
-    if sum(source is not None for source in (weights, onnx, predictions)) != 1:
-        raise click.UsageError("one of --weights, --onnx and --predictions is needed")
+    if sum(source is not None for source in (weights, onnx, predictions)) > 1:
+        raise click.UsageError("one of --weights, --onnx and --predictions is enough")
+    given = {"scale": scale, "fit": fit != "error", "holes": holes != "error"}
+    if predictions is not None:
+        given = {"device": device != "cpu", "precision": precision}
+    for option in (name for name, value in given.items() if value):
+        kind = "networks" if predictions is not None else "--predictions"
+        raise click.UsageError(f"--{option} is for {kind}; leave it out")
+    opening = partial(open_model, onnx or weights, device, precision)
     if out:
         files.check_new_folder(out)
     if benchmark is not None:
-        _submit(weights or onnx, benchmark, out, device)
+        if predictions is not None or out is None:
+            raise click.UsageError("--kitti-submission needs a network and --out")
+        _submit(opening(), benchmark, out)
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
@@ -126,7 +140,7 @@ def command(
         if scale is not None:
             about["scale"] = f"{scale:g} m, of integers"
     else:
-        predictor, about = _engine(weights or onnx, device, opened)  # type: ignore[arg-type]
+        predictor, about = _predictor(opening(), opened)
     if missing := opened.source.prepared.get("missing"):
         tables.note(
             f"{opened.source.prepared['list']}: {len(missing)} lines without their files left out,"
@@ -162,28 +176,25 @@ def _named_in(data: Path) -> str:
     return "folder"
 
 
-def _engine(path: Path, device: str, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+def _predictor(engine: Engine, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
     from idisc.evaluate.run import EnginePredictor
-    from idisc.predict.engine import open_engine
 
-    engine = open_engine(path, device)
     if engine.task != dataset.spec.task:
         raise InputError(
-            f"{path}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
+            f"{engine.name}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
         )
     about = {"weights": engine.name, "weights_sha256": engine.sha256}
+    if (precision := engine.origin.get("precision", "fp32")) != "fp32":
+        about["precision"] = str(precision)
     return EnginePredictor(engine), about
 
 
-def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> None:
+def _submit(engine: Engine, images: Path, out: Path) -> None:
     """Predict the pictures of KITTI's benchmark into a new folder, with the zip to upload."""
     from idisc.evaluate import kitti_benchmark
-    from idisc.predict.engine import open_engine
 
-    if path is None or out is None:
-        raise click.UsageError("--kitti-submission needs --weights or --onnx, and --out")
     with progress.bar("predicting") as advance:
-        count = kitti_benchmark.write_submission(open_engine(path, device), images, out, advance)
+        count = kitti_benchmark.write_submission(engine, images, out, advance)
     if count != kitti_benchmark.PICTURES:
         tables.note(f"{images}: {count} pictures; the benchmark has {kitti_benchmark.PICTURES}")
     click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {count} pictures")

@@ -17,8 +17,9 @@ COMMANDS = {
     "convert": "Turn a published checkpoint into one of ours.",
     "doctor": "Say what is wrong with a dataset, and what to change.",
     "evaluate": "Score a network or anybody's predictions on a dataset.",
-    "export": "Turn a checkpoint into one file for other runtimes, measured against it.",
-    "predict": "Metres out of photos: files, folders, patterns or stdin.",
+    "export": "Turn a checkpoint into one file for other runtimes.",
+    "models": "List the models that ship, and the published ones.",
+    "predict": "Metres out of photos and videos.",
     "prepare": "Turn a raw dataset into pictures, depth and a manifest.",
     "train": "Train a recipe, fine-tune a checkpoint, or go on with a run.",
 }
