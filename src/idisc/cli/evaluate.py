@@ -222,4 +222,6 @@ def _print(result: Result) -> None:
         low, high = result.intervals.get(name, (None, None))
         interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
         click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
+    if result.calibration:
+        tables.paragraph(f"Spread: {result.calibration}. No error bound.")
     tables.paragraph(f"{measured(result)} 95 % intervals by bootstrap over pictures.")
