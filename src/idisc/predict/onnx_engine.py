@@ -34,12 +34,12 @@ class OnnxEngine:
             quiet.log_severity_level = 4  # what goes wrong comes as an exception, not on stderr
             quiet.intra_op_num_threads = threads
             # By its name: bytes would be copied, half a second for 150 MB.
-            self._session = onnxruntime.InferenceSession(str(path), quiet, providers=providers)
+            self._session = onnxruntime.InferenceSession(
+                str(path), quiet, providers=providers, enable_fallback=0
+            )  # without a second try on the CPU, which prints, and hides that there is no GPU
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
-            raise CheckpointError(
-                f"{path}: not readable as ONNX ({str(error).splitlines()[0]})"
-            ) from None
+            raise CheckpointError(f"{path}: not readable as ONNX ({_first_line(error)})") from None
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
@@ -87,7 +87,7 @@ class OnnxEngine:
         except Exception as error:  # a file exported for one size, or one that is not ours
             height, width = images.shape[1:3]
             raise CheckpointError(
-                f"{self.name}: does not run on {height}x{width} ({str(error).splitlines()[0]})"
+                f"{self.name}: does not run on {height}x{width} ({_first_line(error)})"
             ) from None
         self._check(outputs, len(images))
         return [
@@ -102,6 +102,10 @@ class OnnxEngine:
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
                 raise CheckpointError(f"{self.name}: its answer is no map of floats; damaged?")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:
