@@ -11,7 +11,6 @@ import onnx
 import pytest
 from tests.fakes import exported
 from tests.fakes.mutations import mutated
-from tests.fakes.pairs import TINY
 
 from idisc.errors import CheckpointError
 from idisc.export import onnx as onnx_export
@@ -20,9 +19,6 @@ from idisc.model.network import IDisc
 from idisc.predict.engine import ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import ModelConfig
-
-PLAIN = replace(TINY.decoder, msda=False)
 
 
 def picture(size: Size, seed: int = 0) -> np.ndarray:
@@ -113,20 +109,13 @@ def test_no_path_of_this_machine_is_in_the_file() -> None:
         assert word not in content
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        replace(exported.SMALL, task="normals", decoder=PLAIN),
-        replace(TINY, resolutions=1, discretization="edd", decoder=PLAIN),
-    ],
-    ids=["normals", "explicit bins"],
-)
-def test_a_file_for_one_size_has_results_of_any(config: ModelConfig, tmp_path: Path) -> None:
-    network = IDisc(config).eval().requires_grad_(False)
+def test_a_file_for_one_size_has_results_of_any(tmp_path: Path) -> None:
+    """Of normals; `tests/cli/test_export.py` has one of explicit bins."""
+    network = IDisc(replace(exported.BINS, task="normals", discretization="isd"))
+    network.eval().requires_grad_(False)
     onnx_export.save(onnx_export.build(network, (50, 70)), tmp_path / "one.onnx")
     file, eager = OnnxEngine(tmp_path / "one.onnx"), TorchEngine(network, "eager")
-    assert file.fixed_size == (50, 70)
-    assert file.task == config.task
+    assert (file.fixed_size, file.task) == ((50, 70), "normals")
     for result in (None, (20, 31)):
         ours, spread = file.with_spread(picture((50, 70)), result)
         np.testing.assert_allclose(ours, eager(picture((50, 70)), result), atol=2e-5)
