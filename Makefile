@@ -50,7 +50,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 bench: $(VENV)/installed
-	$(BIN)/idisc bench nyu_swint --size 480x640 --compare
+	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
 
 clean:
 	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
