@@ -189,7 +189,7 @@ def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(
     asked: list[object] = []
 
     class Session:
-        def __init__(self, *_: object, providers: object) -> None:
+        def __init__(self, *_: object, providers: object, **__: object) -> None:
             asked.append(providers)
             raise ValueError("no such driver")
 
