@@ -3,9 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help test check format bench clean
+# The demonstration needs no torch, so it has a small environment of its own.
+DEMO_VENV ?= .venv-demo
+DEMO_OUT ?= demo
+
+.PHONY: help demo test check format bench clean
 
 help:
+	@echo "make demo    depth of the example photos: pictures, point clouds, pages to look around in"
 	@echo "make test    the whole test suite"
 	@echo "make check   format, lint and types"
 	@echo "make format  rewrite the code in the house style"
@@ -18,6 +23,19 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,dev]'
 	@touch $@
+
+$(DEMO_VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(DEMO_VENV)
+	$(DEMO_VENV)/bin/python -m pip install --quiet --editable .
+	@touch $@
+
+demo: $(DEMO_VENV)/installed
+	$(DEMO_VENV)/bin/idisc predict src/idisc/assets/examples -o $(DEMO_OUT) --save png,png16,ply,html
+	@echo
+	@echo "Depth in colours:  $(CURDIR)/$(DEMO_OUT)/*_depth.png"
+	@echo "Depth in metres:   $(CURDIR)/$(DEMO_OUT)/*_depth16.png, factor in the JSON beside"
+	@echo "Point clouds:      $(CURDIR)/$(DEMO_OUT)/*_points.ply"
+	@echo "Look around:       $(CURDIR)/$(DEMO_OUT)/*_viewer.html, in any browser"
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
@@ -32,8 +50,8 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 bench: $(VENV)/installed
-	$(BIN)/idisc bench nyu_swint --size 480x640 --compare
+	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import idisc
+from idisc.cli.main import COMMANDS
 
 HEAVY = ["torch", "torchvision", "timm", "numba", "scipy", "rich", "matplotlib", "onnxruntime"]
 BLOCK = """
@@ -87,6 +88,7 @@ def test_a_name_that_is_not_there_cannot_be_imported() -> None:
         "import idisc; idisc.IdiscError",
         "import idisc; idisc.load, idisc.Camera, idisc.Prediction",
         "import idisc.recipes, idisc.paper, idisc.config, idisc.files, idisc.zoo.published",
+        "import idisc.zoo.cards; idisc.zoo.cards.shipped()",
         call("--help"),
         call("--version"),
         call("convert", "--list"),
@@ -121,7 +123,13 @@ def test_load_network_without_torch_says_what_to_install() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["bench", "nyu_swint"], ["convert", "weights.pt", "--out", "never"]]
+    "arguments",
+    [
+        ["bench", "nyu_swint"],
+        ["convert", "weights.pt", "--out", "never"],
+        ["export", "never"],
+        ["train", "nyu_swint", "--data", "never", "--out", "never"],
+    ],
 )
 def test_a_command_without_torch_says_so_in_one_line(arguments: list[str]) -> None:
     done = run(
@@ -137,7 +145,7 @@ def test_a_command_without_torch_says_so_in_one_line(arguments: list[str]) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["bench", "--help"], ["convert", "--help"], ["convert", "--list"]],
+    [["--help"], *([name, "--help"] for name in COMMANDS), ["convert", "--list"]],
 )
 def test_help_and_lists_work_without_any_heavy_package(arguments: list[str]) -> None:
     done = run(BLOCK.format(packages=set(HEAVY)) + call(*arguments))

@@ -3,17 +3,18 @@
 `measure_components` gives the paper's complexity table (latency, throughput and parameters of each
 part) and how much of the machine's matrix multiplication each part reaches. `compare_cores`,
 `compare_networks` and `compare_steps` hold our formulations against the oracle: `grid_sample` on
-whole sequences, the way the published code runs on a CPU. Machines are noisy; ratios of medians
-from one run are less so.
+whole sequences, the way the published code runs on a CPU; `compare_engines` adds exported files.
+Machines are noisy; ratios of medians from one run are less so.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,9 +26,13 @@ from torch import Tensor, nn
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
+from idisc.predict import pace
+from idisc.predict.engine import Engine
+from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import ModelConfig
 
 Size = tokens.Size
+FILE = "network.onnx"  # of `exported`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +123,42 @@ def compare_networks(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparis
     return _compare({name: partial(run, name) for name in _available()}, repeats)
 
 
+def compare_engines(
+    network: IDisc, others: Mapping[str, Engine], size: Size, repeats: int
+) -> list[Comparison]:
+    """A picture from bytes to metres: torch in each formulation, and other engines."""
+    ours = pace.asking(TorchEngine(network, "torch"), size)
+
+    def run(name: str) -> None:
+        with formulation(name):
+            ours()
+
+    runs: dict[str, Callable[[], object]] = {name: partial(run, name) for name in _available()}
+    runs |= {name: pace.asking(engine, size) for name, engine in others.items()}
+    return sorted(_compare(runs, repeats), key=lambda row: row.seconds)
+
+
+def exported(network: IDisc, folder: Path) -> dict[str, Engine]:
+    """The network's exports for any size, opened, with as many threads as torch has.
+
+    By ONNX Runtime, and by OpenVINO if that is installed. They are not measured against it.
+    """
+    from idisc.export import onnx, program
+    from idisc.predict.onnx_engine import OnnxEngine
+
+    source = onnx.Source(Path("bench"), network, {}, "")
+    threads = torch.get_num_threads()
+    path = folder / FILE
+    onnx.save(onnx.build(network), path)
+    engines: dict[str, Engine] = {"onnx": OnnxEngine(path, threads=threads)}
+    if importlib.util.find_spec("openvino"):
+        model = onnx.build(network, by_block=False)
+        onnx.describe(model, onnx.facts(source))
+        program.export_openvino(model, path.with_suffix(".xml"))
+        engines["openvino"] = program.OpenVinoEngine(path.with_suffix(".xml"), threads=threads)
+    return engines
+
+
 def compare_steps(network: IDisc, rgb: Tensor, repeats: int) -> list[Comparison]:
     """A whole training step by each formulation: forward, backward, clipping, AdamW."""
     network.train().requires_grad_(True)
@@ -168,14 +209,8 @@ def _available() -> list[str]:
     return [name for name in sampling.SAMPLERS if name != "accelerated" or kernel]
 
 
-def _compare(runs: dict[str, Callable[[], None]], repeats: int) -> list[Comparison]:
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for run in runs.values():
-        run()  # warm; the kernel compiles here
-    for _ in range(repeats):  # in turns, so that a slow moment of the machine meets them all
-        for name, run in runs.items():
-            seconds[name].append(_seconds(run))
-    medians = {name: statistics.median(values) for name, values in seconds.items()}
+def _compare(runs: pace.Runs, repeats: int) -> list[Comparison]:
+    medians = pace.medians(runs, repeats, _now)
     return [
         Comparison(name=name, seconds=value, times_faster=medians["oracle"] / value)
         for name, value in medians.items()

@@ -15,9 +15,20 @@ Task = Literal["depth", "normals"]
 Activation = Literal["gelu", "silu", "relu"]
 
 
+MOST, MOST_LAYERS = 4096, 256  # far beyond any use: a damaged record shall not fill the memory
+
+
 def _check(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)
+
+
+def _check_most(group: str, config: object, *names: str) -> None:
+    """Counts of a network that somebody could want."""
+    for name in names:
+        most = MOST_LAYERS if name in ("layers", "iterations") else MOST
+        value = getattr(config, name)
+        _check(value <= most, f"{group}{name}: {value}; {most} at most")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +45,7 @@ class DecoderConfig:
         for name in ("width", "layers", "heads", "points"):
             value = getattr(self, name)
             _check(value >= 1, f"decoder.{name}: {value}; at least 1 is needed")
+        _check_most("decoder.", self, "width", "layers", "heads", "points")
         _check(
             self.width % 4 == 0,
             f"decoder.width: {self.width} is not a multiple of 4 (sine encoding)",
@@ -59,6 +71,7 @@ class AfpConfig:
     def __post_init__(self) -> None:
         _check(self.idrs >= 1, f"afp.idrs: {self.idrs}; at least 1 is needed")
         _check(self.iterations >= 0, f"afp.iterations: {self.iterations}; 0 or more is needed")
+        _check_most("afp.", self, "idrs", "iterations", "width", "heads")
         _check(
             self.heads >= 1 and self.width >= 1 and self.width % self.heads == 0,
             f"afp.heads: {self.heads} does not divide the width {self.width}",
@@ -78,6 +91,7 @@ class IsdConfig:
             f"isd.layers: {self.layers}; at least 1 (for none at all: discretization=none)",
         )
         _check(self.heads >= 1, f"isd.heads: {self.heads}; at least 1 is needed")
+        _check_most("isd.", self, "layers", "heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +104,7 @@ class EddConfig:
 
     def __post_init__(self) -> None:
         _check(self.bins >= 2, f"edd.bins: {self.bins}; at least 2 are needed")
+        _check_most("edd.", self, "bins")
         ordered = 0 < self.min_depth < self.max_depth < float("inf")
         _check(ordered, "edd: 0 < min_depth < max_depth is needed, both finite")
 
@@ -114,6 +129,7 @@ class ModelConfig:
             1 <= self.resolutions <= 4, f"resolutions: {self.resolutions} is not between 1 and 4"
         )
         _check(self.expansion >= 1, f"expansion: {self.expansion}; at least 1 is needed")
+        _check_most("", self, "expansion")
         _check(
             self.decoder.width % self.isd.heads == 0,
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",

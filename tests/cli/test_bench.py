@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes import exported, onnx_files
 
 from idisc.cli.main import main
+from idisc.export import onnx as onnx_export
 from idisc.model import sampling
 
 SMALL = ["nyu_swint", "--set", "decoder.layers=1", "--set", "decoder.width=32"]
@@ -189,3 +191,66 @@ def test_a_training_step_is_compared_as_well() -> None:
     assert code == 0
     assert "A training step of 2 pictures" in out
     assert "images/s" in out.splitlines()[-2]
+
+
+ENGINES = "Engines, a picture from bytes to metres"
+
+
+def test_engines_stand_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = exported.any_size()  # of another network: a trace of its own takes a minute
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(file))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # no OpenVINO
+    record = tmp_path / "numbers.json"
+    small = ["tiny_synthetic", "--size", "32x48", "--repeats", "1", "--engines"]
+    code, out, err = bench(*small, "--json", str(record))
+    assert (code, err) == (0, "exporting; this takes a minute or two ...\n")
+    assert ENGINES in out
+    found = json.loads(record.read_text())
+    names = {"onnx", "plain", "oracle"} | (
+        {"accelerated"} if sampling.kernel_available() else set()
+    )
+    rows = {row["name"]: row for row in found[ENGINES]}
+    assert set(rows) == names
+    oracle = rows["oracle"]["seconds"]
+    for row in rows.values():
+        assert row["times_faster"] == pytest.approx(oracle / row["seconds"])
+    seconds = [row["seconds"] for row in found[ENGINES]]
+    assert seconds == sorted(seconds)
+    assert found["start"]["seconds"] > found["start"]["network"] > 0
+    assert "idisc predict of one photo by ONNX: " in out
+
+
+def test_a_file_is_measured_beside_its_network() -> None:
+    code, out, err = bench(str(exported.any_size()), "--repeats", "1", "--threads", "1")
+    assert (code, err) == (0, "")
+    assert out.startswith("file small.onnx, size 96x128, device cpu, ")
+    for name in ("ONNX Runtime", "plain torch", "oracle (grid_sample, whole sequences)"):
+        assert name in out
+
+
+def test_a_file_that_does_not_know_its_network_is_measured_alone(tmp_path: Path) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "plain.onnx")
+    code, out, err = bench(str(path), "--size", "30x40", "--repeats", "1")
+    assert (code, err) == (0, "")
+    first, second, third = out.splitlines()
+    assert first == "file plain.onnx, size 30x40"
+    assert second.startswith("ONNX Runtime: 0.")
+    assert third.startswith("idisc predict of one photo by ONNX: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.onnx"], "none.onnx: no such file"),
+        (["none.onnx", "--compare"], "--compare is for recipes; leave it out with a file"),
+        (["none.onnx", "--train", "2"], "--train is for recipes; leave it out with a file"),
+        (["none.onnx", "--set", "a=1"], "--set is for recipes; leave it out with a file"),
+        (["none.onnx", "--device", "cuda"], "--device is for recipes; leave it out with a file"),
+        ([*SMALL, "--engines", "--device", "cuda"], "--engines: on the CPU; leave out --device"),
+    ],
+)
+def test_what_a_file_cannot_be_asked_is_one_line(arguments: list[str], message: str) -> None:
+    code, out, err = bench(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"idisc: {message}")
+    assert err.count("\n") == 1

@@ -23,6 +23,7 @@ from idisc.data import catalog
 from idisc.data.dataset import open_dataset
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.zoo import cards
 
 DATASETS = ["nyu", "nyu_labelled", "nyu_normals", "sunrgbd", "diode", "kitti", "argoverse", "ddad"]
 
@@ -397,8 +398,13 @@ def test_holes_and_sizes_that_may_be_are_scored(
 
 
 def test_bad_calls_are_one_line(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: Path,
+    guess: tuple[object, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(cards, "HOME", tmp_path)  # no model ships
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     normals = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
     theirs = onnx_files.foreign(tmp_path / "theirs.onnx")
@@ -410,8 +416,12 @@ def test_bad_calls_are_one_line(
     none = tmp_path / "none"
     submission = ("evaluate", "--kitti-submission", own / "images")
     calls: dict[tuple[object, ...], str] = {
-        ("evaluate",): "one of --weights, --onnx and --predictions is needed",
-        ("evaluate", *data): "one of --weights, --onnx and --predictions is needed",
+        ("evaluate",): "--data, the folder of the dataset, is needed",
+        ("evaluate", *data): "no model ships with this version; name a checkpoint folder",
+        ("evaluate", *data, "--scale", "0.1"): "--scale is for --predictions; leave it out",
+        ("evaluate", *data, *guess, "--precision", "bf16"): "--precision is for networks; leave",
+        ("evaluate", *data, *guess, "--device", "cuda"): "--device is for networks; leave it out",
+        ("evaluate", *data, "--onnx", model, "--precision", "bf16"): "an .onnx file decides for",
         ("evaluate", *guess, "--onnx", model, *data): "one of --weights, --onnx and --predictions",
         ("evaluate", *guess): "--data, the folder of the dataset, is needed",
         ("evaluate", *guess, "--data", none): "none' does not exist",
@@ -434,8 +444,8 @@ def test_bad_calls_are_one_line(
         ("evaluate", *guess, *data, "--clouds"): "no camera known, so no point cloud",
         ("evaluate", *guess, *data, "--out", own): "own: exists already",
         ("evaluate", *guess, *data, "--set", "max_depth=0.02"): "no valid pixel",
-        (*submission, "--onnx", model): "--kitti-submission needs --weights or --onnx, and --out",
-        (*submission, *guess, "--out", none): "needs --weights or --onnx, and --out",
+        (*submission, "--onnx", model): "--kitti-submission needs a network and --out",
+        (*submission, *guess, "--out", none): "needs a network and --out",
         (*submission, "--onnx", model, "--out", none): "0.png: 24x32 pixels; the benchmark's",
     }
     for arguments, message in calls.items():

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.fakes import explained, exported, pairs
+from tests.fakes import explained, exported, pairs, shipped
 
 from idisc.cli import explain
 from idisc.cli.main import main
 from idisc.model.checkpoint import save_checkpoint
-from idisc.predict import predictor
+from idisc.predict.torch_engine import TorchEngine
+from idisc.zoo import cards
 
 
 def run(*arguments: object) -> int:
@@ -140,11 +141,14 @@ def test_normals_of_a_photo_are_explained_without_metres(tmp_path: Path) -> None
 def test_the_default_is_the_checkpoint_beside_the_shipped_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = tmp_path / "room" / "model.onnx"
-    save_checkpoint(shipped.parent / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
-    shipped.write_bytes(b"")
-    monkeypatch.setattr(predictor, "find_model", lambda model: model or shipped)
-    assert explain._open(None, "cpu").facts.name == "checkpoint"
+    monkeypatch.setattr(cards, "HOME", tmp_path)
+    folder = tmp_path / "rooms"
+    save_checkpoint(folder / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
+    shipped.make(folder)
+    for model in (None, "rooms"):
+        opened = explain._open(model, "cpu")
+        assert opened.facts.name == "rooms"
+        assert isinstance(opened.engine, TorchEngine)
 
 
 def test_what_fails_is_named_and_the_rest_is_done(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import exported
@@ -14,6 +15,7 @@ from idisc.export import graph, parity
 from idisc.export import onnx as onnx_export
 from idisc.export.parity import Precision
 from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.torch_engine import TorchEngine
 
 
 def run(*arguments: object) -> int:
@@ -32,7 +34,7 @@ def test_it_writes_one_measured_file_and_says_what_it_is(
             photos / f"{shade}.png"
         )
     out = tmp_path / "room.onnx"
-    folder = exported.checkpoint()
+    folder = exported.bins()
     assert run("export", folder, "-o", out, "--size", "48x64", "--pictures", photos) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["file"].startswith(f"{out}, ")
@@ -42,6 +44,10 @@ def test_it_writes_one_measured_file_and_says_what_it_is(
     engine = OnnxEngine(out)
     assert engine.fixed_size == (48, 64)
     assert json.loads(engine.origin["parity"])["of"] == "photos"
+    image = np.random.default_rng(0).integers(0, 256, (1, 48, 64, 3), dtype=np.uint8)
+    for result in (None, (20, 31)):  # for one size, with results of any
+        eager = TorchEngine.load(folder)(image, result)
+        np.testing.assert_allclose(engine(image, result), eager, atol=2e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "room.onnx"]
 
 

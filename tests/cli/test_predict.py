@@ -16,6 +16,7 @@ from tests.fakes import onnx_files
 from idisc.cli import main as command_line
 from idisc.cli.predict import camera_rule
 from idisc.errors import InputError
+from idisc.zoo import cards
 
 Result = tuple[int, str, str]
 Run = Callable[..., Result]
@@ -33,6 +34,11 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return (code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
 
 
 @pytest.fixture
@@ -119,7 +125,7 @@ def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path)
     ("arguments", "message"),
     [
         (["none.jpg"], "none.jpg: no such file"),
-        (["*.gif"], "*.gif: no pictures match"),
+        (["*.gif"], "*.gif: no pictures or videos match"),
         (["{photos}"], "no model ships with this version; name a checkpoint folder or an .onnx"),
         (["{photos}", "--weights", "nowhere"], "nowhere: not there"),
         (["{photos}", "--save", "jpg"], "--save jpg: 8 bits cannot hold metres"),

@@ -22,6 +22,7 @@ from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import DepthMap, NormalMap, write_depth
 from idisc.data.manifest import Manifest, Record
 from idisc.evaluate import html_report, report, tables
+from idisc.evaluate.calibration import MEANING, Calibration, Part
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Bin, Result, Row, evaluate
 
@@ -345,3 +346,18 @@ def test_perfect_predictions_can_be_drawn_too(tmp_path: Path) -> None:
     dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (8, 8))
     exact = evaluate(dataset, lambda sample: np.maximum(sample.target, 1), [PAPER])[0]
     assert "median 0" in page_of(exact).text
+
+
+def test_the_curve_of_the_spread_is_in_json_and_page_with_its_meaning(result: Result) -> None:
+    assert report.to_json(result)["spread"] is None
+    assert "Error against spread" not in page_of(result).text
+    parts = tuple(Part(0.1 * n, 0.2 * n, 0.05 * n, 100) for n in range(1, 4))
+    with_spread = replace(result, calibration=Calibration(parts, 0.5, math.nan))
+    record = report.to_json(with_spread)["spread"]
+    assert record["meaning"] == MEANING
+    assert (record["rank_correlation"], record["error_per_spread"]) == (0.5, None)
+    assert record["parts"][1] == {"spread": 0.2, "abs_error": 0.4, "abs_rel": 0.1, "pixels": 100}
+    page = page_of(with_spread)
+    assert "Error against spread" in page.text
+    assert "it is no error bound. Rank correlation over all pixels: 0.50" in page.text
+    assert len(page.all_of("svg")) == len(page_of(result).all_of("svg")) + 1

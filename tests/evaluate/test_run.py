@@ -242,18 +242,27 @@ def test_a_prediction_that_has_no_logarithm_names_the_picture(tmp_path: Path, ba
 
 
 class FakeEngine:
-    """One depth everywhere, or NaN."""
+    """One depth everywhere, or NaN; its spread, if any, grows from left to right."""
 
-    name, sha256 = "fake", ""
+    name, sha256, origin, fixed_size = "fake", "", {}, None
     task: Literal["depth", "normals"] = "depth"
 
-    def __init__(self, depth: float) -> None:
-        self.depth = depth
+    def __init__(self, depth: float, spread: float | None = None) -> None:
+        self.depth, self.spread = depth, spread
 
     def __call__(
         self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
     ) -> NDArray[np.float32]:
-        return np.full((len(images), *(size or images.shape[1:3])), self.depth, np.float32)
+        return self.with_spread(images, size)[0]
+
+    def with_spread(
+        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        depth = np.full((len(images), *(size or images.shape[1:3])), self.depth, np.float32)
+        if self.spread is None:
+            return depth, None
+        ramp = np.arange(1, depth.shape[2] + 1, dtype=np.float32)
+        return depth, np.broadcast_to(self.spread * ramp, depth.shape)
 
 
 def test_an_engine_is_asked_for_the_size_of_the_ground_truth(tmp_path: Path) -> None:
@@ -262,6 +271,27 @@ def test_an_engine_is_asked_for_the_size_of_the_ground_truth(tmp_path: Path) -> 
     (result,) = evaluate(dataset, EnginePredictor(FakeEngine(3.0)), [PAPER])
     assert result.totals["abs_rel"] == 0.5
     assert result.rows[0].pixels == 6
+
+
+def test_errors_are_set_against_the_spread_of_an_engine(tmp_path: Path) -> None:
+    dataset = dataset_of(tmp_path, {"a": [[2, 3, 4], [2, 3, 4]], "b": [[2, 0, 0], [0, 0, 0]]})
+    (found,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0, spread=0.1)), [PAPER])
+    assert found.calibration is not None
+    parts = [(part.pixels, part.abs_error) for part in found.calibration.parts]
+    assert parts == [(3, 1.0), (2, 2.0), (2, 3.0)]  # spreads 0.1, 0.2, 0.3 m
+    assert found.calibration.rank_correlation == pytest.approx(1)
+    (plain,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0)), [PAPER])
+    assert plain.calibration is None
+    assert plain.totals == found.totals
+
+
+def test_a_protocol_that_rescales_scales_the_spread_along(tmp_path: Path) -> None:
+    dataset = dataset_of(tmp_path, {"a": [[2, 2, 5], [2, 2, 2]]})
+    rescaling = replace(PAPER, name="median", rescale="median")
+    (found,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0, spread=0.1)), [rescaling])
+    assert found.calibration is not None
+    assert [part.spread for part in found.calibration.parts] == pytest.approx([0.2, 0.4, 0.6])
+    assert [part.abs_error for part in found.calibration.parts] == pytest.approx([0, 0, 1.5])
 
 
 def test_an_engine_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from idisc.settings import IsdConfig, ModelConfig
 
 SIZE: Size = (96, 128)
 SMALL = replace(TINY, resolutions=2, isd=IsdConfig(layers=1), afp=replace(TINY.afp, iterations=1))
+BINS = replace(
+    TINY, resolutions=1, discretization="edd", decoder=replace(TINY.decoder, msda=False)
+)  # the least there is to trace
 ORIGIN = {
     "recipe": "tiny",
     "domain": "indoor",
@@ -34,7 +37,7 @@ def save_network(folder: Path, config: ModelConfig = SMALL, seed: int = 0) -> Pa
     """A checkpoint with random weights that lie, as trained ones do, at some metres."""
     torch.manual_seed(seed)
     network = IDisc(config)
-    if config.task == "depth":
+    if config.task == "depth" and config.discretization != "edd":
         for head in network.heads:
             torch.nn.init.constant_(head.layers[-1].bias, 1.0)
     save_checkpoint(folder, config, network.state_dict(), ORIGIN)
@@ -53,6 +56,12 @@ def place() -> Path:
 def checkpoint() -> Path:
     """The folder of the small network."""
     return save_network(place() / "small")
+
+
+@cache
+def bins() -> Path:
+    """The folder of a network with explicit bins."""
+    return save_network(place() / "bins", BINS)
 
 
 @cache

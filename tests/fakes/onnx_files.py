@@ -16,8 +16,11 @@ FLOAT, UINT8, INT64 = 1, 2, 7  # TensorProto.DataType
 Shape = Sequence[int | str]  # a text names a length that may change
 
 
-def depth_of_brightness(path: Path, *, every: int = 1) -> Path:
-    """depth = 0.5 m + brightness / 50, of every n-th pixel of the picture."""
+def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> Path:
+    """depth = 0.5 m + brightness / 50, of every n-th pixel of the picture.
+
+    With `weights_at`, the graph asks for its first constant from another file.
+    """
     nodes = [
         _node("Cast", ["image"], "bytes", to=FLOAT),
         _node("ReduceMean", ["bytes"], "grey", axes=[3], keepdims=0),
@@ -33,7 +36,13 @@ def depth_of_brightness(path: Path, *, every: int = 1) -> Path:
         "axes": np.array([1, 2]),
         "steps": np.array([every, every]),
     }
-    return _write(path, nodes, constants, [("image", UINT8, "BHW3")], ("depth", FLOAT, "Bhw"))
+    more = b""
+    if weights_at:
+        constants.pop("fifty")
+        place = _field(1, b"location") + _field(2, weights_at.encode())
+        more = _field(5, _field(2, FLOAT) + _field(8, b"fifty") + _field(13, place) + _field(14, 1))
+    inputs: list[tuple[str, int, Shape]] = [("image", UINT8, "BHW3")]
+    return _write(path, nodes, constants, inputs, ("depth", FLOAT, "Bhw"), more)
 
 
 def mean_depth_at_size(path: Path) -> Path:
@@ -80,8 +89,9 @@ def _write(
     constants: dict[str, NDArray[np.generic]],
     inputs: Sequence[tuple[str, int, Shape]],
     output: tuple[str, int, Shape],
+    more: bytes = b"",
 ) -> Path:
-    graph = b"".join(_field(1, node) for node in nodes) + _field(2, b"graph")
+    graph = b"".join(_field(1, node) for node in nodes) + _field(2, b"graph") + more
     graph += b"".join(_field(5, _tensor(name, value)) for name, value in constants.items())
     graph += b"".join(_field(11, _value(*each)) for each in inputs) + _field(12, _value(*output))
     opset = _field(8, _field(1, b"") + _field(2, 13))

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from tests.fakes import onnx_files, pairs
 
+import idisc
 from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import WEIGHTS, save_checkpoint
@@ -143,3 +144,57 @@ def test_what_is_no_network_is_named(tmp_path: Path, name: str, message: str) ->
     (tmp_path / "empty").mkdir()
     with pytest.raises(CheckpointError, match=message):
         open_engine(tmp_path / name)
+
+
+def test_reduced_precision_is_close_and_said(checkpoint: Path) -> None:
+    images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
+    exact, reduced = open_engine(checkpoint), open_engine(checkpoint, precision="bf16")
+    depth, spread = reduced.with_spread(images)
+    expected = exact(images)
+    assert not np.array_equal(depth, expected)
+    np.testing.assert_allclose(depth, expected, rtol=0.1)
+    assert spread is not None
+    assert depth.dtype == spread.dtype == np.float32
+    assert (exact.origin["precision"], reduced.origin["precision"]) == ("fp32", "bf16")
+    facts = idisc.load(checkpoint, precision="bf16").predict(images[0]).facts
+    assert facts["precision"] == "bf16"
+    assert "precision" not in idisc.load(checkpoint).predict(images[0]).facts
+
+
+def test_half_precision_needs_a_gpu(checkpoint: Path) -> None:
+    with pytest.raises(InputError, match=r"^--precision fp16: needs a GPU; bf16 and fp32 run on"):
+        open_engine(checkpoint, precision="fp16")
+
+
+def test_the_precision_of_a_file_is_its_own(tmp_path: Path) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    with pytest.raises(InputError, match=r"^--precision fp32: small\.onnx is as it was made, an"):
+        open_engine(path, precision="fp32")
+    entry = onnx_files._field(1, b"precision") + onnx_files._field(2, b"fp16")
+    path.write_bytes(path.read_bytes() + onnx_files._field(14, entry))
+    assert open_engine(path, precision="fp16").origin["precision"] == "fp16"
+    with pytest.raises(InputError, match=r"small\.onnx is fp16, an \.onnx file decides for itself"):
+        open_engine(path, precision="bf16")
+
+
+def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    with pytest.raises(InputError, match=r"^--device mps: an \.onnx file runs on cpu, cuda"):
+        open_engine(path, "mps")
+    with pytest.raises(InputError, match=r"^--device cuda: this onnxruntime has no CUDA; pip inst"):
+        open_engine(path, "cuda")
+    everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    asked: list[object] = []
+
+    class Session:
+        def __init__(self, *_: object, providers: object, **__: object) -> None:
+            asked.append(providers)
+            raise ValueError("no such driver")
+
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: everything)
+    monkeypatch.setattr("onnxruntime.InferenceSession", Session)
+    with pytest.raises(CheckpointError, match="no such driver"):
+        open_engine(path, "cuda:1")
+    assert asked == [[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]]

@@ -38,6 +38,15 @@ def test_a_folder_is_its_pictures_by_name(photos: Path) -> None:
     assert names("photos") == [("a", str(Path("photos/a.PNG"))), ("b", str(Path("photos/b.jpg")))]
 
 
+def test_a_folder_brings_its_videos_but_not_our_films(photos: Path) -> None:
+    for name in ("clip.MP4", "clip_depth.mp4", "clip_depth.json", "z_beside.mp4"):
+        (photos / name).write_bytes(b"")
+    expected = ["a", "b", "clip", "z_beside"]  # without its record, a film may be anybody's
+    assert [name for name, _ in names("photos")] == expected
+    assert [name for name, _ in names("photos/*")] == expected
+    assert [name for name, _ in names("photos/clip_depth.mp4")] == ["clip_depth"]
+
+
 def test_folders_below_are_looked_into_when_asked(photos: Path) -> None:
     assert [name for name, _ in names("photos", recursive=True)] == ["photos_a", "b", "deep_a", "c"]
 
@@ -107,14 +116,17 @@ def test_what_stands_for_nothing_is_told_and_the_rest_goes_on(photos: Path) -> N
     folder = Path("photos/empty")
     assert found.problems == (
         f"{Path('photos/none.jpg')}: no such file",
-        f"{folder}: no pictures in this folder; --recursive looks into the folders below",
-        "photos/*.gif: no pictures match",
+        f"{folder}: no pictures or videos in this folder; --recursive looks into the folders below",
+        "photos/*.gif: no pictures or videos match",
     )
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
-    [("nowhere.jpg", "nowhere.jpg: no such file"), ("*.png", r"\*\.png: no pictures match")],
+    [
+        ("nowhere.jpg", "nowhere.jpg: no such file"),
+        ("*.png", r"\*\.png: no pictures or videos match"),
+    ],
 )
 def test_nothing_at_all_is_an_error(photos: Path, argument: str, message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}$"):

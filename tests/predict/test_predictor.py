@@ -227,11 +227,6 @@ def test_both_engines_are_loaded_by_their_path(checkpoint: Path, tmp_path: Path)
     assert result.facts["model"].startswith("small.onnx (sha256 ")
 
 
-def test_there_is_no_default_model_yet() -> None:
-    with pytest.raises(InputError, match="no model ships with this version; name a checkpoint"):
-        idisc.load()
-
-
 def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="nowhere: not there"):
         idisc.load(tmp_path / "nowhere")

@@ -1,8 +1,11 @@
-"""`idisc bench`: the paper's complexity table on this machine, and our speed beside the oracle."""
+"""`idisc bench`: the paper's complexity table on this machine, and engines beside the oracle."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import platform
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idisc import config, files, paper
-from idisc.cli import options
+from idisc.cli import options, tables
 from idisc.errors import InputError, require
+from idisc.settings import ModelConfig
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,9 +23,14 @@ if TYPE_CHECKING:
 
     from idisc.bench import Comparison, Component
     from idisc.model.network import IDisc
+    from idisc.predict.pace import Start
     from idisc.settings import Recipe
 
+Size = tuple[int, int]
+USUAL_SIZE = (480, 640)  # of files that do not say what they were made for
 _NAMES = {
+    "onnx": "ONNX Runtime",
+    "openvino": "OpenVINO",
     "accelerated": "accelerated (numba)",
     "plain": "plain torch",
     "oracle": "oracle (grid_sample, whole sequences)",
@@ -29,14 +38,15 @@ _NAMES = {
 
 
 @click.command(name="bench")
-@click.argument("recipe", type=options.RecipeName())
-@click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [the recipe's]")
+@click.argument("recipe", type=options.RecipeOrFile())
+@click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [as in training]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
-@click.option("--threads", type=click.IntRange(1), help="Threads of torch and of the kernel.")
+@click.option("--threads", type=click.IntRange(1), help="Of torch, the kernel and other engines.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
 @click.option(
     "--compare", is_flag=True, help="Also speed and memory beside the oracle, on the CPU."
 )
+@click.option("--engines", is_flag=True, help="Also its exports beside the oracle, on the CPU.")
 @click.option(
     "--train", "batch", type=click.IntRange(1), help="Also a training step with so many pictures."
 )
@@ -48,22 +58,47 @@ _NAMES = {
 )
 @options.changes
 def command(
-    recipe: Recipe,
+    recipe: Recipe | Path,
     size: tuple[int, int] | None,
     repeats: int,
     threads: int | None,
     device: str,
-    compare: bool,
-    batch: int | None,
     record: Path | None,
-    changes: tuple[str, ...],
+    **asked: Any,
 ) -> None:
-    """Measure the network of RECIPE (random weights) on this machine."""
+    """Measure the network of RECIPE (random weights) on this machine.
+
+    In the place of RECIPE, an exported file MODEL.onnx: each engine that can run it, and its
+    network in torch and as the published code has it (the oracle), side by side.
+    """
+    if device != "cpu":
+        for name in ("compare", "engines"):
+            if asked[name]:
+                raise InputError(f"--{name}: on the CPU; leave out --device")
+    if isinstance(recipe, Path):
+        results = _bench_file(recipe, size, repeats, threads, {"device": device != "cpu", **asked})
+    else:
+        results = _bench_recipe(recipe, size, repeats, threads, device, **asked)
+    if record:
+        files.write_json(record, results)
+
+
+def _bench_recipe(
+    recipe: Recipe,
+    size: Size | None,
+    repeats: int,
+    threads: int | None,
+    device: str,
+    *,
+    changes: tuple[str, ...],
+    compare: bool,
+    engines: bool,
+    batch: int | None,
+) -> dict[str, Any]:
     require("torch", "safetensors", extra="train")
     import torch  # heavy: only when this command runs
 
     from idisc import bench
-    from idisc.model import sampling
     from idisc.model.network import IDisc
 
     model = config.override(recipe.model, changes)
@@ -74,35 +109,100 @@ def command(
         torch.zeros(1).to(device).item()  # "meta" is a device, too, and computes nothing
     except (RuntimeError, AssertionError, ImportError) as error:  # torch has no such device
         raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
-    on_cpu = torch.device(device).type == "cpu"
-    if compare and not on_cpu:
-        raise InputError("--compare: formulations are compared on the CPU; leave out --device")
     network = IDisc(model).eval().requires_grad_(False).to(device)
     rgb = torch.rand(1, 3, height, width, device=device)
-
-    about = {
-        "recipe": recipe.name,
-        "size": f"{height}x{width}",
-        "device": device,
-        "processor": platform.processor() or platform.machine(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "sampling": _NAMES["accelerated" if on_cpu and sampling.kernel_available() else "plain"],
-    }
+    about = {"recipe": recipe.name, "size": f"{height}x{width}", **_about(device)}
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     components = bench.measure_components(network, rgb, repeats)
     results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
     _print_components(components)
     if compare:
         results |= _compare(network, rgb, repeats)
+    if engines:
+        require("timm", "onnx", "onnxscript", extra="train")
+        tables.note("exporting; this takes a minute or two ...")
+        with tempfile.TemporaryDirectory() as folder:
+            others = bench.exported(network, Path(folder))
+            rows = bench.compare_engines(network, others, (height, width), repeats)
+            results |= _print_engines(rows, Path(folder) / bench.FILE, (height, width), repeats)
     if batch:
         rows = bench.compare_steps(network, rgb.expand(batch, -1, -1, -1).contiguous(), repeats)
         title = f"A training step of {batch} pictures"
         _print_comparison(title, rows)
         click.echo(f"{batch / rows[0].seconds:.2f} images/s\n")
         results[title] = [asdict(row) for row in rows]
-    if record:
-        files.write_json(record, results)
+    return results
+
+
+def _bench_file(
+    path: Path, size: Size | None, repeats: int, threads: int | None, asked: dict[str, Any]
+) -> dict[str, Any]:
+    """An exported file, beside its network in torch where that is installed."""
+    from idisc.predict import pace
+    from idisc.predict.engine import ModelFacts
+    from idisc.predict.onnx_engine import OnnxEngine
+
+    for name in (name for name, value in asked.items() if value and name != "engines"):
+        option = {"changes": "set", "batch": "train"}.get(name, name)
+        raise click.UsageError(f"--{option} is for recipes; leave it out with a file")
+    engine = OnnxEngine(path, threads=threads or 0)
+    size = engine.fixed_size or size or ModelFacts.of(engine).training_size or USUAL_SIZE
+    about = {"file": path.name, "size": f"{size[0]}x{size[1]}"}
+    if "model" not in engine.origin or not importlib.util.find_spec("torch"):
+        click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
+        seconds = pace.medians({"onnx": pace.asking(engine, size)}, repeats)["onnx"]
+        start = pace.time_to_predict(path, size, min(repeats, 3))
+        click.echo(f"{_NAMES['onnx']}: {seconds:.3f} s; without torch there is nothing beside it")
+        _print_start(start)
+        return {"about": about, "onnx": seconds, "start": asdict(start)}
+    require("timm", "safetensors", extra="train")
+    import torch
+
+    from idisc import bench
+    from idisc.model.network import IDisc
+
+    if threads:
+        _use_threads(threads)
+    model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
+    network = IDisc(model).eval().requires_grad_(False)  # weights of its own: time asks for none
+    about |= _about("cpu")
+    click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
+    others = {"onnx": OnnxEngine(path, threads=torch.get_num_threads())}
+    rows = bench.compare_engines(network, others, size, repeats)
+    return {"about": about, **_print_engines(rows, path, size, repeats)}
+
+
+def _about(device: str) -> dict[str, Any]:
+    import torch
+
+    from idisc.model import sampling
+
+    fast = torch.device(device).type == "cpu" and sampling.kernel_available()
+    return {
+        "device": device,
+        "processor": platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "sampling": _NAMES["accelerated" if fast else "plain"],
+    }
+
+
+def _print_engines(rows: list[Comparison], path: Path, size: Size, repeats: int) -> dict[str, Any]:
+    """Print engines side by side and what a call of `idisc predict` takes, and return both."""
+    from idisc.predict import pace
+
+    title = "Engines, a picture from bytes to metres"
+    _print_comparison(title, rows)
+    start = pace.time_to_predict(path, size, min(repeats, 3))
+    _print_start(start)
+    return {title: [asdict(row) for row in rows], "start": asdict(start)}
+
+
+def _print_start(start: Start) -> None:
+    click.echo(
+        f"idisc predict of one photo by ONNX: {start.seconds:.2f} s, of which"
+        f" {start.beyond:.2f} s beyond the network's own {start.network:.2f} s"
+    )
 
 
 def _compare(network: IDisc, rgb: Tensor, repeats: int) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from idisc.evaluate.predictions import Reading
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import Predictor, Result
+    from idisc.predict.engine import Engine
 
 
 @click.command(name="evaluate")
-@click.option("--weights", type=options.PATH, help="Checkpoint folder.")
+@click.option("--weights", metavar="MODEL", help="Checkpoint folder or name [the default model]")
 @click.option("--onnx", type=options.PATH, help="Exported file; needs no torch.")
 @click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
 @options.device
+@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
@@ -80,7 +83,7 @@ if TYPE_CHECKING:
 )
 @options.changes
 def command(
-    weights: Path | None,
+    weights: str | None,
     onnx: Path | None,
     predictions: Path | None,
     data: Path | None,
@@ -94,6 +97,7 @@ def command(
     clouds: bool,
     size: tuple[int, int] | None,
     device: str,
+    precision: Any,
     out: Path | None,
     benchmark: Path | None,
     changes: tuple[str, ...],
@@ -106,21 +110,34 @@ def command(
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import Reading
     from idisc.evaluate.run import evaluate
+    from idisc.predict.engine import open_model
 
-    sources = [path for path in (weights, onnx, predictions) if path is not None]
-    if len(sources) != 1:
-        raise click.UsageError("one of --weights, --onnx and --predictions is needed")
+    if sum(source is not None for source in (weights, onnx, predictions)) > 1:
+        raise click.UsageError("one of --weights, --onnx and --predictions is enough")
+    given = {"scale": scale, "fit": fit != "error", "holes": holes != "error"}
+    if predictions is not None:
+        given = {"device": device != "cpu", "precision": precision}
+    for option in (name for name, value in given.items() if value):
+        kind = "networks" if predictions is not None else "--predictions"
+        raise click.UsageError(f"--{option} is for {kind}; leave it out")
+    opening = partial(open_model, onnx or weights, device, precision)
     if out:
         files.check_new_folder(out)
     if benchmark is not None:
-        _submit(weights or onnx, benchmark, out, device)
+        if predictions is not None or out is None:
+            raise click.UsageError("--kitti-submission needs a network and --out")
+        _submit(opening(), benchmark, out)
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opened = open_dataset(data, dataset or named_in(data), split, listing, size)
-    reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
-    predictor, about = _predictor(sources[0], reading if predictions else None, device, opened)
+    predictor: Predictor
+    if predictions is not None:
+        reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
+        predictor, about = _files(predictions, reading, opened)
+    else:
+        predictor, about = _network(opening(), opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
@@ -148,25 +165,26 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
-def _predictor(
-    path: Path, reading: Reading | None, device: str, dataset: Dataset
-) -> tuple[Predictor, dict[str, str]]:
-    """Files of predictions if there is a way to read them, else a network; and what it is."""
+def _files(path: Path, reading: Reading, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+    """Predictions on disk, and what is known of them."""
     from idisc.evaluate.predictions import PredictionFiles
-    from idisc.evaluate.run import EnginePredictor
-    from idisc.predict.engine import open_engine
 
-    if reading is not None:
-        about = {"predictions": path.resolve().name, "holes": reading.holes, "fit": reading.fit}
-        if reading.scale is not None:
-            about["scale"] = f"{reading.scale:g} m, of integers"
-        return PredictionFiles(path, dataset.records, reading), about
-    engine = open_engine(path, device)
+    about = {"predictions": path.resolve().name, "holes": reading.holes, "fit": reading.fit}
+    if reading.scale is not None:
+        about["scale"] = f"{reading.scale:g} m, of integers"
+    return PredictionFiles(path, dataset.records, reading), about
+
+
+def _network(engine: Engine, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+    from idisc.evaluate.run import EnginePredictor
+
     if engine.task != dataset.spec.task:
         raise InputError(
-            f"{path}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
+            f"{engine.name}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
         )
     about = {"weights": engine.name, "weights_sha256": engine.sha256}
+    if (precision := engine.origin.get("precision", "fp32")) != "fp32":
+        about["precision"] = str(precision)
     return EnginePredictor(engine), about
 
 
@@ -193,15 +211,12 @@ def _write(results: Sequence[Result], out: Path) -> None:
         click.echo(f"report: {place / report.HTML}")
 
 
-def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> None:
+def _submit(engine: Engine, images: Path, out: Path) -> None:
     """Predict the pictures of KITTI's benchmark into a new folder, with the zip to upload."""
     from idisc.evaluate import kitti_benchmark
-    from idisc.predict.engine import open_engine
 
-    if path is None or out is None:
-        raise click.UsageError("--kitti-submission needs --weights or --onnx, and --out")
     with progress.bar("predicting") as advance:
-        count = kitti_benchmark.write_submission(open_engine(path, device), images, out, advance)
+        count = kitti_benchmark.write_submission(engine, images, out, advance)
     if count != kitti_benchmark.PICTURES:
         tables.note(f"{images}: {count} pictures; the benchmark has {kitti_benchmark.PICTURES}")
     click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {count} pictures")
@@ -229,4 +244,6 @@ def _print(result: Result) -> None:
         low, high = result.intervals.get(name, (None, None))
         interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
         click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
+    if result.calibration:
+        tables.paragraph(f"Spread: {result.calibration}. No error bound.")
     tables.paragraph(f"{measured(result)} 95 % intervals by bootstrap over pictures.")

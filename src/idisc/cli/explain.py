@@ -15,6 +15,7 @@ import numpy as np
 from idisc import files, visualize
 from idisc.cli import options, progress, tables
 from idisc.errors import IdiscError, InputError, require
+from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
@@ -38,9 +39,9 @@ CASES = 5  # rows of qualitative panels
     "--weights",
     "--model",
     "models",
-    type=options.PATH,
+    metavar="MODEL",
     multiple=True,
-    help="Checkpoint folder; with --data give it twice to compare.",
+    help="Checkpoint folder or model that ships; with --data give it twice to compare.",
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
@@ -60,11 +61,11 @@ CASES = 5  # rows of qualitative panels
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Pictures of it, evenly spread [all]")
 @click.option("--size", type=options.PictureSize(), help="Of the picture in the network.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 def command(
     pictures: tuple[str, ...],
     out: Path,
-    models: tuple[Path, ...],
+    models: tuple[str, ...],
     idrs: str | None,
     levels: tuple[int, ...],
     mutes: tuple[str, ...],
@@ -97,7 +98,7 @@ def command(
     if suffix == "pdf":
         require("matplotlib", extra="figures")
     opened = None if data is None else _opened(data, dataset, split, size)
-    predictors = {name: _open(path, device) for name, path in _named(models).items()}
+    predictors = {name: _open(model, device) for name, model in _named(models).items()}
     saving = Saving(out, suffix, next(iter(predictors.values())))
     if found is not None:
         choice.check(saving.predictor)
@@ -374,23 +375,21 @@ def _panels(
     return paths
 
 
-def _open(path: Path | None, device: str) -> Predictor:
-    """A network with its insides; of the model that ships, the checkpoint beside the export."""
-    from idisc.predict import predictor
+def _open(model: str | None, device: str) -> Predictor:
+    """A network with its insides; of a model that ships, its checkpoint."""
+    from idisc.predict.engine import open_model
+    from idisc.predict.predictor import Predictor
 
-    found = predictor.find_model(path)
-    if path is None and found.suffix == ".onnx" and (found.parent / "checkpoint").is_dir():
-        found = found.parent / "checkpoint"
-    if found.suffix == ".onnx":
+    if model and model.endswith(".onnx"):
         raise InputError(
-            f"{found}: an exported file gives depth and no more; name the checkpoint folder it was"
+            f"{model}: an exported file gives depth and no more; name the checkpoint folder it was"
             " made from"
         )
-    opened = predictor.load(found, device)
-    kind = getattr(opened.engine, "network", None)
-    if kind is not None and kind.config.discretization != "isd":
+    opened = Predictor(open_model(model, device, part=cards.CHECKPOINT))
+    network = getattr(opened.engine, "network", None)
+    if network is not None and network.config.discretization != "isd":
         raise InputError(
-            f"{found}: a network with discretization={kind.config.discretization} has no IDRs"
+            f"{model}: a network with discretization={network.config.discretization} has no IDRs"
         )
     return opened
 
@@ -412,15 +411,15 @@ def _thinned(dataset: Dataset, limit: int | None) -> Dataset:
     return some
 
 
-def _named(models: Sequence[Path]) -> dict[str, Path | None]:
+def _named(models: Sequence[str]) -> dict[str, str | None]:
     """Networks by what they are called in a figure: their folders, with as much as tells them."""
     if not models:
         return {"default": None}
     for parts in (1, 2):
-        names = ["/".join(path.resolve().parts[-parts:]) for path in models]
+        names = ["/".join(Path(model).resolve().parts[-parts:]) for model in models]
         if len(set(names)) == len(models):
             return dict(zip(names, models, strict=True))
-    return {str(path): path for path in models}
+    return {model: model for model in models}
 
 
 def _numbers(text: str | None, option: str) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from idisc import config, recipes, settings
 from idisc.errors import InputError
 
 PATH = click.Path(path_type=Path)
+PRECISION = click.Choice(["fp32", "bf16", "fp16"])
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
@@ -26,6 +27,13 @@ class RecipeName(click.ParamType[settings.Recipe]):
             return recipes.find(value)
         except InputError as error:
             self.fail(str(error), param, ctx)
+
+
+class RecipeOrFile(RecipeName):
+    """The name of a recipe, or an exported file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return Path(value) if value.endswith(".onnx") else super().convert(value, param, ctx)
 
 
 class Name(click.ParamType[str]):

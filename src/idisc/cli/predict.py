@@ -37,7 +37,11 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
 @click.option("-o", "--out", type=options.PATH, help="Folder of the results [beside each picture]")
 @click.option(
-    "--weights", "--model", "model", type=options.PATH, help="Checkpoint folder or .onnx file."
+    "--weights",
+    "--model",
+    "model",
+    metavar="MODEL",
+    help="Checkpoint folder, .onnx file, or name of `idisc models` [the default model]",
 )
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="What to write [png,png16]"
@@ -61,10 +65,11 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
 @options.device
+@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
 def command(
     pictures: tuple[str, ...],
     out: Path | None,
-    model: Path | None,
+    model: str | None,
     formats: tuple[str, ...],
     size: tuple[int, int] | None,
     tile: bool,
@@ -81,14 +86,16 @@ def command(
     colours: str | None,
     recursive: bool,
     device: str,
+    precision: Any,
     **film: Any,
 ) -> None:
     """Predict the depth of each PICTURE or video in metres.
 
-    A PICTURE is a file, a folder, a pattern such as "photos/*.jpg", or - for stdin, whose result
-    goes to stdout unless -o is given (--save png16 or npy). Formats: png (coloured, to look at),
-    png16, npy, npz, exr, ply, glb, normals, spread, html. Of a video (mp4, mov, mkv, avi, webm) png
-    is a film of depth in colours; png16, npy, npz and exr are folders with a file for each frame.
+    A PICTURE is a file, a folder (its pictures and videos), a pattern such as "photos/*.jpg", or -
+    for stdin, whose result goes to stdout unless -o is given (--save png16 or npy). Formats: png
+    (coloured, to look at), png16, npy, npz, exr, ply, glb, normals, spread, html. Of a video (mp4,
+    mov, mkv, avi, webm) png is a film of depth in colours; png16, npy, npz and exr are folders with
+    a file for each frame.
     """
     from idisc.predict import inputs, predictor
     from idisc.predict.prediction import Known
@@ -105,15 +112,14 @@ def command(
     saving = Saving(out, _formats(formats), _options(axes, limits, colours), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     saving.check(found.inputs)
-    items = [item for item in found.inputs if item.label in pictures or not _is_film(item.path)]
-    film = _film_options(film, items)
-    loaded = predictor.load(model, device)
+    film = _film_options(film, found.inputs)
+    loaded = predictor.load(model, device, precision)
     run = Run(loaded, saving, how, film)
     with progress.bar("predicting") as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", IdiscWarning)  # told below, from the facts
-        for done, item in enumerate(items, start=1):
+        for done, item in enumerate(found.inputs, start=1):
             run.add(item, advance)
-            advance(done, len(items))
+            advance(done, len(found.inputs))
     run.report(found.problems)
 
 
@@ -259,12 +265,6 @@ def _film_in_words(outcome: Outcome) -> str:
     about = f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']}"
     rescaled = [facts["rescaled"]] if "rescaled" in facts else []
     return "; ".join([*parts, about, *rescaled, *outcome.notes])
-
-
-def _is_film(path: Path | None) -> bool:
-    """Whether it is a result of last time, which a pattern brings along."""
-    ours = path is not None and path.stem.endswith(("_depth", "_beside"))
-    return ours and path is not None and path.with_suffix(".json").is_file()
 
 
 def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:

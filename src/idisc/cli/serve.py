@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from idisc.cli import tables
+from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
 
@@ -18,7 +18,7 @@ from idisc.errors import InputError, require
     "--model",
     "model",
     metavar="MODEL",
-    help="Checkpoint folder or .onnx file [the default model]",
+    help="Checkpoint folder, .onnx file or model that ships [the default]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
@@ -26,7 +26,7 @@ from idisc.errors import InputError, require
 @click.option("--max-megapixels", "megapixels", type=float, help="Of one picture [25]")
 @click.option("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
 @click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
     """Serve the page and the API: drop a photo, read metres, look around, ask the IDRs.
 

@@ -19,6 +19,7 @@ from PIL import Image
 
 from idisc import metrics, visualize
 from idisc.evaluate import svg_charts, tables
+from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Case, Result
 from idisc.evaluate.tables import TableRow
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
@@ -137,6 +138,14 @@ def _charts(result: Result) -> str:
             "Error against distance",
             "Mean of |error| / depth over all pixels at that distance; below, how many there are.",
             svg_charts.by_distance(result.by_distance),
+        )
+    if result.calibration:
+        found = result.calibration
+        charts += _section(
+            "Error against spread",
+            f"{_text(MEANING)} Rank correlation over all pixels: {found.rank_correlation:.2f};"
+            f" mean |error| is {found.error_per_spread:.1f} times the mean spread.",
+            svg_charts.by_spread(found.parts),
         )
     label = f"{name}, {meaning.unit}" if meaning.unit else name
     return charts + _section(

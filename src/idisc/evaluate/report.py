@@ -19,6 +19,7 @@ import numpy as np
 from idisc import __version__, config, files
 from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
+from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Result
 from idisc.evaluate.tables import rows_beside_paper
 
@@ -52,6 +53,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "intervals": {name: list(ends) for name, ends in result.intervals.items()},
         "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
         "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
+        "spread": _spread(result),
         "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
         "about": result.about,
         "versions": versions(),
@@ -82,6 +84,13 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         **{name: str(module.__version__) for name, module in engines.items() if module},
     }
+
+
+def _spread(result: Result) -> dict[str, Any] | None:
+    """What the spread is worth here, and what it means; null where there is none."""
+    if result.calibration is None:
+        return None
+    return {"meaning": MEANING, **dataclasses.asdict(result.calibration)}
 
 
 def _protocol(result: Result) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import FloatArray
 from idisc.errors import DataError, IdiscError, InputError
-from idisc.evaluate import bootstrap
+from idisc.evaluate import bootstrap, calibration
+from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import Mask, Protocol
 from idisc.metrics import Terms
 from idisc.predict.engine import Engine
@@ -73,6 +74,7 @@ class Result:
     rows: tuple[Row, ...]
     by_distance: tuple[Bin, ...]  # depth only
     worst: tuple[Case, ...]  # worst first
+    calibration: Calibration | None = None  # of depth with a spread
     skipped: int  # pictures without a valid pixel
     holes: float = 0.0  # share of the pixels that count which predictions leave out
     about: dict[str, str] = field(default_factory=dict)  # what made the predictions
@@ -85,11 +87,15 @@ class EnginePredictor:
         self.engine = engine
 
     def __call__(self, sample: Sample) -> FloatArray:
+        return self.with_spread(sample)[0]
+
+    def with_spread(self, sample: Sample) -> tuple[FloatArray, FloatArray | None]:
+        """The prediction and, if the engine has one, its spread in metres."""
         size = sample.target.shape[0], sample.target.shape[1]
-        prediction: FloatArray = self.engine(sample.image[None], size)[0]
-        if np.isnan(prediction).any():  # only files may have holes
+        predictions, spreads = self.engine.with_spread(sample.image[None], size)
+        if np.isnan(predictions).any():  # only files may have holes
             raise InputError(f"{sample.record.image}: {self.engine.name} predicts NaN")
-        return prediction
+        return predictions[0], None if spreads is None else spreads[0]
 
 
 def evaluate(
@@ -110,9 +116,9 @@ def evaluate(
     for index, coming in enumerate(_read_ahead(dataset)):
         try:
             sample = coming.result()
-            prediction = predictor(sample)
+            prediction, spread = _asked(predictor, sample)
             for tally in tallies:
-                tally.add(sample, prediction)
+                tally.add(sample, prediction, spread)
         except IdiscError as error:
             failures.append(str(error))
         if progress:
@@ -122,6 +128,12 @@ def evaluate(
     return [tally.result() for tally in tallies]
 
 
+def _asked(predictor: Predictor, sample: Sample) -> tuple[FloatArray, FloatArray | None]:
+    if isinstance(predictor, EnginePredictor):
+        return predictor.with_spread(sample)
+    return predictor(sample), None
+
+
 class _Tally:
     """Rows and sums of one protocol."""
 
@@ -129,13 +141,19 @@ class _Tally:
         self.dataset, self.protocol, self.clouds = dataset, protocol, clouds
         self.average = protocol.average(dataset.spec)
         self.distances = _Distances(dataset.spec)
+        self.calibration = calibration.Tally()
         self.rows: list[Row] = []
         self.terms: list[Terms] = []
         self.worst: list[Case] = []
 
-    def add(self, sample: Sample, prediction: FloatArray) -> None:
+    def add(self, sample: Sample, prediction: FloatArray, spread: FloatArray | None) -> None:
         case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.clouds)
         self.average.add(terms)
+        if spread is not None and terms.pixels:
+            valid, adjusted = case.valid, case.prediction[case.valid]
+            factor = np.median(adjusted / prediction[valid])  # of a protocol that rescales
+            target = sample.target[valid]
+            self.calibration.add(factor * spread[valid], adjusted - target, target)
         self.distances.add(case)
         self.rows.append(case.row)
         self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
@@ -156,6 +174,7 @@ class _Tally:
             rows=tuple(self.rows),
             by_distance=self.distances.bins(),
             worst=tuple(self.worst),
+            calibration=self.calibration.result(),
             skipped=sum(not row.pixels for row in self.rows),
             holes=holes / max(pixels, 1),
         )

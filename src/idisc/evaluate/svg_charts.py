@@ -1,4 +1,4 @@
-"""The two charts of a report as inline SVG, coloured by the page's own style.
+"""The charts of a report as inline SVG, coloured by the page's own style.
 
 Each bar carries its numbers as a title, which browsers show under the pointer.
 """
@@ -11,6 +11,7 @@ from html import escape
 
 import numpy as np
 
+from idisc.evaluate.calibration import Part
 from idisc.evaluate.run import Bin
 from idisc.visualize import ticks, written
 
@@ -47,6 +48,39 @@ def by_distance(bins: Sequence[Bin]) -> str:
         _label(0, 12, "abs_rel"),
         _label(0, _SPLIT + 20, f"pixels, at most {most / total:.0%} in a bar"),
         _label((_LEFT + _RIGHT) / 2, _HEIGHT - 6, "distance of the ground truth, m", "middle"),
+    )
+
+
+def by_spread(parts: Sequence[Part]) -> str:
+    """Bars of mean |error|, one for each part of the pixels from the least spread to the most.
+
+    The number below a bar is the part's mean spread; a dashed line marks it on the scale of errors.
+    """
+    highest = max(max(each.abs_error, each.spread) for each in parts) or 1.0
+    bars = []
+    for number, each in enumerate(parts):
+        left, right = _x(number, 0, len(parts)), _x(number + 1, 0, len(parts))
+        story = (
+            f"spread {each.spread:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
+            f" {each.abs_rel:.3f}, {each.pixels:,} pixels"
+        )
+        level = _FLOOR - _height(each.spread, highest)
+        bars.append(
+            _told(story, _bar(left, right, _FLOOR, _height(each.abs_error, highest), "bar"))
+            + f'<path class="mark" d="M{left + _GAP:.1f} {level:.1f}H{right - _GAP:.1f}"/>'
+            + _label((left + right) / 2, _FLOOR + 18, f"{each.spread:.2g}", "middle")
+        )
+    return _drawing(
+        "mean error in metres against the spread of the network's answers",
+        _rows(highest, _FLOOR),
+        *bars,
+        _label(0, 12, "mean |error|, m; dashed: spread"),
+        _label(
+            (_LEFT + _RIGHT) / 2,
+            _HEIGHT - 6,
+            "mean spread of each part of the pixels, m",
+            "middle",
+        ),
     )
 
 

@@ -101,12 +101,13 @@ def export_openvino(model: Any, path: Path) -> None:
 class OpenVinoEngine:
     """An .xml file of OpenVINO on the CPU; see `predict.engine.Engine`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, threads: int = 0) -> None:
         require("openvino", extra="openvino")
         import openvino
 
         try:
-            self._model = openvino.Core().compile_model(path, "CPU")
+            limits = {"INFERENCE_NUM_THREADS": threads} if threads else {}
+            self._model = openvino.Core().compile_model(path, "CPU", limits)
         except Exception as error:  # a RuntimeError of its own, of many lines
             reason = str(error).strip().rpartition("\n")[2]
             raise CheckpointError(f"{path}: not readable by OpenVINO ({reason})") from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -38,12 +39,15 @@ def load_network(folder: str | Path) -> IDisc:
     if not folder.is_dir():
         found = "a file" if folder.is_file() else "no such folder"
         raise CheckpointError(f"{folder}: {found}; `idisc convert` makes a checkpoint folder")
+    model = read_config(folder)
     try:
-        network = IDisc(read_config(folder))
+        with torch.device("meta"):  # sizes alone: what a record states may not fit into memory
+            expected = IDisc(model).state_dict()
     except InputError as error:  # an encoder that does not exist
         raise CheckpointError(f"{folder / CONFIG}: {error}") from None
     state = read_state(folder / WEIGHTS)
-    check_state(state, network.state_dict(), str(folder / WEIGHTS))
+    check_state(state, expected, str(folder / WEIGHTS))
+    network = IDisc(model)
     network.load_state_dict(state)
     return network.eval()
 

@@ -2,8 +2,8 @@
 
 What is known of a network beyond its weights, `ModelFacts`, stands in the file it was loaded from:
 under `origin` in the config.json of a checkpoint, in the metadata of an ONNX file. There the fields
-domain, depth_range (metres), training_size, training_fov_deg, data and licence are read, as JSON or
-as text ("480x640"); what is not there is unknown, and said to be.
+domain, depth_range (metres), training_size, training_fov_deg, data, licence and precision are read,
+as JSON or as text ("480x640"); what is not there is unknown, and said to be.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data import catalog
-from idisc.errors import CheckpointError, require
+from idisc.errors import CheckpointError, InputError, require
 from idisc.images import Size
 from idisc.recipes import RECIPES
+from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
 UNKNOWN = "unknown"
+Precision = Literal["fp32", "bf16", "fp16"]
 
 
 class Engine(Protocol):
@@ -65,6 +67,7 @@ class ModelFacts:
     training_fov_deg: float | None = None  # from left to right of these pictures
     data: str = UNKNOWN  # what it learnt from
     licence: str = UNKNOWN  # of the weights
+    precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
 
     @classmethod
     def of(cls, engine: Engine) -> ModelFacts:
@@ -92,6 +95,7 @@ class ModelFacts:
             training_fov_deg=fov[0] if fov else None,
             data=str(origin.get("data") or UNKNOWN),
             licence=str(origin.get("licence") or UNKNOWN),
+            precision=str(origin.get("precision") or UNKNOWN),
         )
 
     @property
@@ -125,19 +129,50 @@ def _published(file: object) -> dict[str, Any]:
     return origin_of_data(data.train, (data.size[0], data.size[1]))
 
 
-def open_engine(path: Path, device: str = "cpu") -> Engine:
-    """The engine for a checkpoint folder, or for an exported .onnx file, which runs on the CPU.
+def open_model(
+    model: str | Path | None = None,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    *,
+    part: str = cards.ONNX,
+) -> Engine:
+    """The engine of a checkpoint folder, an .onnx file or a shipped model by name; None: default.
+
+    `precision` is that of the network's arithmetic, by default fp32; an .onnx file has its own.
+    `part` is what is opened of a shipped model: its ONNX file, or its CHECKPOINT.
+    """
+    if model is not None and (Path(model).exists() or Path(model).suffix == ".onnx"):
+        return open_engine(Path(model), device, precision)
+    known = cards.shipped()
+    if model is not None and str(model) not in known:
+        offered = f", nor a shipped model ({', '.join(known)})" if known else ""
+        raise CheckpointError(f"{model}: not there{offered}")
+    card = known[str(model)] if model is not None else cards.default_card()
+    engine = open_engine(cards.locate(card, part), device, precision)
+    engine.name = card.name  # all of them are called model.onnx
+    return engine
+
+
+def open_engine(path: Path, device: str = "cpu", precision: Precision | None = None) -> Engine:
+    """The engine for a checkpoint folder or an exported .onnx file.
 
     `device` is torch's name of where a checkpoint runs.
     """
     if path.suffix == ".onnx":
         from idisc.predict.onnx_engine import OnnxEngine
 
-        return OnnxEngine(path)
+        engine = OnnxEngine(path, device)
+        stored = engine.origin.get("precision") or "as it was made"
+        if precision not in (None, stored):
+            raise InputError(
+                f"--precision {precision}: {path.name} is {stored}, an .onnx file decides for"
+                " itself; `idisc export --precision` makes another"
+            )
+        return engine
     if not path.is_dir():
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
         raise CheckpointError(f"{path}: {what}")
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
 
-    return TorchEngine.load(path, device)
+    return TorchEngine.load(path, device, precision or "fp32")

@@ -3,7 +3,7 @@
 Patterns are expanded here as well as by a shell: Windows has none that does it, and a quoted one
 reaches us as it is. What is listed is decided before anything is read or written, in an order that
 depends on names alone. Pictures are opened by `images`, one at a time, by whoever walks the list.
-Another kind of input brings its suffixes beside PICTURES and is told by them.
+Videos are told by their endings, and walked through by `video`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from idisc.errors import InputError
 
 PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
+VIDEOS = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm")
+KNOWN = PICTURES + VIDEOS
 STDIN = "-"
 
 
@@ -57,9 +59,9 @@ def find(
 ) -> Found:
     """The inputs that files, folders, patterns and "-" name, each once, in order.
 
-    Folders and patterns bring no results of last time; a file that is named itself is always
-    taken. With `beside`, results go to the folders of their pictures, and names are unique within
-    each. InputError if there is nothing at all.
+    Folders and patterns bring pictures and videos, but no results of last time; a file that is
+    named itself is always taken. With `beside`, results go to the folders of their pictures, and
+    names are unique within each. InputError if there is nothing at all.
     """
     paths: dict[str, Path | None] = {}
     problems: list[str] = []
@@ -85,31 +87,33 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
             for each in (path.rglob("*") if recursive else path.iterdir())
             if not any(part.startswith(".") for part in each.relative_to(path).parts)
         ]
-        listed = _pictures(below, PICTURES)
+        listed = _listed(below, KNOWN)
         if not listed:
             more = "" if recursive else "; --recursive looks into the folders below"
-            raise InputError(f"{path}: no pictures in this folder{more}")
+            raise InputError(f"{path}: no pictures or videos in this folder{more}")
         return listed
     if not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # one that is spelt out is meant
-        suffixes = PICTURES if glob.has_magic(suffix) or not suffix else (*PICTURES, suffix)
+        suffixes = KNOWN if glob.has_magic(suffix) or not suffix else (*KNOWN, suffix)
         found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
-        listed = _pictures(found, suffixes)
+        listed = _listed(found, suffixes)
         if not listed:
-            raise InputError(f"{argument}: no pictures match")
+            raise InputError(f"{argument}: no pictures or videos match")
         return listed
     if not path.exists():
         raise InputError(f"{path}: no such file")
     return [path]
 
 
-def _pictures(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
     kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     return sorted((path for path in kept if not _is_result(path)), key=lambda path: path.parts)
 
 
 def _is_result(path: Path) -> bool:
-    """Whether `outputs` wrote it: its PNGs carry their record as a text called idisc."""
+    """Whether we wrote it: PNGs carry their record as a text, beside films it lies as JSON."""
+    if path.suffix.lower() == ".mp4" and path.stem.endswith(("_depth", "_beside")):
+        return path.with_suffix(".json").is_file()
     if path.suffix.lower() != ".png":
         return False
     try:

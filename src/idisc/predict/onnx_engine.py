@@ -7,7 +7,8 @@ and a second output `spread` (B, H, W) says how far the resolutions disagree, in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,29 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import files
-from idisc.errors import CheckpointError
+from idisc.errors import CheckpointError, InputError
 from idisc.images import Size, resize_map
 
 
 class OnnxEngine:
-    """An exported file on the CPU; see `engine.Engine`."""
+    """An exported file; see `engine.Engine`. `threads` on a CPU: 0 is as many as it has cores."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, device: str = "cpu", *, threads: int = 0) -> None:
         import onnxruntime  # heavy: only when this engine is chosen
 
         if not path.is_file():
             raise CheckpointError(f"{path}: no such file")
+        providers = _providers(device, onnxruntime.get_available_providers())
         try:
             quiet = onnxruntime.SessionOptions()
             quiet.log_severity_level = 4  # what goes wrong comes as an exception, not on stderr
+            quiet.intra_op_num_threads = threads
+            # By its name: bytes would be copied, half a second for 150 MB.
             self._session = onnxruntime.InferenceSession(
-                path.read_bytes(), quiet, providers=["CPUExecutionProvider"]
-            )
+                str(path), quiet, providers=providers, enable_fallback=0
+            )  # without a second try on the CPU, which prints, and hides that there is no GPU
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
-            raise CheckpointError(
-                f"{path}: not readable as ONNX ({str(error).splitlines()[0]})"
-            ) from None
+            raise CheckpointError(f"{path}: not readable as ONNX ({_first_line(error)})") from None
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
@@ -85,7 +87,7 @@ class OnnxEngine:
         except Exception as error:  # a file exported for one size, or one that is not ours
             height, width = images.shape[1:3]
             raise CheckpointError(
-                f"{self.name}: does not run on {height}x{width} ({str(error).splitlines()[0]})"
+                f"{self.name}: does not run on {height}x{width} ({_first_line(error)})"
             ) from None
         self._check(outputs, len(images))
         return [
@@ -100,3 +102,22 @@ class OnnxEngine:
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
                 raise CheckpointError(f"{self.name}: its answer is no map of floats; damaged?")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _providers(device: str, available: Sequence[str]) -> list[Any]:
+    """What onnxruntime calls a device; InputError if it cannot use it here."""
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if not match:
+        raise InputError(f"--device {device}: an .onnx file runs on cpu, cuda, cuda:1 ...")
+    if device == "cpu":
+        return ["CPUExecutionProvider"]
+    if "CUDAExecutionProvider" not in available:
+        raise InputError(
+            f"--device {device}: this onnxruntime has no CUDA; pip install onnxruntime-gpu instead"
+            " of onnxruntime, or leave out --device"
+        )
+    return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]

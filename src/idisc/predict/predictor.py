@@ -25,7 +25,7 @@ from idisc.camera import Camera, camera_of
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import Photo, PhotoSource, Size, read_photo, resize_smooth
 from idisc.predict import tiles
-from idisc.predict.engine import UNKNOWN, Engine, ModelFacts, open_engine
+from idisc.predict.engine import UNKNOWN, Engine, ModelFacts, Precision, open_model
 from idisc.predict.prediction import Known, Prediction
 
 CameraRule = Camera | Callable[[Size], Camera] | None
@@ -60,20 +60,15 @@ class Answer(NamedTuple):
     spread_of: tuple[str, ...] = (_LEVELS,)  # what was compared, for people
 
 
-def load(model: str | Path | None = None, device: str = "cpu") -> Predictor:
-    """The predictor of a checkpoint folder or an .onnx file, or the default one."""
-    engine = open_engine(find_model(model), device)
-    return Predictor(engine)
+def load(
+    model: str | Path | None = None, device: str = "cpu", precision: Precision | None = None
+) -> Predictor:
+    """The predictor of a checkpoint folder, an .onnx file or a shipped model's name.
 
-
-def find_model(model: str | Path | None) -> Path:
-    """Where a model is; None is the default one, of which this version has none yet."""
-    if model is None:
-        raise InputError(
-            "no model ships with this version; name a checkpoint folder or an .onnx file"
-            " (--weights, or idisc.load(path)); `idisc convert` makes one of a published file"
-        )
-    return Path(model)
+    None is the default model. `device` is cpu, cuda, cuda:1 ..., `precision` fp32, bf16 or fp16
+    (checkpoints only: an .onnx file has the precision it was exported with).
+    """
+    return Predictor(open_model(model, device, precision))
 
 
 class Predictor:
@@ -237,6 +232,8 @@ class Predictor:
             "trained on": model.data,
             "licence of weights": model.licence,
         }
+        if model.precision not in (UNKNOWN, "fp32"):
+            facts["precision"] = model.precision
         if request.tta:
             facts["tta"] = "mean of the picture and its mirror image"
         if photo.notes:

@@ -17,6 +17,9 @@ from idisc.errors import InputError
 from idisc.images import Size
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.network import IDisc, Output
+from idisc.predict.engine import Precision
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TorchEngine:
@@ -30,14 +33,18 @@ class TorchEngine:
         name: str,
         sha256: str = "",
         origin: Mapping[str, Any] | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
+        self.precision = precision
         self.task: Literal["depth", "normals"] = network.config.task
-        self.origin: Mapping[str, Any] = origin or {}
+        self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod
-    def load(cls, folder: Path, device: str = "cpu") -> TorchEngine:
+    def load(cls, folder: Path, device: str = "cpu", precision: Precision = "fp32") -> TorchEngine:
         """The engine of a checkpoint folder."""
+        if precision == "fp16" and device == "cpu":
+            raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
         network = load_network(folder).requires_grad_(False)
         try:
             network.to(device)
@@ -49,6 +56,7 @@ class TorchEngine:
             folder.resolve().name,
             files.sha256(folder / WEIGHTS),
             origin if isinstance(origin, dict) else {},
+            precision,
         )
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
@@ -62,13 +70,16 @@ class TorchEngine:
         output = self._run(images, size)
         if self.task == "normals" or len(output.levels) < 2:
             return self._as_maps(output), None
-        spread = disagreement(output.levels, size or images.shape[1:3])
+        levels = tuple(level.float() for level in output.levels)
+        spread = disagreement(levels, size or images.shape[1:3])
         return self._as_maps(output), spread[:, 0].float().cpu().numpy()
 
     def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
         bytes_ = torch.tensor(images, device=self.network.mean.device)
         rgb = bytes_.permute(0, 3, 1, 2).float() / 255  # (B, 3, H, W)
-        with torch.inference_mode():
+        dtype = _DTYPES[self.precision]
+        reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
+        with torch.inference_mode(), reduced:
             output: Output = self.network(rgb, size=size)
         return output
 

@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from idisc import files, outputs, visualize
-from idisc.errors import InputError, require
+from idisc.errors import InputError, MissingExtra, require
 from idisc.images import Photo, resize_smooth
 from idisc.outputs.depicted import fact_line, record
 from idisc.outputs.numbers import MILLIMETRE, ROAD_UNIT
+from idisc.predict.inputs import VIDEOS
 from idisc.predict.prediction import Known, Prediction
 from idisc.predict.predictor import Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.visualize import Picture
 
-VIDEOS = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm")
 FILM = "png"  # the format that is a picture of a photo and a film of a clip
 SEQUENCES = ("png16", "npy", "npz", "exr")  # formats with one file for each frame
 SAMPLES = 5  # frames that the range of colours is taken from
@@ -161,7 +161,10 @@ class Clip:
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     """A container and its video stream; whatever PyAV has to say becomes one line."""
-    require("av", extra="video")
+    try:
+        require("av", extra="video")
+    except MissingExtra as error:
+        raise MissingExtra(f"{path}: {error}") from None
     import av
 
     if not path.is_file():

@@ -1,1 +1,1 @@
-"""Models by name: the released checkpoints."""
+"""Models by name: those that ship with the package, and the released checkpoints."""

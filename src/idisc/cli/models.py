@@ -1,0 +1,131 @@
+"""`idisc models`: what ships with the package, and the published files that can be converted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from idisc import config
+from idisc.cli import tables
+from idisc.data import catalog
+from idisc.recipes import RECIPES
+from idisc.zoo import cards, published
+
+if TYPE_CHECKING:
+    from idisc.zoo.cards import ModelCard, Score
+
+TOLD = ("d1", "rmse", "abs_rel", "a11.5", "mean_deg")  # of the paper's numbers, in the list
+
+
+@click.command(name="models")
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """List the models that ship and the published ones; or all that is known of the one NAMEd.
+
+    The names of shipped models are what `--weights` and `idisc.load` take. The published files are
+    not part of this package: get one by hand, then `idisc convert` it.
+    """
+    if name is None:
+        _print_shipped(cards.shipped())
+        _print_published()
+        return
+    table: dict[str, ModelCard | published.Published]
+    table = {**cards.shipped(), **published.PUBLISHED}
+    found = config.lookup(table, name, "model")
+    if isinstance(found, cards.ModelCard):
+        _print_card(found)
+    else:
+        _print_file(found)
+
+
+def _print_shipped(found: dict[str, ModelCard]) -> None:
+    if not found:
+        click.echo("No model ships with this version.\n")
+        return
+    chosen = next((card.name for card in found.values() if card.default or len(found) == 1), "")
+    rows = [
+        [
+            f"{card.name} (default)" if card.name == chosen else card.name,
+            f"{card.bytes / 1e6:.0f} MB",
+            card.domain,
+            card.licence,
+            card.data,
+            ", ".join(map(str, card.scores[:3])) or "not measured",
+        ]
+        for card in found.values()
+    ]
+    columns = ["shipped model", "size", "domain", "licence", "learnt from", "measured"]
+    tables.show("Ready to use", columns, rows)
+
+
+def _print_published() -> None:
+    rows = [
+        [
+            entry.file,
+            f"{entry.bytes / 1e6:.0f} MB",
+            catalog.find(RECIPES[entry.recipes[0]].data.train).title,
+            " ".join(f"{name} {entry.expected[name]:g}" for name in TOLD if name in entry.expected),
+        ]
+        for entry in published.PUBLISHED.values()
+    ]
+    columns = ["published file", "size", "learnt from", "the paper's numbers"]
+    tables.show("Published with the paper, not part of this package", columns, rows)
+    click.echo(
+        f"Published files are {published.LICENCE}: not for commercial use. They are at"
+        f" {published.HOME}; `idisc convert FILE --out DIR` makes one usable."
+    )
+
+
+def _print_file(entry: published.Published) -> None:
+    recipe = RECIPES[entry.recipes[0]]
+    numbers = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
+    lines = {
+        "file": f"{entry.file}, {entry.bytes / 1e6:.0f} MB, {entry.parameters:.1f} M parameters",
+        "from": entry.address,
+        "licence": f"{published.LICENCE}: not for commercial use",
+        "encoder": recipe.model.encoder,
+        "data": catalog.find(recipe.data.train).title,
+        "recipes": ", ".join(entry.recipes),
+        "paper": numbers,
+        "use": f"idisc convert {entry.file} --out DIR, then idisc predict PICTURE --weights DIR",
+    }
+    _print_lines(lines)
+
+
+def _print_card(card: ModelCard) -> None:
+    low, high = card.depth_range
+    height, width = card.training_size
+    fov = "" if card.training_fov_deg is None else f", {card.training_fov_deg:g} deg across"
+    lines = {
+        "name": card.name,
+        "what": card.title,
+        "size": f"{card.bytes / 1e6:.1f} MB, {card.parameters:g} M parameters",
+        "licence": card.licence,
+        "domain": card.domain,
+        "range": f"{low:g} to {high:g} m in training",
+        "pictures": f"{height}x{width} in training{fov}",
+    }
+    _print_lines(lines)
+    for ingredient in card.ingredients:
+        source = f", {ingredient.source}" if ingredient.source else ""
+        text = f"{ingredient.role}: {ingredient.name} ({ingredient.licence}{source})"
+        _print_lines({"made of": text})
+    for (dataset, protocol), scores in _by_dataset(card).items():
+        _print_lines({"measured": f"{dataset}, protocol {protocol}: {', '.join(map(str, scores))}"})
+    for file in card.files:
+        _print_lines({"file": f"{file.path}, {file.bytes} bytes, SHA-256 {file.sha256}"})
+    if card.notes:
+        _print_lines({"notes": card.notes})
+
+
+def _by_dataset(card: ModelCard) -> dict[tuple[str, str], list[Score]]:
+    found: dict[tuple[str, str], list[Score]] = {}
+    for score in card.scores:
+        found.setdefault((score.dataset, score.protocol), []).append(score)
+    return found
+
+
+def _print_lines(lines: dict[str, str]) -> None:
+    for label, text in lines.items():
+        click.echo(f"{label:<10}{text}")

@@ -1,0 +1,97 @@
+"""`idisc models`: what ships and what was published, with size, licence, data and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fakes import shipped
+
+from idisc.cli import main as command_line
+from idisc.zoo import cards
+from idisc.zoo.published import PUBLISHED
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            command_line.main([*map(str, arguments)])
+        code = end.value.code
+        assert isinstance(code, int)
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
+    return tmp_path / "zoo"
+
+
+def test_without_a_shipped_model_the_published_ones_are_listed(run: Run) -> None:
+    code, out, err = run("models")
+    assert (code, err) == (0, "")
+    assert out.startswith("No model ships with this version.")
+    for entry in PUBLISHED.values():
+        (line,) = (line for line in out.splitlines() if line.strip().startswith(entry.file))
+        assert f"{entry.bytes / 1e6:.0f} MB" in line
+        name = "d1" if "d1" in entry.expected else "a11.5"
+        assert f"{name} {entry.expected[name]:g}" in line
+    assert "CC BY-NC 4.0: not for commercial use" in out
+    assert "idisc convert FILE --out DIR" in out
+
+
+def test_a_shipped_model_stands_first_with_what_it_is(run: Run, home: Path) -> None:
+    shipped.make(home / "rooms")
+    code, out, _ = run("models")
+    assert code == 0
+    (line,) = (line for line in out.splitlines() if "rooms (default)" in line)
+    for text in ("0 MB", "indoor", "Apache-2.0", "Rendered rooms", "d1 0.810 [0.800, 0.820]"):
+        assert text in line
+
+
+def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
+    folder = shipped.make(home / "rooms")
+    code, out, _ = run("models", "rooms")
+    assert code == 0
+    lines = [line.split(maxsplit=1) for line in out.splitlines()]
+    assert ["range", "0.5 to 5.6 m in training"] in lines
+    assert ["pictures", "48x64 in training, 60 deg across"] in lines
+    assert "made of   encoder: ImageNet-1k weights (BSD-3-Clause, https://example.org" in out
+    assert "NYU-Depth v2, protocol bts: d1 0.810 [0.800, 0.820], rmse 0.500" in out
+    (file,) = cards.describe(folder)
+    assert f"model.onnx, {file.bytes} bytes, SHA-256 {file.sha256}" in out
+
+
+def test_a_published_file_is_told_with_its_address(run: Run) -> None:
+    code, out, _ = run("models", "kitti_swintiny.pt")
+    assert code == 0
+    assert "https://dl.cv.ethz.ch/idisc/checkpoints/kitti_swintiny.pt" in out
+    assert "licence   CC BY-NC 4.0: not for commercial use" in out
+
+
+def test_a_wrong_name_gets_the_nearest(run: Run, home: Path) -> None:
+    shipped.make(home / "rooms")
+    code, out, err = run("models", "room")
+    assert (code, out) == (2, "")
+    assert err == "idisc: model 'room' does not exist; did you mean rooms?\n"
+
+
+def test_predict_and_evaluate_take_the_default(run: Run, home: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    for folder, image in (("images", Image.new("RGB", (8, 6), (50, 50, 50))),):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        image.save(tmp_path / "data" / folder / "a.png")
+    picture = tmp_path / "data" / "images" / "a.png"
+    assert run("predict", picture)[0] == 2
+    shipped.make(home / "rooms")
+    code, out, _ = run("predict", picture, "-o", tmp_path / "out")
+    assert code == 0
+    assert "median 1.50 m" in out
+    assert "model rooms (sha256" in out

@@ -1,0 +1,99 @@
+"""The curve of error against spread: parts of equal number, ranks, and what has neither."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from idisc.evaluate import svg_charts
+from idisc.evaluate.calibration import MEANING, PARTS, Calibration, Tally
+
+
+def curve(*pictures: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Calibration:
+    """Of (spread, error) pairs, all at 2 m."""
+    tally = Tally()
+    for spread, error in pictures:
+        tally.add(spread, error, np.full(spread.shape, 2.0))
+    found = tally.result()
+    assert found is not None
+    return found
+
+
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.argsort(np.argsort(values)).astype(float)
+
+
+def test_an_error_that_follows_the_spread_gives_a_rising_curve() -> None:
+    spread = np.geomspace(0.01, 1, 5000)
+    found = curve((spread, 3 * spread))
+    assert found.rank_correlation == pytest.approx(1, abs=1e-3)
+    assert found.error_per_spread == pytest.approx(3)
+    assert len(found.parts) == PARTS
+    for part in found.parts:
+        assert part.abs_error == pytest.approx(3 * part.spread)
+        assert part.abs_rel == pytest.approx(part.abs_error / 2)
+        assert part.pixels == pytest.approx(500, abs=80)
+    assert sum(part.pixels for part in found.parts) == 5000
+
+
+def test_the_sign_of_an_error_does_not_matter() -> None:
+    spread = np.geomspace(0.01, 1, 1000)
+    sign = np.where(np.arange(1000) % 2, 1, -1)
+    assert curve((spread, sign * spread)) == curve((spread, spread))
+
+
+def test_an_error_that_ignores_the_spread_gives_a_flat_one() -> None:
+    generator = np.random.default_rng(0)
+    spread, error = generator.lognormal(-3, 1, 20_000), generator.lognormal(-2, 0.5, 20_000)
+    found = curve((spread, error))
+    assert abs(found.rank_correlation) < 0.02
+    errors = [part.abs_error for part in found.parts]
+    assert max(errors) < 1.1 * min(errors)
+
+
+def test_ranks_in_classes_are_close_to_those_of_single_pixels() -> None:
+    generator = np.random.default_rng(1)
+    spread = generator.lognormal(-3, 1, 5000)
+    error = spread * generator.lognormal(0, 1, 5000)
+    exact = np.corrcoef(ranks(spread), ranks(error))[0, 1]
+    assert curve((spread, error)).rank_correlation == pytest.approx(exact, abs=0.002)
+
+
+def test_pictures_add_up_to_the_pixels_they_have() -> None:
+    generator = np.random.default_rng(2)
+    spread, error = generator.lognormal(-3, 1, 900), generator.lognormal(-2, 1, 900)
+    whole = curve((spread, error))
+    halves = curve((spread[:300], error[:300]), (spread[300:], error[300:]))
+    assert halves.rank_correlation == pytest.approx(whole.rank_correlation)
+    for one, other in zip(halves.parts, whole.parts, strict=True):
+        assert one.pixels == other.pixels
+        assert one.abs_error == pytest.approx(other.abs_error)
+
+
+def test_without_pixels_there_is_no_curve_and_without_spread_no_rank() -> None:
+    assert Tally().result() is None
+    found = curve((np.zeros(10), np.linspace(0, 1, 10)))
+    assert math.isnan(found.rank_correlation)
+    assert math.isnan(found.error_per_spread)
+    assert [part.pixels for part in found.parts] == [10]
+
+
+def test_the_chart_says_what_each_bar_is() -> None:
+    spread = np.geomspace(0.01, 1, 5000)
+    found = curve((spread, 3 * spread))
+    drawing = svg_charts.by_spread(found.parts)
+    assert drawing.count('class="bar"') == PARTS
+    first = found.parts[0]
+    told = f"spread {first.spread:.3f} m: mean |error| {first.abs_error:.3f} m, abs_rel"
+    assert told in drawing
+    assert "mean spread of each part of the pixels, m" in drawing
+
+
+def test_the_meaning_says_what_it_is_not() -> None:
+    assert MEANING.endswith("it is no error bound.")
+    assert "rank correlation of spread and |error| 1.00" in str(
+        curve((np.geomspace(0.1, 1, 50), np.geomspace(0.1, 1, 50)))
+    )

@@ -1,0 +1,67 @@
+"""Files damaged as disks, downloads and ill will damage them; and an ear for what they set off."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+# What a file that is only read has no business to do.
+DEEDS = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect")
+DEEDS += ("os.remove", "os.rename", "os.rmdir", "shutil.rmtree", "ctypes.dlopen", "webbrowser.open")
+
+
+def mutated(content: bytes, generator: np.random.Generator, head: float = 1.0) -> bytes:
+    """Bits flipped, bytes replaced, pieces cut out, doubled and moved; or the end cut off.
+
+    Most changes are within the first share `head` of the file, where formats say what follows.
+    """
+    data = bytearray(content)
+    reach = len(data) if generator.random() < 0.3 else max(1, int(len(data) * head))
+    start, other = generator.integers(reach, size=2).tolist()
+    length = int(generator.integers(1, 60))
+    kind = generator.integers(6)
+    if kind == 0:
+        for place in generator.integers(reach, size=int(generator.integers(1, 8))):
+            data[place] ^= 1 << int(generator.integers(8))
+    elif kind == 1:
+        data[start : start + 4] = generator.bytes(4)
+    elif kind == 2:
+        del data[start : start + length]
+    elif kind == 3:
+        data[start:start] = data[start : start + length]
+    elif kind == 4:
+        data[start : start + length] = data[other : other + length]
+    else:
+        del data[start:]
+    return bytes(data)
+
+
+_heard: list[str] = []
+_listening: list[bool] = []
+
+
+def _hook(event: str, arguments: tuple[object, ...]) -> None:
+    if _listening and event in DEEDS:
+        _heard.append(f"{event} {arguments}")
+
+
+@contextmanager
+def nothing_happens() -> Iterator[None]:
+    """Fail if the block starts a program, opens a connection, removes or renames a file."""
+    if _hook not in _installed:
+        sys.addaudithook(_hook)  # for good: Python has no way to take one off
+        _installed.append(_hook)
+    _heard.clear()
+    _listening.append(True)
+    try:
+        yield
+    finally:
+        _listening.pop()
+    if _heard:
+        raise AssertionError("; ".join(_heard))
+
+
+_installed: list[object] = []

@@ -1,0 +1,116 @@
+"""220 damaged models, seeds fixed: maps or one line, and nothing in them is executed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes import onnx_files, pairs
+from tests.fakes.mutations import mutated, nothing_happens
+
+from idisc.errors import CheckpointError, IdiscError
+from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
+from idisc.model.network import IDisc
+from idisc.model.states import read_state
+from idisc.predict.engine import ModelFacts, open_engine
+from idisc.predict.onnx_engine import OnnxEngine
+
+IMAGE = np.zeros((1, 33, 40, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights") / "tiny"
+    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
+    load_network(folder)  # whatever is imported on first use, is now
+    return folder
+
+
+def test_100_damaged_graphs_answer_or_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = onnx_files.depth_of_brightness(tmp_path / "whole.onnx").read_bytes()
+    OnnxEngine(tmp_path / "whole.onnx")(IMAGE)
+    path, refused = tmp_path / "damaged.onnx", []
+    for seed in range(100):
+        path.write_bytes(mutated(whole, np.random.default_rng(seed)))
+        try:
+            with nothing_happens():
+                maps = OnnxEngine(path)(IMAGE)
+        except IdiscError as error:
+            refused.append(str(error))
+        else:
+            assert maps.dtype == np.float32
+            assert len(maps) == 1
+    assert 60 < len(refused) <= 100
+    assert all("damaged.onnx: " in text and "\n" not in text for text in refused)
+    assert capfd.readouterr() == ("", "")  # onnxruntime itself is silent, too
+
+
+def test_60_damaged_checkpoints_answer_or_are_refused(checkpoint: Path, tmp_path: Path) -> None:
+    parts = {name: (checkpoint / name).read_bytes() for name in (CONFIG, WEIGHTS)}
+    length = 8 + int.from_bytes(parts[WEIGHTS][:8], "little")  # of the header; weights follow
+    refused = []
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        name, head = ((CONFIG, 1.0), (WEIGHTS, length / len(parts[WEIGHTS])))[seed % 2]
+        for each, content in parts.items():
+            changed = mutated(content, generator, head) if each == name else content
+            (tmp_path / each).write_bytes(changed)
+        try:
+            with nothing_happens():
+                ModelFacts.of(open_engine(tmp_path))
+        except IdiscError as error:
+            refused.append(str(error))
+    assert 40 < len(refused) <= 60
+    assert all(str(tmp_path) in text and "\n" not in text for text in refused)
+
+
+def test_60_damaged_files_of_torch_are_read_or_refused(tmp_path: Path) -> None:
+    path, refused = tmp_path / "weights.pt", []
+    torch.save({"model": {f"layer.{n}": torch.randn(3, 4) for n in range(8)}}, path)
+    whole = path.read_bytes()
+    read_state(path)
+    for seed in range(60):
+        path.write_bytes(mutated(whole, np.random.default_rng(seed)))
+        try:
+            with nothing_happens():
+                read_state(path)
+        except IdiscError as error:
+            refused.append(str(error))
+    assert len(refused) > 40
+    assert all(str(path) in text and "\n" not in text for text in refused)
+
+
+@pytest.mark.parametrize(
+    ("group", "field", "value"),
+    [("decoder", "width", 10**9), ("decoder", "layers", 10**9), ("afp", "idrs", 4096)],
+)
+def test_a_record_of_a_network_beyond_all_memory_is_refused(
+    checkpoint: Path, tmp_path: Path, group: str, field: str, value: int
+) -> None:
+    record = json.loads((checkpoint / CONFIG).read_text())
+    record["model"][group][field] = value
+    (tmp_path / CONFIG).write_text(json.dumps(record))
+    (tmp_path / WEIGHTS).write_bytes((checkpoint / WEIGHTS).read_bytes())
+    with pytest.raises(CheckpointError, match=f"{value}; .* at most|1x4096x16 expected"):
+        load_network(tmp_path)
+
+
+def test_a_graph_reads_no_other_file(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(np.float32(50).tobytes())
+    (tmp_path / "deep").mkdir()
+    path = tmp_path / "deep" / "stealing.onnx"
+    onnx_files.depth_of_brightness(path, weights_at="../secret")
+    with pytest.raises(CheckpointError, match=r"stealing\.onnx: not readable as ONNX"):
+        OnnxEngine(path)
+
+
+def test_the_ear_hears() -> None:
+    with pytest.raises(AssertionError, match="subprocess"), nothing_happens():
+        subprocess.run(["true"], check=True)

@@ -1,0 +1,143 @@
+"""Models that ship: found by name, described by their card, believed only with the right hash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fakes import shipped
+
+import idisc
+from idisc.errors import CheckpointError, InputError
+from idisc.predict.predictor import Predictor
+from idisc.zoo import cards
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty zoo."""
+    monkeypatch.setattr(cards, "HOME", tmp_path)
+    return tmp_path
+
+
+def change(folder: Path, **fields: Any) -> None:
+    path = folder / cards.CARD
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def grey(model: Predictor) -> float:
+    """The depth of a picture of brightness 50, which the fake puts at 1.5 m."""
+    return float(model.predict(np.full((30, 40, 3), 50, np.uint8)).depth.mean())
+
+
+def test_an_empty_zoo_says_what_to_do_instead() -> None:
+    assert cards.shipped() == {}
+    with pytest.raises(InputError, match=r"^no model ships with this version; name a checkpoint"):
+        idisc.load()
+
+
+def test_the_zoo_of_this_version_is_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for card in cards.shipped().values():
+        assert cards.locate(card).is_file()
+    assert sum(card.default for card in cards.shipped().values()) <= 1
+
+
+def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> None:
+    shipped.make(home / "rooms")
+    for model in (idisc.load(), idisc.load("rooms"), idisc.load(home / "rooms" / "model.onnx")):
+        assert grey(model) == pytest.approx(1.5)
+    facts = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).facts
+    assert facts["model"].startswith("rooms (sha256 ")
+
+
+def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
+    for name in ("halls", "rooms", "streets"):
+        shipped.make(home / name)
+    with pytest.raises(InputError, match=r"could be the default \(halls, rooms, streets\); name"):
+        idisc.load()
+    change(home / "rooms", default=True)
+    assert cards.default_card().name == "rooms"
+    assert list(cards.shipped()) == ["halls", "rooms", "streets"]
+
+
+def test_a_wrong_name_is_answered_with_those_that_ship(home: Path) -> None:
+    shipped.make(home / "rooms")
+    with pytest.raises(CheckpointError, match=r"^room: not there, nor a shipped model \(rooms\)$"):
+        idisc.load("room")
+
+
+def test_a_folder_of_the_users_comes_before_a_name(
+    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped.make(home / "rooms")
+    here = tmp_path_factory.mktemp("here")
+    (here / "rooms").mkdir()
+    monkeypatch.chdir(here)
+    with pytest.raises(CheckpointError, match=r"no config\.json in it"):
+        idisc.load("rooms")
+
+
+@pytest.mark.parametrize("how", ["changed", "longer", "gone"])
+def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -> None:
+    path = shipped.make(home / "rooms") / cards.ONNX
+    content = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(b"\0" + content[how == "changed" :])
+    reason = "not there" if how == "gone" else r"not the file of its card \(SHA-256 differs\)"
+    with pytest.raises(CheckpointError, match=rf"model\.onnx: {reason}; install idisc again$"):
+        idisc.load()
+
+
+def test_a_checkpoint_is_checked_as_well(home: Path) -> None:
+    folder = shipped.make(home / "rooms")
+    card = cards.default_card()
+    with pytest.raises(CheckpointError, match=r"^rooms: ships without its checkpoint$"):
+        cards.locate(card, cards.CHECKPOINT)
+    (folder / "checkpoint").mkdir()
+    (folder / "checkpoint" / "config.json").write_text("{}")
+    change(folder, files=[vars(file) for file in cards.describe(folder)])
+    card = cards.default_card()
+    assert [file.path for file in card.files] == ["model.onnx", "checkpoint/config.json"]
+    assert cards.locate(card, cards.CHECKPOINT) == folder / "checkpoint"
+    (folder / "checkpoint" / "config.json").write_text("[]")
+    with pytest.raises(CheckpointError, match=r"config\.json: not the file of its card"):
+        cards.locate(card, cards.CHECKPOINT)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": "halls"}, "of 'halls', in the folder of 'rooms'"),
+        ({"format": "idisc/9"}, "format 'idisc/9', this version reads 'idisc/1'"),
+        ({"licence": 3}, "licence: 3 is not of type str"),
+        ({"licenze": "CC0"}, "field 'licenze' does not exist; did you mean licence"),
+        ({"depth_range": [10.0, 0.1]}, "two rising distances in metres"),
+        ({"training_size": [480]}, "height and width are needed"),
+        ({"files": []}, r"files: model\.onnx is not among them"),
+        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "not below the folder"),
+        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "not below the folder"),
+        (
+            {"scores": [{"dataset": "d", "protocol": "p", "metric": "d1", "value": 1, "low": 0}]},
+            "d1 on d: finite, with both ends or none",
+        ),
+    ],
+)
+def test_a_faulty_card_is_one_line(home: Path, fields: dict[str, Any], message: str) -> None:
+    change(shipped.make(home / "rooms"), **fields)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        cards.shipped()
+    assert "card.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_score_is_written_with_its_interval() -> None:
+    score = cards.Score(
+        dataset="NYU", protocol="bts", metric="d1", value=0.8, low=0.79, high=0.8123
+    )
+    assert str(score) == "d1 0.800 [0.790, 0.812]"
