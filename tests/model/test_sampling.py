@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -129,6 +131,23 @@ def test_many_threads_may_use_the_kernel_at_a_time() -> None:
     assert len(found) == 8
     for out in found:
         torch.testing.assert_close(out, expected)
+
+
+def test_the_kernel_leaves_torch_the_threads_it_had() -> None:
+    """In a process of its own: numba raises them when its first kernel starts."""
+    program = """
+import torch
+from idisc.model import sampling
+torch.set_num_threads(1)
+value, places = torch.rand(1, 4, 1, 2), torch.rand(1, 3, 1, 1, 1, 2)
+weights = torch.rand(1, 3, 1, 1, 1)
+sampling.sample(value, [(2, 2)], places, weights)
+print(sampling.kernel_available(), torch.get_num_threads())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.split() == ["True", "1"]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import torch
@@ -37,12 +36,10 @@ NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, tra
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Networks this small are slower on two."""
-    before = torch.get_num_threads(), numba.get_num_threads()
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    numba.set_num_threads(1)
     yield
-    torch.set_num_threads(before[0])
-    numba.set_num_threads(before[1])
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def _bench_recipe(
     model = config.override(recipe.model, changes)
     height, width = size or recipe.data.size
     if threads:
-        _use_threads(threads)
+        torch.set_num_threads(threads)
     try:
         torch.zeros(1).to(device).item()  # "meta" is a device, too, and computes nothing
     except (RuntimeError, AssertionError, ImportError) as error:  # torch has no such device
@@ -162,7 +162,7 @@ def _bench_file(
     from idisc.model.network import IDisc
 
     if threads:
-        _use_threads(threads)
+        torch.set_num_threads(threads)
     model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
     network = IDisc(model).eval().requires_grad_(False)  # weights of its own: time asks for none
     about |= _about("cpu")
@@ -226,18 +226,6 @@ def _compare(network: IDisc, rgb: Tensor, repeats: int) -> dict[str, Any]:
     _print_memory(memory)
     tables = {title: [asdict(row) for row in rows] for title, rows in comparisons.items()}
     return {**tables, "peak_bytes": memory}
-
-
-def _use_threads(threads: int) -> None:
-    import torch
-
-    from idisc.model import sampling
-
-    torch.set_num_threads(threads)
-    if sampling.kernel_available():
-        import numba
-
-        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def _print_components(rows: list[Component]) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
@@ -21,14 +23,14 @@ from torch.autograd.function import once_differentiable
 from idisc.model.tokens import Size
 
 # Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity
-# keep
-# their meaning, so that a diverging training run is seen.
+# keep their meaning, so that a diverging training run is seen.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _jit = numba.njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 _sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")
 _exact = numba.njit(cache=True, error_model="numpy")
 # One of numba's threading layers aborts the process when two threads enter it at a time.
 _one_at_a_time = threading.Lock()
+_MOST = numba.config.NUMBA_NUM_THREADS
 OWNER = os.getpid()  # the process whose threads run the kernels
 
 
@@ -44,7 +46,7 @@ class KernelSampling(torch.autograd.Function):
         ctx.levels = levels = _levels(sizes)
         batch, queries, heads = weights.shape[:3]
         out = value.new_empty(batch, queries, heads, value.shape[3])
-        with _one_at_a_time:
+        with _with_threads_of_torch():
             _forward(value.numpy(), levels, locations.numpy(), weights.numpy(), out.numpy())
         return out.flatten(2)
 
@@ -55,7 +57,7 @@ class KernelSampling(torch.autograd.Function):
         grad_out = grad.contiguous().view(*weights.shape[:3], value.shape[3]).numpy()
         grad_value = grad_locations = grad_weights = None
         given = ctx.levels, locations.numpy(), weights.numpy(), grad_out
-        with _one_at_a_time:
+        with _with_threads_of_torch():
             if ctx.needs_input_grad[0]:
                 grad_value = torch.zeros_like(value)
                 _backward_value(*given, grad_value.numpy())
@@ -65,6 +67,21 @@ class KernelSampling(torch.autograd.Function):
                     value.numpy(), *given, grad_locations.numpy(), grad_weights.numpy()
                 )
         return grad_value, None, grad_locations, grad_weights
+
+
+@contextmanager
+def _with_threads_of_torch() -> Iterator[None]:
+    """As many threads as torch has, and no more for torch afterwards.
+
+    Another of numba's layers shares OpenMP with torch and raises its threads to all of the cores,
+    which would also change what comes out of a convolution by a rounding.
+    """
+    threads = torch.get_num_threads()
+    with _one_at_a_time:
+        numba.set_num_threads(min(threads, _MOST))
+        yield
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
 
 
 def _levels(sizes: tuple[Size, ...]) -> Any:
