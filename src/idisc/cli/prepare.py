@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import click
 
 from idisc import config
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import PrepareConfig
-from idisc.errors import DataError
+from idisc.errors import DataError, counted
 
 if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
@@ -93,11 +93,17 @@ def command(
             progress=lambda done, total, _: advance(done, total),
         )
     _print(dataset, summary, out)
+    if summary.repeated:
+        tables.note(
+            f"{counted(len(summary.repeated), 'line')} of the lists named a pair again, first"
+            f" {summary.repeated[0]}; each pair is there once"
+        )
     if summary.faults:
         home = catalog.find(dataset).home
         first = summary.faults[0]
         raise DataError(
-            f"{len(summary.faults)} raw files missing or unreadable, listed in"
+            f"{counted(len({fault.path for fault in summary.faults}), 'raw file')} missing or"
+            " unreadable, listed in"
             f" {out / runner.MISSING} (first: {first.path}: {first.reason}); get them from {home}"
             " and run the same command again"
         )
@@ -111,6 +117,6 @@ def _print(dataset: str, summary: Summary, out: Path) -> None:
             continue
         valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
         beside = f" (the paper: {stated:,})" if stated is not None else ""
-        click.echo(f"{split:<10}{count:,} pictures{beside}{valid}")
+        click.echo(f"{split:<10}{counted(count, 'picture')}{beside}{valid}")
     click.echo(f"{'manifest':<10}{out / manifest.NAME}")
     click.echo(f"{'sha256':<10}{summary.sha256}")

@@ -24,7 +24,7 @@ from typing import Any
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
-from idisc.data.manifest import Manifest, Record, read_list
+from idisc.data.manifest import Manifest, Record, once, read_list
 from idisc.errors import InputError
 from idisc.images import picture_size
 
@@ -52,7 +52,7 @@ def read(root: Path) -> Manifest:
         index, found = LIST, _from_list(root / LIST, root)
     else:
         index, found = FOLDERS, _from_folders(root)
-    records = list(found)
+    records, repeated = once(found)
     if not records:
         raise InputError(
             f"{root}: no pairs; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL"
@@ -64,7 +64,7 @@ def read(root: Path) -> Manifest:
         target=FOLDER.target,
         records=tuple(records),
         root=root,
-        prepared={"from": index},
+        prepared={"from": index, **({"repeated": repeated} if repeated else {})},
         sha256=digest.hexdigest(),
     )
 

@@ -119,7 +119,7 @@ def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
 def test_a_run_of_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
     indoor.nyu(tmp_path / "raw", {"kitchen": 1})
     indoor.truncate(tmp_path / "raw/kitchen/rgb_00000.jpg")
-    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 faults") as error:
+    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 fault ") as error:
         prepare("nyu", tmp_path / "raw", tmp_path / "out", CHOICES)
     assert "get the files from https://cs.nyu.edu" in str(error.value)
 
