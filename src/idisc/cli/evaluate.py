@@ -13,13 +13,16 @@ import click
 from idisc import config, files
 from idisc.cli import options, progress, tables
 from idisc.data import folder, manifest
-from idisc.errors import InputError
+from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
-    from idisc.evaluate.predictions import Reading
+    from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.protocols import Protocol
-    from idisc.evaluate.run import Predictor, Result
+    from idisc.evaluate.run import EnginePredictor, Result
+
+
+_ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is so wrong
 
 
 @click.command(name="evaluate")
@@ -50,14 +53,14 @@ if TYPE_CHECKING:
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
-    help="Metres of one unit of a predicted PNG, e.g. 0.001.",
+    help="Metres of one unit of a prediction, e.g. 0.001; arrays of floats are metres without it.",
 )
 @click.option(
     "--fit",
     type=click.Choice(["error", "resize"]),
     default="error",
     show_default=True,
-    help="Predictions of another size: refuse or stretch.",
+    help="Predictions of another size: refuse, or stretch by their aspect.",
 )
 @click.option(
     "--holes",
@@ -109,7 +112,9 @@ def command(
 
     sources = [path for path in (weights, onnx, predictions) if path is not None]
     if len(sources) != 1:
-        raise click.UsageError("one of --weights, --onnx and --predictions is needed")
+        many = "only one of --weights, --onnx and --predictions can be scored at a time"
+        none = "one of --weights, --onnx and --predictions is needed"
+        raise click.UsageError(many if sources else none)
     if out:
         files.check_new_folder(out)
     if benchmark is not None:
@@ -120,13 +125,14 @@ def command(
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opened = open_dataset(data, dataset or named_in(data), split, listing, size)
     reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
-    predictor, about = _predictor(sources[0], reading if predictions else None, device, opened)
+    predictor = _predictor(sources[0], reading if predictions else None, device, opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
-    results = [replace(result, about=about) for result in results]
+    results = [replace(result, about=predictor.about()) for result in results]
     for result in results:
         _print(result)
+    _note_doubts(results[0])
     if out:
         _write(results, out)
 
@@ -150,24 +156,20 @@ def named_in(data: Path) -> str:
 
 def _predictor(
     path: Path, reading: Reading | None, device: str, dataset: Dataset
-) -> tuple[Predictor, dict[str, str]]:
-    """Files of predictions if there is a way to read them, else a network; and what it is."""
+) -> PredictionFiles | EnginePredictor:
+    """Files of predictions if there is a way to read them, else a network."""
     from idisc.evaluate.predictions import PredictionFiles
     from idisc.evaluate.run import EnginePredictor
     from idisc.predict.engine import open_engine
 
     if reading is not None:
-        about = {"predictions": path.resolve().name, "holes": reading.holes, "fit": reading.fit}
-        if reading.scale is not None:
-            about["scale"] = f"{reading.scale:g} m, of integers"
-        return PredictionFiles(path, dataset.records, reading), about
+        return PredictionFiles(path, dataset.records, reading)
     engine = open_engine(path, device)
     if engine.task != dataset.spec.task:
         raise InputError(
             f"{path}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
         )
-    about = {"weights": engine.name, "weights_sha256": engine.sha256}
-    return EnginePredictor(engine), about
+    return EnginePredictor(engine)
 
 
 def _note_source(dataset: Dataset) -> None:
@@ -179,6 +181,22 @@ def _note_source(dataset: Dataset) -> None:
         tables.note(
             f"{prepared['list']}: {len(missing)} lines without their files left out,"
             f" first {missing[0]}"
+        )
+    if repeated := prepared.get("repeated"):
+        tables.note(
+            f"{dataset.source.root}: {counted(len(repeated), 'pair')} named more than once, each"
+            f" counts once, first {repeated[0]}"
+        )
+
+
+def _note_doubts(result: Result) -> None:
+    """What was done to predictions of another size, and a unit that cannot be."""
+    if resized := result.about.get("resized"):
+        tables.note(f"predictions of another size, by their aspect: {resized}")
+    if not 1 / _ANOTHER_UNIT < result.ratio < _ANOTHER_UNIT:
+        tables.note(
+            f"predictions are {result.ratio:.3g} times the ground truth: another unit?"
+            " --scale says the metres of one, 0.001 for millimetres"
         )
 
 
@@ -203,21 +221,19 @@ def _submit(path: Path | None, images: Path, out: Path | None, device: str) -> N
     with progress.bar("predicting") as advance:
         count = kitti_benchmark.write_submission(open_engine(path, device), images, out, advance)
     if count != kitti_benchmark.PICTURES:
-        tables.note(f"{images}: {count} pictures; the benchmark has {kitti_benchmark.PICTURES}")
-    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {count} pictures")
+        tables.note(
+            f"{images}: {counted(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
+        )
+    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {counted(count, 'picture')}")
 
 
 def _print(result: Result) -> None:
-    from idisc.evaluate.tables import headline, measured, rows_beside_paper, text
+    from idisc.evaluate.tables import headline, measured, rows_beside_paper, scored, text
 
     spec, protocol = result.spec, result.protocol
     columns, rows = rows_beside_paper(result)
-    scored = len(result.rows) - result.skipped
-    left_out = f", {result.skipped} without a valid pixel left out" if result.skipped else ""
-    if result.holes:
-        left_out += f", holes skipped: {result.holes:.1%} of the valid pixels not scored"
     tables.show(
-        f"{spec.title}, {scored} pictures{left_out}; protocol {protocol.name}",
+        f"{spec.title}, {scored(result)}; protocol {protocol.name}",
         ["", *columns],
         [
             [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]
