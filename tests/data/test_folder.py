@@ -182,8 +182,8 @@ class TestTables:
                 "image,depth,split\nimages/a.jpg,depth/a.png,tset\n",
                 "csv:2: split 'tset'; it is one of train, test, val",
             ),
-            ("image,depth\n", "no pairs"),
-            ("", "no pairs"),
+            ("image,depth\n", r"pairs\.csv: no pairs"),
+            ("", r"pairs\.csv: no pairs"),
         ],
     )
     def test_mistakes_are_named_with_their_line(

@@ -75,7 +75,7 @@ def gather(
         return _from_lists(data, spec, lists), spec
     if spec.name != "folder":
         return manifest.read(data), spec  # says what is missing
-    return folder.read(data), spec
+    return folder.read(data, complete=False), spec
 
 
 def examine(
