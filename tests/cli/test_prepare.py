@@ -255,7 +255,7 @@ def test_bad_calls_are_one_line_and_leave_nothing_behind(
     calls: dict[tuple[object, ...], str] = {
         ("prepare",): "Missing argument 'DATASET'",
         ("prepare", "nyuu", *raw, *to): "dataset 'nyuu' does not exist; did you mean nyu",
-        ("prepare", "folder", *raw, *to): "dataset 'folder' does not exist",
+        ("prepare", "folder", *raw, *to): "'folder', your own pairs, needs no preparation",
         ("prepare", "nyu", *raw): "Missing option '--out'",
         ("prepare", "nyu", *to): "nyu: the extracted archive, <scene>/rgb_NNNNN.jpg",
         ("prepare", "nyu", "--raw", tmp_path / "none", *to): "none' does not exist",

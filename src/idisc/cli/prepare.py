@@ -41,6 +41,20 @@ def _values(kind: Any, default: Any) -> str:
     return f"{default:g}"
 
 
+class _Dataset(options.Name):
+    """A dataset with raw files, or one that is made here."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == catalog.FOLDER.name:
+            self.fail(
+                "'folder', your own pairs, needs no preparation; pass it to doctor, evaluate or"
+                " train as it is",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 @contextmanager
 def _terminable() -> Iterator[None]:
     """SIGTERM, as schedulers send it, is a Ctrl-C: workers are ended, and the exit code is 130."""
@@ -56,7 +70,7 @@ def _terminable() -> Iterator[None]:
 
 
 @click.command(name="prepare", epilog=_choices())
-@click.argument("dataset", type=options.Name("idisc.data.prepare", "STEPS", "dataset"))
+@click.argument("dataset", type=_Dataset("idisc.data.prepare", "STEPS", "dataset"))
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
 )

@@ -258,9 +258,8 @@ def find(name: str) -> DatasetSpec:
 def as_prepared(spec: DatasetSpec, prepared: Mapping[str, Any]) -> DatasetSpec:
     """Under the title that the choices of its preparation, if there was one, give it."""
     choices = {f"{name}={value}" for name, value in prepared.get("choices", {}).items()}
-    return replace(
-        spec, title=next((spec.titles[key] for key in spec.titles if key in choices), spec.title)
-    )
+    title = next((spec.titles[choice] for choice in spec.titles if choice in choices), None)
+    return replace(spec, title=title) if title else spec
 
 
 def as_in_paper(spec: DatasetSpec) -> DatasetSpec:

@@ -104,6 +104,9 @@ def _own_choices(dataset: str, choices: PrepareConfig) -> dict[str, Any]:
     for name, value in values.items():
         if name not in own and value != defaults[name]:
             raise InputError(f"{dataset} has no choice '{name}'; it has: {', '.join(own)}")
+    known = {name.lower(): name for name in STEPS[dataset].cameras}
+    for name in choices.cameras:
+        config.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
     return {name: values[name] for name in own}
 
 
@@ -184,11 +187,21 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
                 faults += all_faults(error, _readings(frame, steps.stored))
     except InputError as error:  # the scene's own files: a calibration, an index
         faults.append(Fault.of(error))
+    _clear(out, scene, records)
     notes = {
         "records": [config.to_json(record) for record in records],
         "faults": [asdict(fault) for fault in faults],
     }
     files.write_json(_notes(out, scene), notes)
+
+
+def _clear(out: Path, scene: Scene, records: Sequence[Record]) -> None:
+    """Remove what an earlier run wrote for the scene and this one did not: other keyframes."""
+    path = _notes(out, scene)
+    earlier = files.read_json(path)["records"] if path.is_file() else []
+    kept = {name for record in records for name in (record.image, record.target)}
+    for name in {row[key] for row in earlier for key in ("image", "target")} - kept:
+        (out / name).unlink(missing_ok=True)
 
 
 def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
@@ -299,8 +312,9 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     if not records:
         first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
-            f"{out}: no frame could be prepared; {report} lists"
-            f" {counted(len(faults), 'fault')}{first}; get the files from {catalog.find(source.dataset).home} and run the same command again"
+            f"{out}: no frame could be prepared; {report} lists {counted(len(faults), 'fault')}"
+            f"{first}; get the files from {catalog.find(source.dataset).home} and run the same"
+            " command again"
         )
     # So that a score on what is there can say that it is not all.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}
