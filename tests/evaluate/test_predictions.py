@@ -285,6 +285,13 @@ def test_the_usual_sizes_of_kitti_are_told_apart(
     assert files.about()["resized"].endswith(what)
 
 
+def test_a_picture_of_sun_at_its_own_size_is_a_full_frame(tmp_path: Path) -> None:
+    save(tmp_path / "a.npy", field((427, 561)))
+    files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
+    found = files(sample_of("a.jpg", (480, 640), Place(3, 0, (487, 640))))
+    np.testing.assert_allclose(found, field((487, 640))[3:483], rtol=1e-5)
+
+
 def test_an_aspect_that_is_neither_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npy", np.ones((256, 256)))
     message = r"a\.npy: 256x256 pixels have the aspect neither .* \(870x1920 or 1216x1936\)"

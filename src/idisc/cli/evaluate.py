@@ -129,7 +129,8 @@ def command(
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
-    results = [replace(result, about=predictor.about()) for result in results]
+    about = predictor.about()
+    results = [replace(result, about=about) for result in results]
     for result in results:
         _print(result)
     _note_doubts(results[0])
