@@ -183,3 +183,11 @@ def test_lookup_gives_the_entry_of_a_table() -> None:
 def test_lookup_answers_a_wrong_name_with_near_ones_or_all(name: str, message: str) -> None:
     table = {"one": 1, "thirteen": 13, "thirty": 30}
     assert message_of(config.lookup, table, name, "number") == message
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
+def test_a_number_that_is_not_finite_is_refused(text: str) -> None:
+    with pytest.raises(
+        InputError, match=r"--set train\.lr: -?(nan|inf); a finite number is needed"
+    ):
+        config.override(recipes.RECIPES["nyu_swint"], [f"train.lr={text}"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 import types
 from collections.abc import Iterable, Mapping
@@ -118,6 +119,8 @@ def _checked(value: object, kind: Any, where: str) -> Any:
         return float(value)
     if type(value) is not kind:
         raise InputError(f"{where}: {value!r} is not of type {kind.__name__}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{where}: {value}; a finite number is needed")
     return value
 
 

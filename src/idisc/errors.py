@@ -8,7 +8,7 @@
     └── CheckFailed       exit code 3: a check (parity, doctor) said no
 
 A message is one line: what is wrong, with which file or field, what to do. Exit code 1 is left to
-bugs, which keep their traceback.
+bugs, which keep their traceback. `counted` and `require` are what messages have in common.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class CheckFailed(IdiscError):
 
 class IdiscWarning(UserWarning):
     """The one warning category of this package."""
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 picture`, `1,449 pictures`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def require(*packages: str, extra: str) -> None:

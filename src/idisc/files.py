@@ -67,12 +67,13 @@ def check_new_folder(path: Path) -> None:
         raise InputError(f"{path}: cannot be written, because of {place}")
 
 
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex."""
+def sha256(*paths: Path) -> str:
+    """SHA-256 of a file's bytes, in hex; of several as if they were one, end to end."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    for path in paths:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
     return digest.hexdigest()
 
 

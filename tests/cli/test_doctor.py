@@ -40,7 +40,7 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
     assert out.splitlines() == [
         "dataset    folder: your own pictures",
         "train      3 pictures",
-        "test       1 pictures",
+        "test       1 picture",
         "looked at  4 of 4 pairs",
         "pictures   60x80 (100%)",
         "depth      median 2.5 m, 98 % between 1 and 4 m",
@@ -67,7 +67,7 @@ def test_a_list_that_was_found_is_said(folder: Path, capsys: pytest.CaptureFixtu
     assert run("doctor", folder) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "dataset    folder: your own pictures, listed in list.txt"
-    assert out[1] == "train      1 pictures"
+    assert out[1] == "train      1 picture"
 
 
 def test_errors_are_one_line_each_and_exit_with_3(

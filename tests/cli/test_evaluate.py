@@ -205,7 +205,7 @@ def test_rendered_rooms_are_scored_like_any_dataset(
     assert run("doctor", data) == 0
     predictions = predict(data, "synthetic", tmp_path / "guess")
     assert run("evaluate", "--predictions", predictions, "--data", data) == 0
-    assert "rendered rooms and streets, 1 pictures; protocol paper" in capsys.readouterr().out
+    assert "rendered rooms and streets, 1 picture; protocol paper" in capsys.readouterr().out
 
 
 def test_two_protocols_are_two_tables_and_two_reports(
@@ -224,11 +224,12 @@ def test_two_protocols_are_two_tables_and_two_reports(
     ]
     record = json.loads((out / "published-code-with-batch_size-2/report.json").read_text())
     assert record["protocol"]["applied"]["batch_size"] == 2
+    assert len(record["about"].pop("predictions_sha256")) == 64
     assert record["about"] == {
         "predictions": "guess",
         "holes": "error",
         "fit": "error",
-        "scale": "0.001 m, of integers",
+        "scale": "0.001 m",
     }
 
 
@@ -238,7 +239,7 @@ def test_a_list_of_the_field_is_read_as_it_is(
     listing = tmp_path / "some_test.txt"
     listing.write_text("images/1.png depth/1.png 518.8579\n")
     assert run("evaluate", *guess, "--data", own, "--list", listing) == 0
-    assert "your own pictures, 1 pictures" in capsys.readouterr().out
+    assert "your own pictures, 1 picture;" in capsys.readouterr().out
 
 
 def test_a_list_in_ones_own_folder_is_found_and_said(
@@ -247,7 +248,7 @@ def test_a_list_in_ones_own_folder_is_found_and_said(
     (own / "list.txt").write_text("images/1.png depth/1.png 518.8579\n")
     assert run("evaluate", *guess, "--data", own) == 0
     stdout, stderr = capsys.readouterr()
-    assert "your own pictures, 1 pictures" in stdout
+    assert "your own pictures, 1 picture;" in stdout
     assert stderr == f"{own}: pairs are those of list.txt\n"
 
 
@@ -397,6 +398,76 @@ def test_holes_and_sizes_that_may_be_are_scored(
     )
 
 
+def test_a_unit_that_cannot_be_is_pointed_out(
+    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for path in (own.parent / "guess").glob("*.png"):
+        np.save(path.with_suffix(".npy"), indoor.load(path).astype(np.float32))  # millimetres
+        path.unlink()
+    assert run("evaluate", *guess[:2], "--data", own) == 0
+    stderr = capsys.readouterr().err
+    assert stderr.startswith(
+        "predictions are 1.1e+03 times the ground truth: another unit? --scale"
+    )
+    assert run("evaluate", *guess, "--data", own) == 0
+    stdout, stderr = capsys.readouterr()
+    assert stderr == ""
+    (line,) = (line for line in stdout.splitlines() if line.startswith("  abs_rel"))
+    assert line.split()[1] == "0.100"
+
+
+def test_pairs_that_come_again_count_once_and_it_is_said(
+    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own / "list.txt").write_text("images/1.png depth/1.png\n" * 2)
+    assert run("evaluate", *guess, "--data", own) == 0
+    stdout, stderr = capsys.readouterr()
+    assert "your own pictures, 1 picture;" in stdout
+    assert "own: 1 pair named more than once, each counts once, first images/1.png\n" in stderr
+
+
+def test_a_changed_or_incomplete_preparation_is_not_passed_off_as_the_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
+    indoor.nyu(raw, {"test/office_0001": 3}, indoor.VGA)
+    (raw / "test/office_0001/sync_depth_00002.png").unlink()
+    assert run("prepare", "nyu", "--raw", raw, "--out", data) == 2
+    predictions = predict(data, "nyu", tmp_path / "guess")
+    capsys.readouterr()
+    call = ("evaluate", "--predictions", predictions, "--data", data)
+    assert run(*call, "--out", out) == 0
+    assert (
+        "NYU-Depth v2, 2 of the 654 pictures, preparation incomplete, 1 fault; protocol paper"
+        in capsys.readouterr().out
+    )
+    assert json.loads((out / "report.json").read_text())["dataset"]["prepared"]["faults"] == 1
+    path = data / "depth/test/office_0001/rgb_00000.png"
+    indoor.save(path, indoor.load(path) // 2)
+    assert run(*call) == 2
+    stderr = capsys.readouterr().err
+    assert "rgb_00000.jpg: it or depth/test/office_0001/rgb_00000.png was changed since" in stderr
+    assert stderr.endswith("prepare the dataset again or run idisc doctor\n")
+
+
+def test_a_title_follows_the_choice_of_depth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
+    indoor.nyu_matrices(raw)
+    choice = ("--set", "nyu_depth=raw")
+    assert run("prepare", "nyu_labelled", "--raw", raw, "--out", data, *choice) == 0
+    predictions = predict(data, "nyu_labelled", tmp_path / "guess")
+    assert run("evaluate", "--predictions", predictions, "--data", data, "--out", out) == 0
+    title = "NYU-Depth v2, labelled set (the sensor's depth, with holes)"
+    assert f"{title}, 2 of the 654 pictures" in capsys.readouterr().out
+    record = json.loads((out / "report.json").read_text())
+    assert record["dataset"]["title"] == title
+    assert record["dataset"]["prepared"]["choices"]["nyu_depth"] == "raw"
+    assert run("doctor", data) == 0
+    assert f"nyu_labelled: {title}" in capsys.readouterr().out
+
+
 def test_bad_calls_are_one_line(
     own: Path,
     guess: tuple[object, ...],
@@ -422,11 +493,11 @@ def test_bad_calls_are_one_line(
         ("evaluate", *data, *guess, "--precision", "bf16"): "--precision is for networks; leave",
         ("evaluate", *data, *guess, "--device", "cuda"): "--device is for networks; leave it out",
         ("evaluate", *data, "--onnx", model, "--precision", "bf16"): "an .onnx file decides for",
-        ("evaluate", *guess, "--onnx", model, *data): "one of --weights, --onnx and --predictions",
+        ("evaluate", *guess, "--onnx", model, *data): "only one of --weights, --onnx and --pred",
         ("evaluate", *guess): "--data, the folder of the dataset, is needed",
         ("evaluate", *guess, "--data", none): "none' does not exist",
         ("evaluate", "--predictions", none, *data): "none: no such folder of predictions",
-        ("evaluate", *guess[:2], *data): "guess/0.png: what is one unit of it? Pass --scale",
+        ("evaluate", *guess[:2], *data): "guess/1.png: what is one unit of it? Pass --scale",
         ("evaluate", "--weights", none, *data): "none: not there",
         ("evaluate", "--weights", own, *data): "own: no config.json in it",
         ("evaluate", "--onnx", tmp_path / "no.onnx", *data): "no.onnx: no such file",
@@ -471,7 +542,7 @@ def test_a_prepared_folder_knows_which_dataset_it_is(
     assert run(*call, "--split", "train") == 2
     assert "no picture of split 'train'; splits there: test" in capsys.readouterr().err
     assert run(*call, "--dataset", "nyu:paper") == 0
-    assert "NYU-Depth v2, 1 pictures; protocol paper" in capsys.readouterr().out
+    assert "NYU-Depth v2, 1 of the 654 pictures; protocol paper" in capsys.readouterr().out
 
 
 def test_the_example_of_the_documentation_scores_a_foreign_network(
@@ -496,7 +567,9 @@ def test_the_example_of_the_documentation_scores_a_foreign_network(
     assert run(*call) == 2
     assert "pass --holes skip" in capsys.readouterr().err
     assert run(*call, "--holes", "skip") == 0
-    assert "in-painted depth), 2 pictures, holes skipped: 2.6%" in capsys.readouterr().out
+    assert (
+        "in-painted depth), 2 of the 654 pictures, holes skipped: 2.6%" in capsys.readouterr().out
+    )
 
 
 WITHOUT_TORCH = """

@@ -75,9 +75,36 @@ def test_a_list_decides_which_pictures_are_taken(
     listing.write_text("/kitchen_0004/rgb_00001.jpg /kitchen_0004/sync_depth_00001.png 518.8579\n")
     out = tmp_path / "out"
     assert run("prepare", "nyu", "--raw", nyu, "--out", out, "--list", listing) == 0
-    assert capsys.readouterr().out.startswith("train     1 pictures (the paper: 24,231)")
+    assert capsys.readouterr().out.startswith("train     1 picture (the paper: 24,231)")
     (record,) = lines_of(out / "manifest.jsonl")[1:]
     assert record["image"] == "rgb/kitchen_0004/rgb_00001.jpg"
+
+
+def test_a_list_cannot_write_outside_its_folder(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    indoor.save(tmp_path / "pics/f.png", indoor.picture(0))
+    indoor.save(tmp_path / "pics/d.png", indoor.millimetres(0))
+    listing = tmp_path / "train.txt"
+    listing.write_text("../pics/f.png ../pics/d.png 518\n")
+    before = sorted(tmp_path.rglob("*"))
+    call = ("prepare", "nyu", "--raw", nyu, "--out", tmp_path / "out", "--list", listing)
+    assert run(*call) == 2
+    assert (
+        "train.txt:1: ../pics/f.png: leads out of the dataset's folder" in capsys.readouterr().err
+    )
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_line_that_comes_again_is_prepared_once(
+    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listing, out = tmp_path / "train.txt", tmp_path / "out"
+    listing.write_text("kitchen_0004/rgb_00001.jpg kitchen_0004/sync_depth_00001.png 518\n" * 2)
+    assert run("prepare", "nyu", "--raw", nyu, "--out", out, "--list", listing) == 0
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("1 line of the lists named a pair again, first kitchen_0004/rgb_00001")
+    assert len(lines_of(out / "manifest.jsonl")) == 2
 
 
 def test_a_choice_is_kept_in_the_manifest(tmp_path: Path) -> None:
@@ -96,8 +123,8 @@ def test_rendered_pictures_need_no_raw_folder(
     call = ("prepare", "synthetic", "--set", "count=2", "--set", "size=32x40")
     assert run(*call, "--out", tmp_path / "out") == 0
     assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[:2]] == [
-        "train     1 pictures",
-        "test      1 pictures",
+        "train     1 picture",
+        "test      1 picture",
     ]
     assert run(*call, "--raw", tmp_path, "--out", tmp_path / "other") == 2
     assert "leave out --raw" in capsys.readouterr().err
@@ -190,7 +217,7 @@ def test_a_raw_file_that_is_wrong_is_reported_at_the_end_and_can_be_mended(
     assert run(*call) == 2
     stdout, stderr = capsys.readouterr()
     assert stdout.startswith("train     2 pictures")
-    assert stderr.startswith("idisc: 1 raw files missing or unreadable, listed in")
+    assert stderr.startswith("idisc: 1 raw file missing or unreadable, listed in")
     assert f"/{message}" in stderr
     assert "get them from https://cs.nyu.edu" in stderr
     assert stderr.count("\n") == 1
@@ -209,7 +236,7 @@ def test_a_missing_calibration_is_named_and_other_dates_are_prepared(
     (raw / "2011_10_03/calib_cam_to_cam.txt").unlink()
     assert run("prepare", "kitti", "--raw", raw, "--out", tmp_path / "out") == 2
     stdout, stderr = capsys.readouterr()
-    assert "test      1 pictures (the paper: 652)" in stdout
+    assert "test      1 picture (the paper: 652)" in stdout
     assert "2011_10_03/calib_cam_to_cam.txt: no such file; it comes with KITTI's" in stderr
     assert stderr.count("\n") == 1
 
@@ -228,7 +255,7 @@ def test_bad_calls_are_one_line_and_leave_nothing_behind(
     calls: dict[tuple[object, ...], str] = {
         ("prepare",): "Missing argument 'DATASET'",
         ("prepare", "nyuu", *raw, *to): "dataset 'nyuu' does not exist; did you mean nyu",
-        ("prepare", "folder", *raw, *to): "dataset 'folder' does not exist",
+        ("prepare", "folder", *raw, *to): "'folder', your own pairs, needs no preparation",
         ("prepare", "nyu", *raw): "Missing option '--out'",
         ("prepare", "nyu", *to): "nyu: the extracted archive, <scene>/rgb_NNNNN.jpg",
         ("prepare", "nyu", "--raw", tmp_path / "none", *to): "none' does not exist",

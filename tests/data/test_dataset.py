@@ -253,3 +253,18 @@ def test_scenes_are_held_out_whole(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="none can be held out"):
         whole.without_scenes(1.0, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "title"),
+    [
+        ("kitti", {"depth": "sweep"}, "KITTI, Eigen split, depth of single sweeps"),
+        ("kitti", {"depth": "annotated"}, "KITTI, Eigen split, annotated depth"),
+        ("diode", {"diode_part": "outdoor"}, "DIODE, outdoor"),
+        ("nyu", {"pictures": "link"}, "NYU-Depth v2"),
+    ],
+)
+def test_a_title_says_which_depth_was_prepared(
+    name: str, choice: dict[str, str], title: str
+) -> None:
+    assert catalog.as_prepared(catalog.find(name), {"choices": choice}).title == title

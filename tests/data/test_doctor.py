@@ -217,21 +217,76 @@ def test_a_few_maps_in_another_unit_are_named(pairs: Pairs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "name"),
+    ("units", "factor", "name"),
     [
-        (256, r"1/256 m (KITTI): set depth_scale 0.00390625"),
-        (100, "centimetres: set depth_scale 0.01"),
-        (5000, r"1/5000 m (TUM): set depth_scale 0.0002"),
+        (256, 0.8, r"1/256 m (KITTI): set depth_scale 0.00390625"),
+        (100, 0.8, "centimetres: set depth_scale 0.01"),
+        (5000, 0.8, r"1/5000 m (TUM): set depth_scale 0.0002"),
+        (5000, 0.59, r"1/5000 m (TUM): set depth_scale 0.0002"),  # a median of 11 m
     ],
 )
 def test_an_unlikely_scene_in_ones_own_folder_names_the_likelier_unit(
-    pairs: Pairs, units: float, name: str
+    pairs: Pairs, units: float, factor: float, name: str
 ) -> None:
     for index in range(COUNT):
-        save_depth(pairs.depth(index), scene(index)[1] * 0.8, units)
+        save_depth(pairs.depth(index), scene(index)[1] * factor, units)
     finding = only(pairs.report())
     assert (finding.severity, finding.check) == ("warning", "scale")
     assert f"values look like {name}, not 0.001, in a CSV" in finding.message
+
+
+def test_files_that_are_not_there_are_a_finding_and_the_others_are_looked_at(pairs: Pairs) -> None:
+    pairs.image(3).unlink()
+    pairs.depth(5).unlink()
+    report = pairs.report()
+    finding = only(report)
+    assert (finding.check, finding.files) == ("missing", ("depth/0005.png", "images/0003.png"))
+    assert "put them there, or take their pairs out" in finding.message
+    assert dict(report.facts)["looked at"] == f"{COUNT - 2} of {COUNT} pairs"
+
+
+def test_a_damaged_picture_with_intrinsics_is_a_finding(pairs: Pairs) -> None:
+    pairs.image(3).write_bytes(b"junk")
+    assert only(pairs.report()).check == "damaged"
+
+
+def test_a_picture_without_depth_in_folders_is_a_finding(pairs: Pairs) -> None:
+    pairs.depth(5).unlink()
+    report = doctor.examine(*doctor.gather(pairs.root))
+    assert [finding.check for finding in report.findings] == ["missing", "splits", "camera"]
+    assert report.findings[0].files == ("depth/0005.png",)
+
+
+@pytest.mark.parametrize("suffix", ["png", "npy"])
+def test_swapped_folders_are_named(pairs: Pairs, suffix: str) -> None:
+    for index in range(COUNT):
+        image, depth = scene(index)
+        pairs.image(index).unlink()
+        pairs.depth(index).unlink()
+        Image.fromarray(image).save(pairs.root / f"depth/{index:04}.jpg")
+        if suffix == "npy":
+            np.save(pairs.root / f"images/{index:04}.npy", depth)
+        else:
+            save_depth(pairs.root / f"images/{index:04}.png", depth)
+    finding = doctor.examine(*doctor.gather(pairs.root)).findings[0]
+    assert (finding.severity, finding.check) == ("error", "swapped")
+    assert len(finding.files) == COUNT
+
+
+def test_a_pair_that_is_listed_twice_is_named(pairs: Pairs) -> None:
+    pairs.rows.append(pairs.rows[3])
+    finding = only(pairs.report())
+    assert (finding.check, finding.files) == ("repeated", ("images/0003.png",))
+    assert "1 pair named more than once: images/0003.png; each counts once" in finding.message
+
+
+def test_a_line_that_comes_again_in_a_list_is_named(pairs: Pairs, tmp_path: Path) -> None:
+    lines = [f"{row['image']} {row['depth']} 130\n" for row in pairs.rows]
+    listing = tmp_path / "test.lst"
+    listing.write_text("".join([*lines, lines[0]]))
+    report = doctor.examine(*doctor.gather(pairs.root, None, [listing]))
+    (finding,) = (each for each in report.findings if each.check == "repeated")
+    assert finding.files == ("images/0000.png",)
 
 
 def test_a_sparse_road_is_no_room_in_another_unit(pairs: Pairs) -> None:
@@ -363,7 +418,7 @@ def test_missing_empty_and_changed_files_of_a_prepared_folder_are_listed(pairs: 
     found = {f.check: f for f in doctor.examine(source, catalog.FOLDER).findings}
     assert found.keys() == {"missing", "changed"}
     assert found["missing"].files == ("depth/0001.png", "images/0002.png")
-    assert "2 files are not there or empty: depth/0001.png" in found["missing"].message
+    assert "2 files not there or empty: depth/0001.png" in found["missing"].message
     assert found["changed"].files == ("images/0005.png",)
     assert "prepare the dataset again" in found["changed"].message
 

@@ -142,6 +142,13 @@ class TestTables:
         found = folder.read(table(tmp_path, "image,depth\nimages/a.jpg,depth/a.png\n"))
         assert [record.split for record in found.records] == ["train", "test"]
 
+    def test_a_row_that_comes_again_counts_once(self, tmp_path: Path) -> None:
+        pair(tmp_path, "a")
+        row = "images/a.jpg,depth/a.png\n"
+        found = folder.read(table(tmp_path, f"image,depth\n{row}{row}"))
+        assert [record.split for record in found.records] == ["train", "test"]
+        assert found.prepared == {"from": "pairs.csv", "repeated": ["images/a.jpg"]}
+
     def test_files_may_lie_elsewhere(self, tmp_path: Path) -> None:
         pair(tmp_path / "disk", "a")
         (tmp_path / "here").mkdir()
@@ -175,8 +182,8 @@ class TestTables:
                 "image,depth,split\nimages/a.jpg,depth/a.png,tset\n",
                 "csv:2: split 'tset'; it is one of train, test, val",
             ),
-            ("image,depth\n", "no pairs"),
-            ("", "no pairs"),
+            ("image,depth\n", r"pairs\.csv: no pairs"),
+            ("", r"pairs\.csv: no pairs"),
         ],
     )
     def test_mistakes_are_named_with_their_line(

@@ -114,6 +114,20 @@ class TestLists:
             ListLine("kitchen/rgb.jpg", "kitchen/depth.png", "train")
         ]
 
+    @pytest.mark.parametrize("line", ["../../pics/f.png d.png 518", "f.png a/../../d.png 518"])
+    def test_a_path_that_leads_out_is_refused(self, tmp_path: Path, line: str) -> None:
+        path = listed(tmp_path / "train.txt", "a.png b.png 518", line)
+        with pytest.raises(InputError, match=r"train\.txt:2: .*\.png: leads out of the dataset's"):
+            manifest.read_list(path)
+
+    def test_a_line_that_comes_again_counts_once(self, tmp_path: Path) -> None:
+        for name in ("a.png", "b.png"):
+            (tmp_path / name).touch()
+        path = listed(tmp_path / "test.txt", *["a.png a.png 5", "b.png b.png 5", "a.png a.png 5"])
+        found = manifest.from_list(path, tmp_path, NYU)
+        assert [record.image for record in found.records] == ["a.png", "b.png"]
+        assert found.prepared["repeated"] == ["a.png"]
+
     def test_normals_are_the_third_field(self, tmp_path: Path) -> None:
         path = listed(tmp_path / "train.txt", "img.png depth.png norm.png")
         assert manifest.read_list(path, NYU_NORMALS.list_column)[0].target == "norm.png"

@@ -243,6 +243,78 @@ def aligned(values: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.fl
     return result
 
 
+CROP = Place(180, 8, (1216, 1936))  # of DDAD
+
+
+def field(size: tuple[int, int]) -> NDArray[np.float64]:
+    """Depth that grows down and to the right, the same at every size up to its corners."""
+    down, right = (np.linspace(0, 1, length) for length in size)
+    return 5 + 40 * down[:, None] + 20 * right
+
+
+@pytest.mark.parametrize("size", [(608, 968), (304, 484), (152, 242)])
+def test_a_reduced_full_frame_is_resized_as_one_and_then_cropped(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    save(tmp_path / "a.npy", field(size))
+    files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
+    found = files(sample_of("a.jpg", (870, 1920), CROP))
+    expected = field((1216, 1936))[180 : 180 + 870, 8 : 8 + 1920]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert files.about()["resized"] == "1 to the full frame"
+
+
+def test_a_reduced_crop_is_resized_as_one(tmp_path: Path) -> None:
+    save(tmp_path / "a.npy", field((435, 960)))
+    files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
+    found = files(sample_of("a.jpg", (870, 1920), CROP))
+    np.testing.assert_allclose(found, field((870, 1920)), rtol=1e-5)
+    assert files.about()["resized"] == "1 to the scored crop"
+
+
+@pytest.mark.parametrize(
+    ("size", "what"),
+    [((88, 304), "crop"), ((187, 621), "frame"), ((192, 640), "frame"), ((320, 1024), "frame")],
+)
+def test_the_usual_sizes_of_kitti_are_told_apart(
+    tmp_path: Path, size: tuple[int, int], what: str
+) -> None:
+    save(tmp_path / "a.npy", field(size))
+    files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
+    files(sample_of("a.jpg", (352, 1216), Place(23, 13, (375, 1242))))
+    assert files.about()["resized"].endswith(what)
+
+
+def test_a_picture_of_sun_at_its_own_size_is_a_full_frame(tmp_path: Path) -> None:
+    save(tmp_path / "a.npy", field((427, 561)))
+    files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
+    found = files(sample_of("a.jpg", (480, 640), Place(3, 0, (487, 640))))
+    np.testing.assert_allclose(found, field((487, 640))[3:483], rtol=1e-5)
+
+
+def test_an_aspect_that_is_neither_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", np.ones((256, 256)))
+    message = r"a\.npy: 256x256 pixels have the aspect neither .* \(870x1920 or 1216x1936\)"
+    with pytest.raises(InputError, match=message):
+        read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
+
+
+def test_a_scale_holds_for_floats_too(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", np.full(SIZE, 2500.0))
+    assert (read(path) == 2500).all()
+    assert (read(path, reading=Reading(scale=0.001)) == 2.5).all()
+
+
+def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
+    hashes = []
+    for value in (1.0, 2.0):
+        save(tmp_path / "a.npy", np.full(SIZE, value))
+        files = PredictionFiles(tmp_path, [record("a.jpg")], Reading())
+        hashes.append(files.about()["predictions_sha256"])
+    assert hashes[0] != hashes[1]
+    assert len(hashes[0]) == 64
+
+
 @pytest.mark.parametrize("size", [(9, 13), (3, 4), (2, 3), (5, 4)])
 def test_a_resized_prediction_keeps_its_corners(tmp_path: Path, size: tuple[int, int]) -> None:
     small = np.random.default_rng(0).uniform(1, 9, (4, 5))

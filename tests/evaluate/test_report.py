@@ -197,11 +197,48 @@ def test_json_has_no_nan_and_says_where_the_numbers_come_from(tmp_path: Path) ->
     assert read["totals"]["d1"] == 0.9
     assert read["intervals"]["d1"] == [0.8, None]
     assert read["protocol"]["name"] == "paper"
-    assert read["protocol"]["applied"] == {"min_depth": 0.01, "max_depth": 10, "batch_size": None}
+    assert read["protocol"]["applied"] == {
+        "window": "dataset",
+        "min_depth": 0.01,
+        "max_depth": 10,
+        "batch_size": None,
+    }
     assert read["bootstrap"] == {"level": 0.95, "resamples": 1000, "seed": 13}
     assert read["about"] == ABOUT
     assert read["versions"]["idisc"] == __version__
     assert read["paper"]["nyu_swinl"]["d1"] == 0.940
+
+
+@pytest.mark.parametrize(
+    ("count", "prepared", "text"),
+    [
+        (8, {}, "8 of the 654 pictures"),
+        (654, {}, "654 pictures"),
+        (1449, {}, "1,449 pictures (the paper: 654)"),
+        (8, {"faults": 3}, "8 of the 654 pictures, preparation incomplete, 3 faults"),
+    ],
+)
+def test_a_part_of_a_dataset_is_called_one(count: int, prepared: dict[str, int], text: str) -> None:
+    rows = tuple(Row(f"{number}.png", 1, {}) for number in range(count))
+    result = replace(bare_result("nyu"), rows=rows, prepared=prepared)
+    assert tables.scored(result) == text
+    assert report.to_json(result)["dataset"]["prepared"] == prepared
+
+
+def test_a_few_holes_are_not_none() -> None:
+    result = replace(bare_result("folder"), rows=(Row("a.png", 1, {}),), holes=1e-6)
+    assert tables.scored(result) == (
+        "1 picture, holes skipped: less than 0.1% of the valid pixels not scored"
+    )
+    assert "less than 0.1% of these pixels" in tables.measured(result)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "window"), [("nyu", "dataset"), ("kitti", "full_frame"), ("ddad", "none")]
+)
+def test_the_window_is_stated_as_it_was_applied(dataset: str, window: str) -> None:
+    protocol = report.to_json(bare_result(dataset, "bts"))["protocol"]
+    assert (protocol["window"], protocol["applied"]["window"]) == ("full_frame", window)
 
 
 def test_counts_of_pictures_and_bins_of_distance_are_in_the_json(result: Result) -> None:
@@ -300,7 +337,7 @@ def test_the_headline_comes_with_intervals_and_directions(result: Result) -> Non
     text = page_of(result).text
     assert "abs_rel0.10095 %: 0.100 to 0.100lower is better" in text
     assert "d11.00095 %: 1.000 to 1.000higher is better" in text
-    assert "2 pictures · 1 more without a valid pixel · protocol paper" in text
+    assert "2 pictures, 1 without a valid pixel left out · protocol paper" in text
 
 
 def test_the_page_says_how_it_was_measured() -> None:

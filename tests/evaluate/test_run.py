@@ -13,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc import files
 from idisc.data import catalog
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import DepthMap, NormalMap, write_normals
 from idisc.data.manifest import Manifest, Record
-from idisc.errors import DataError, InputError
+from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS, Protocol
 from idisc.evaluate.run import KEPT, EnginePredictor, Predictor, Result, evaluate, score
 
@@ -208,10 +209,11 @@ def test_failures_are_named_together_and_no_total_is_given(tmp_path: Path) -> No
     with pytest.raises(InputError) as caught:
         result_of(tmp_path, PAPER, targets, guesses)
     message = str(caught.value)
-    assert message.startswith("7 of 8 pictures cannot be scored: p0.png: prediction: depth from -1")
-    assert message.count("p4.png") == 1
-    assert message.endswith("; and 2 more")
-    assert "p5.png" not in message
+    assert message.startswith(
+        "7 of 8 pictures cannot be scored: p0.png, p1.png, p2.png, p3.png, p4.png and 2 more:"
+        " prediction: depth from -1"
+    )
+    assert message.count("prediction") == 1  # one cause is said once
     assert "\n" not in message
 
 
@@ -221,8 +223,55 @@ def test_a_damaged_ground_truth_is_named_and_the_others_are_still_looked_at(
     dataset = dataset_of(tmp_path, {**TARGETS, "c": [[1, 1]]})
     for name in ("a", "c"):
         (tmp_path / f"{name}.npy").write_bytes(b"junk")
-    with pytest.raises(InputError, match=r"^2 of 3 pictures .*a\.npy: not .*; .*c\.npy: not "):
+    with pytest.raises(InputError, match=r"^2 of 3 pictures .*a\.npy, .*c\.npy: not "):
         evaluate(dataset, guessing(GUESSES), [PAPER])
+
+
+def test_causes_are_told_apart(tmp_path: Path) -> None:
+    targets = {name: [[1.0, 2.0]] for name in "abc"}
+    guesses = {"a": [[1.0, -1.0]], "b": [[1.0, -2.0]], "c": [[1.0, -1.0]]}
+    with pytest.raises(InputError, match=r"a\.png, c\.png: .* -1 .*; b\.png: .* -2 "):
+        result_of(tmp_path, PAPER, targets, guesses)
+
+
+def test_a_package_that_is_not_there_is_said_once(tmp_path: Path) -> None:
+    def predict(sample: Sample) -> NDArray[np.float32]:
+        raise MissingExtra("scipy is not installed")
+
+    with pytest.raises(MissingExtra, match=r"^scipy is not installed$"):
+        evaluate(dataset_of(tmp_path, TARGETS), predict, [PAPER])
+
+
+def test_a_file_that_was_changed_since_the_preparation_is_not_scored(tmp_path: Path) -> None:
+    dataset = dataset_of(tmp_path, TARGETS)
+    dataset.records = [
+        replace(record, sha256=files.sha256(tmp_path / record.image, tmp_path / record.target))
+        for record in dataset.records
+    ]
+    assert len(evaluate(dataset, guessing(GUESSES), [PAPER])[0].rows) == 2
+    np.save(tmp_path / "b.npy", np.load(tmp_path / "b.npy") / 2)
+    with pytest.raises(
+        InputError, match=r"1 of 2 .*/b\.png: it or b\.npy was changed since .*doctor$"
+    ):
+        evaluate(dataset, guessing(GUESSES), [PAPER])
+
+
+def test_predictions_in_another_unit_show_in_their_ratio(tmp_path: Path) -> None:
+    guesses = {"a": [[1000, 1000, 1000, 1000]], "b": [[1000, 9, 9, 9]]}
+    by_median = replace(PAPER, rescale="median")  # which would hide it
+    assert result_of(tmp_path, by_median, TARGETS, guesses).ratio == pytest.approx(1000)
+    assert result_of(tmp_path, PAPER, TARGETS, TARGETS | {"b": [[1, 9, 9, 9]]}).ratio == 1
+
+
+def test_what_needs_depth_is_refused_for_normals(tmp_path: Path) -> None:
+    dataset = dataset_of(tmp_path, TARGETS)
+    dataset.spec = catalog.NYU_NORMALS
+    with pytest.raises(InputError, match=r"^--clouds: nyu_normals holds normals; .* need depth$"):
+        evaluate(dataset, guessing(GUESSES), [PAPER], clouds=True)
+    with pytest.raises(
+        InputError, match=r"^--protocol kitti-devkit: its numbers are of depth, nyu"
+    ):
+        evaluate(dataset, guessing(GUESSES), [PROTOCOLS["kitti-devkit"]])
 
 
 def test_a_prediction_of_another_shape_says_what_is_needed(tmp_path: Path) -> None:
@@ -296,7 +345,7 @@ def test_a_protocol_that_rescales_scales_the_spread_along(tmp_path: Path) -> Non
 
 def test_an_engine_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, TARGETS)
-    with pytest.raises(InputError, match=r"2 of 2 .* a\.png: fake predicts NaN; b\.png: fake "):
+    with pytest.raises(InputError, match=r"2 of 2 .* a\.png, b\.png: fake predicts NaN$"):
         evaluate(dataset, EnginePredictor(FakeEngine(math.nan)), [PAPER])
 
 
@@ -329,7 +378,7 @@ def test_points_follow_the_size_of_the_ground_truth(tmp_path: Path) -> None:
 
 def test_clouds_without_a_camera_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"a\.png: no camera known, so no point cloud \(--clouds\)"
+        InputError, match=r"a\.png, b\.png: no camera known, so no point cloud \(--clouds\)"
     ):
         evaluate(dataset_of(tmp_path, TARGETS), guessing(GUESSES), [PAPER], clouds=True)
 

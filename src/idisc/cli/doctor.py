@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from idisc.cli import options, progress
-from idisc.errors import CheckFailed
+from idisc.errors import CheckFailed, counted
 
 
 @click.command(name="doctor")
@@ -45,10 +45,6 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
         click.echo(f"{finding.severity:<11}{finding.check}: {finding.message}")
     errors, warnings = report.count("error"), report.count("warning")
     if errors:
-        raise CheckFailed(f"{data}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}")
+        raise CheckFailed(f"{data}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     if not warnings:
         click.echo(f"{'result':<11}nothing wrong found")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

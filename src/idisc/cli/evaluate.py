@@ -14,14 +14,16 @@ import click
 from idisc import config, files
 from idisc.cli import options, progress, tables
 from idisc.data import folder, manifest
-from idisc.errors import InputError
+from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
-    from idisc.evaluate.predictions import Reading
     from idisc.evaluate.protocols import Protocol
-    from idisc.evaluate.run import Predictor, Result
+    from idisc.evaluate.run import EnginePredictor, Result
     from idisc.predict.engine import Engine
+
+
+_ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is so wrong
 
 
 @click.command(name="evaluate")
@@ -52,14 +54,14 @@ if TYPE_CHECKING:
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
-    help="Metres of one unit of a predicted PNG, e.g. 0.001.",
+    help="Metres of one unit of a prediction, e.g. 0.001; arrays of floats are metres without it.",
 )
 @click.option(
     "--fit",
     type=click.Choice(["error", "resize"]),
     default="error",
     show_default=True,
-    help="Predictions of another size: refuse or stretch.",
+    help="Predictions of another size: refuse, or stretch by their aspect.",
 )
 @click.option(
     "--holes",
@@ -108,12 +110,12 @@ def command(
     clamp=true, rescale=median, batch_size=4. The result is named after what was changed.
     """
     from idisc.data.dataset import open_dataset
-    from idisc.evaluate.predictions import Reading
+    from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.run import evaluate
     from idisc.predict.engine import open_model
 
     if sum(source is not None for source in (weights, onnx, predictions)) > 1:
-        raise click.UsageError("one of --weights, --onnx and --predictions is enough")
+        raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
     given = {"scale": scale, "fit": fit != "error", "holes": holes != "error"}
     if predictions is not None:
         given = {"device": device != "cpu", "precision": precision}
@@ -132,18 +134,20 @@ def command(
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opened = open_dataset(data, dataset or named_in(data), split, listing, size)
-    predictor: Predictor
+    predictor: PredictionFiles | EnginePredictor
     if predictions is not None:
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
-        predictor, about = _files(predictions, reading, opened)
+        predictor = PredictionFiles(predictions, opened.records, reading)
     else:
-        predictor, about = _network(opening(), opened)
+        predictor = _network(opening(), opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
+    about = predictor.about()
     results = [replace(result, about=about) for result in results]
     for result in results:
         _print(result)
+    _note_doubts(results[0])
     if out:
         _write(results, out)
 
@@ -165,27 +169,14 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
-def _files(path: Path, reading: Reading, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
-    """Predictions on disk, and what is known of them."""
-    from idisc.evaluate.predictions import PredictionFiles
-
-    about = {"predictions": path.resolve().name, "holes": reading.holes, "fit": reading.fit}
-    if reading.scale is not None:
-        about["scale"] = f"{reading.scale:g} m, of integers"
-    return PredictionFiles(path, dataset.records, reading), about
-
-
-def _network(engine: Engine, dataset: Dataset) -> tuple[Predictor, dict[str, str]]:
+def _network(engine: Engine, dataset: Dataset) -> EnginePredictor:
     from idisc.evaluate.run import EnginePredictor
 
     if engine.task != dataset.spec.task:
         raise InputError(
             f"{engine.name}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
         )
-    about = {"weights": engine.name, "weights_sha256": engine.sha256}
-    if (precision := engine.origin.get("precision", "fp32")) != "fp32":
-        about["precision"] = str(precision)
-    return EnginePredictor(engine), about
+    return EnginePredictor(engine)
 
 
 def _note_source(dataset: Dataset) -> None:
@@ -197,6 +188,22 @@ def _note_source(dataset: Dataset) -> None:
         tables.note(
             f"{prepared['list']}: {len(missing)} lines without their files left out,"
             f" first {missing[0]}"
+        )
+    if repeated := prepared.get("repeated"):
+        tables.note(
+            f"{dataset.source.root}: {counted(len(repeated), 'pair')} named more than once, each"
+            f" counts once, first {repeated[0]}"
+        )
+
+
+def _note_doubts(result: Result) -> None:
+    """What was done to predictions of another size, and a unit that cannot be."""
+    if resized := result.about.get("resized"):
+        tables.note(f"predictions of another size, by their aspect: {resized}")
+    if not 1 / _ANOTHER_UNIT < result.ratio < _ANOTHER_UNIT:
+        tables.note(
+            f"predictions are {result.ratio:.3g} times the ground truth: another unit?"
+            " --scale says the metres of one, 0.001 for millimetres"
         )
 
 
@@ -218,21 +225,19 @@ def _submit(engine: Engine, images: Path, out: Path) -> None:
     with progress.bar("predicting") as advance:
         count = kitti_benchmark.write_submission(engine, images, out, advance)
     if count != kitti_benchmark.PICTURES:
-        tables.note(f"{images}: {count} pictures; the benchmark has {kitti_benchmark.PICTURES}")
-    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {count} pictures")
+        tables.note(
+            f"{images}: {counted(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
+        )
+    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {counted(count, 'picture')}")
 
 
 def _print(result: Result) -> None:
-    from idisc.evaluate.tables import headline, measured, rows_beside_paper, text
+    from idisc.evaluate.tables import headline, measured, rows_beside_paper, scored, text
 
     spec, protocol = result.spec, result.protocol
     columns, rows = rows_beside_paper(result)
-    scored = len(result.rows) - result.skipped
-    left_out = f", {result.skipped} without a valid pixel left out" if result.skipped else ""
-    if result.holes:
-        left_out += f", holes skipped: {result.holes:.1%} of the valid pixels not scored"
     tables.show(
-        f"{spec.title}, {scored} pictures{left_out}; protocol {protocol.name}",
+        f"{spec.title}, {scored(result)}; protocol {protocol.name}",
         ["", *columns],
         [
             [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]

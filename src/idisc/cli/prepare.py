@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import click
 
 from idisc import config
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import STEPS
 from idisc.data.prepare.frames import PrepareConfig
-from idisc.errors import DataError
+from idisc.errors import DataError, counted
 
 if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
@@ -41,6 +41,20 @@ def _values(kind: Any, default: Any) -> str:
     return f"{default:g}"
 
 
+class _Dataset(options.Name):
+    """A dataset with raw files, or one that is made here."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == catalog.FOLDER.name:
+            self.fail(
+                "'folder', your own pairs, needs no preparation; pass it to doctor, evaluate or"
+                " train as it is",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 @contextmanager
 def _terminable() -> Iterator[None]:
     """SIGTERM, as schedulers send it, is a Ctrl-C: workers are ended, and the exit code is 130."""
@@ -56,7 +70,7 @@ def _terminable() -> Iterator[None]:
 
 
 @click.command(name="prepare", epilog=_choices())
-@click.argument("dataset", type=options.Name("idisc.data.prepare", "STEPS", "dataset"))
+@click.argument("dataset", type=_Dataset("idisc.data.prepare", "STEPS", "dataset"))
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
 )
@@ -93,11 +107,17 @@ def command(
             progress=lambda done, total, _: advance(done, total),
         )
     _print(dataset, summary, out)
+    if summary.repeated:
+        tables.note(
+            f"{counted(len(summary.repeated), 'line')} of the lists named a pair again, first"
+            f" {summary.repeated[0]}; each pair is there once"
+        )
     if summary.faults:
         home = catalog.find(dataset).home
         first = summary.faults[0]
         raise DataError(
-            f"{len(summary.faults)} raw files missing or unreadable, listed in"
+            f"{counted(len({fault.path for fault in summary.faults}), 'raw file')} missing or"
+            " unreadable, listed in"
             f" {out / runner.MISSING} (first: {first.path}: {first.reason}); get them from {home}"
             " and run the same command again"
         )
@@ -111,6 +131,6 @@ def _print(dataset: str, summary: Summary, out: Path) -> None:
             continue
         valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
         beside = f" (the paper: {stated:,})" if stated is not None else ""
-        click.echo(f"{split:<10}{count:,} pictures{beside}{valid}")
+        click.echo(f"{split:<10}{counted(count, 'picture')}{beside}{valid}")
     click.echo(f"{'manifest':<10}{out / manifest.NAME}")
     click.echo(f"{'sha256':<10}{summary.sha256}")

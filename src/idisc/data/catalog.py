@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from idisc import config, paper
 from idisc.camera import Camera
@@ -28,6 +28,7 @@ class DatasetSpec:
 
     name: str
     title: str
+    titles: Mapping[str, str] = field(default_factory=dict)  # instead, by choice of a preparation
     domain: Literal["indoor", "road", "any"]  # which networks should know it
     target: Target  # as the raw files, or the published lists, have it
     framing: framing.Framing  # stored frame -> what the network sees and what is scored
@@ -93,6 +94,7 @@ NYU_LABELLED = replace(
     NYU,
     name="nyu_labelled",
     title="NYU-Depth v2, labelled set (in-painted depth)",
+    titles={"nyu_depth=raw": "NYU-Depth v2, labelled set (the sensor's depth, with holes)"},
     framing=partial(framing.resized, size=_VGA),  # reduced copies are in use, too
     counts=paper.Counts(test=654),
     like="nyu",  # the same 654 pictures, but the paper scores on depth with holes
@@ -131,6 +133,10 @@ SUNRGBD = DatasetSpec(
 DIODE = DatasetSpec(
     name="diode",
     title="DIODE, indoor",
+    titles={
+        "diode_part=outdoor": "DIODE, outdoor",
+        "diode_part=both": "DIODE, indoor and outdoor",
+    },
     domain="indoor",
     target=KITTI_UNITS,
     framing=framing.reduced,
@@ -149,6 +155,7 @@ DIODE = DatasetSpec(
 KITTI = DatasetSpec(
     name="kitti",
     title="KITTI, Eigen split, annotated depth",
+    titles={"depth=sweep": "KITTI, Eigen split, depth of single sweeps"},
     domain="road",
     target=KITTI_UNITS,
     framing=framing.bottom_middle,
@@ -246,6 +253,13 @@ def find(name: str) -> DatasetSpec:
         return spec
     config.lookup({"paper": None}, variant, f"{name}: variant")
     return as_in_paper(spec)
+
+
+def as_prepared(spec: DatasetSpec, prepared: Mapping[str, Any]) -> DatasetSpec:
+    """Under the title that the choices of its preparation, if there was one, give it."""
+    choices = {f"{name}={value}" for name, value in prepared.get("choices", {}).items()}
+    title = next((spec.titles[choice] for choice in spec.titles if choice in choices), None)
+    return replace(spec, title=title) if title else spec
 
 
 def as_in_paper(spec: DatasetSpec) -> DatasetSpec:

@@ -126,7 +126,7 @@ def open_dataset(
     if size is not None and size != spec.size:
         rule = partial(framing.at_size, first=spec.framing, size=size)
         spec = replace(spec, framing=rule, size=size)
-    return Dataset(source, split, spec)
+    return Dataset(source, split, catalog.as_prepared(spec, source.prepared))
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:

@@ -17,14 +17,14 @@ import csv
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
-from idisc.data.manifest import Manifest, Record, read_list
+from idisc.data.manifest import Manifest, Record, once, read_list
 from idisc.errors import InputError
 from idisc.images import picture_size
 
@@ -32,6 +32,7 @@ IMAGE_FOLDERS = ("images", "image", "rgb", "color", "colour", "imgs")
 DEPTH_FOLDERS = ("depth", "depths", "gt", "depth_gt")
 SPLITS = {"train": "train", "test": "test", "val": "test", "valid": "test", "validation": "test"}
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
+MAPS = (*ARRAYS, ".png", ".tif", ".tiff")
 TABLES = (".csv", ".jsonl")
 LIST = "list.txt"
 FOLDERS = "folders"
@@ -40,23 +41,27 @@ _INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLUMNS = ("image", "depth", "split", "scene", *_INTRINSICS, "depth_scale")
 
 
-def read(root: Path) -> Manifest:
-    """The pairs of a folder; an InputError says what was looked for if there are none."""
+def read(root: Path, *, complete: bool = True) -> Manifest:
+    """The pairs of a folder; an InputError says what was looked for if there are none.
+
+    Not `complete`, as the doctor asks for them: also pairs of which a file is not there, or is
+    what belongs into the other folder.
+    """
     tables = sorted(path for path in root.iterdir() if path.suffix in TABLES)
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise InputError(f"{root}: several tables ({names}); keep the one that counts")
     if tables:
-        index, found = tables[0].name, _from_table(tables[0], root)
+        index, found = tables[0].name, _from_table(tables[0], root, complete)
     elif (root / LIST).is_file():
-        index, found = LIST, _from_list(root / LIST, root)
+        index, found = LIST, _from_list(root / LIST, root, complete)
     else:
-        index, found = FOLDERS, _from_folders(root)
-    records = list(found)
+        index, found = FOLDERS, _from_folders(root, complete)
+    records, repeated = once(found)
     if not records:
         raise InputError(
-            f"{root}: no pairs; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL"
-            f" with the columns image and depth, or {LIST}, is needed"
+            f"{root / index if tables else root}: no pairs; images/NAME.jpg with depth/NAME.png"
+            f" (or .npy), or a CSV or JSONL with the columns image and depth, or {LIST}, is needed"
         )
     digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
     return Manifest(
@@ -64,64 +69,69 @@ def read(root: Path) -> Manifest:
         target=FOLDER.target,
         records=tuple(records),
         root=root,
-        prepared={"from": index},
+        prepared={"from": index, **({"repeated": repeated} if repeated else {})},
         sha256=digest.hexdigest(),
     )
 
 
-def _from_folders(root: Path) -> Iterator[Record]:
+def _from_folders(root: Path, complete: bool) -> Iterator[Record]:
     splits = [path for path in sorted(root.iterdir()) if path.is_dir() and path.name in SPLITS]
     if not splits:
-        for record in _pairs(root, root, ""):
+        for record in _pairs(root, root, "", complete):
             yield replace(record, split="train")
             yield replace(record, split="test")
     for folder in splits:
-        yield from _pairs(root, folder, SPLITS[folder.name])
+        yield from _pairs(root, folder, SPLITS[folder.name], complete)
 
 
-def _pairs(root: Path, folder: Path, split: str) -> Iterator[Record]:
+def _pairs(root: Path, folder: Path, split: str, complete: bool) -> Iterator[Record]:
     images = next((folder / name for name in IMAGE_FOLDERS if (folder / name).is_dir()), None)
     depths = next((folder / name for name in DEPTH_FOLDERS if (folder / name).is_dir()), None)
     if images is None or depths is None:
         return
-    found = {
-        path.relative_to(depths).with_suffix(""): path
-        for path in sorted(depths.rglob("*"))
-        if path.suffix.lower() in (*ARRAYS, ".png", ".tif", ".tiff")
-    }
-    pictures = [path for path in sorted(images.rglob("*")) if path.suffix.lower() in PICTURES]
+    pictures, maps = _of_kinds(images, PICTURES), _of_kinds(depths, MAPS)
+    if not complete:
+        pictures, maps = pictures or _of_kinds(images, MAPS), maps or _of_kinds(depths, PICTURES)
+    found = {path.relative_to(depths).with_suffix(""): path for path in maps}
     names = [path.relative_to(images).with_suffix("") for path in pictures]
-    if alone := [path for path, name in zip(pictures, names, strict=True) if name not in found]:
+    alone = [path for path, name in zip(pictures, names, strict=True) if name not in found]
+    if alone and complete:
         more = f" (and {len(alone) - 1} more pictures without depth)" if len(alone) > 1 else ""
         raise InputError(f"{alone[0]}: no depth of that name in {depths}{more}")
     for image, name in zip(pictures, names, strict=True):
         scene = "" if name.parent == Path() else name.parent.as_posix()
-        yield _record(root, image, found[name], {"split": split, "scene": scene})
+        depth = found.get(name, depths / f"{name}.png")
+        yield _record(root, image, depth, {"split": split, "scene": scene}, complete=complete)
 
 
-def _from_table(table: Path, root: Path) -> Iterator[Record]:
+def _of_kinds(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in suffixes]
+
+
+def _from_table(table: Path, root: Path, complete: bool) -> Iterator[Record]:
     for number, row in _rows(table):
         where = f"{table}:{number}"
         unknown = sorted(str(name) for name in set(row) - set(_COLUMNS))
         if unknown or not row.get("image") or not row.get("depth"):
             what = f"column {unknown[0]}" if unknown else "image or depth missing"
             raise InputError(f"{where}: {what}; columns are {', '.join(_COLUMNS)}")
-        yield from _records(row, root, where)
+        yield from _records(row, root, where, complete)
 
 
-def _from_list(path: Path, root: Path) -> Iterator[Record]:
+def _from_list(path: Path, root: Path, complete: bool) -> Iterator[Record]:
     for line in read_list(path):
-        yield from _records({"image": line.image, "depth": line.target}, root, str(path))
+        row = {"image": line.image, "depth": line.target}
+        yield from _records(row, root, str(path), complete)
 
 
-def _records(row: dict[str, Any], root: Path, where: str) -> Iterator[Record]:
+def _records(row: dict[str, Any], root: Path, where: str, complete: bool) -> Iterator[Record]:
     """One record, or one of each split where the row states none."""
     image, depth = root / str(row["image"]), root / str(row["depth"])
     for path in (image, depth):
-        if not path.is_file():
+        if complete and not path.is_file():
             raise InputError(f"{where}: {path}: no such file")
     for split in [row["split"]] if row.get("split") else ["train", "test"]:
-        yield _record(root, image, depth, {**row, "split": split}, where)
+        yield _record(root, image, depth, {**row, "split": split}, where, complete=complete)
 
 
 def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -144,7 +154,15 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, row
 
 
-def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: str = "") -> Record:
+def _record(
+    root: Path,
+    image: Path,
+    depth: Path,
+    row: dict[str, Any],
+    where: str = "",
+    *,
+    complete: bool = True,
+) -> Record:
     split = str(row.get("split") or "")
     if split and split.lower() not in SPLITS:
         raise InputError(f"{where}: split '{split}'; it is one of {', '.join(SPLITS)}")
@@ -167,7 +185,7 @@ def _record(root: Path, image: Path, depth: Path, row: dict[str, Any], where: st
         target=_below(root, depth),
         split=SPLITS.get(split.lower(), ""),
         scene=str(row.get("scene") or ""),
-        size=picture_size(image) if intrinsics else None,
+        size=picture_size(image) if intrinsics and complete else None,
         intrinsics=intrinsics,
         scale=scale if scale is not None else (1.0 if array else None),  # arrays are in metres
     )

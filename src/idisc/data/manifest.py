@@ -8,10 +8,10 @@ the hash of their files, so that the manifest's own SHA-256 pins the whole datas
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from idisc import config, files
 from idisc.data.catalog import DatasetSpec, Intrinsics
@@ -133,6 +133,12 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
                 f"{path}:{number}: {len(parts)} fields; picture and target are needed"
                 f" (field {column + 1})"
             )
+        for name in (parts[0], parts[column]):
+            if ".." in PurePosixPath(name).parts:
+                raise InputError(
+                    f"{path}:{number}: {name}: leads out of the dataset's folder; paths of a list"
+                    " are below it"
+                )
         if parts[column] != "None":
             # Some lists begin their paths with a slash; they are below the dataset all the same.
             lines.append(ListLine(parts[0].lstrip("/"), parts[column].lstrip("/"), split))
@@ -141,13 +147,28 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
     return lines
 
 
+Pair = TypeVar("Pair", ListLine, Record)
+
+
+def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
+    """Each pair of a split once, in their order; and the pictures that came again."""
+    kept: dict[tuple[str, str, str], Pair] = {}
+    repeated: dict[str, None] = {}
+    for pair in pairs:
+        key = pair.split, pair.image, pair.target
+        if key in kept:
+            repeated[pair.image] = None
+        kept.setdefault(key, pair)
+    return list(kept.values()), list(repeated)
+
+
 def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
     """A published list as a manifest; the files below `root` are used as they are.
 
     Lines whose target is not there are left out, as the field does for KITTI (697 lines, 652
-    pictures); a list of which nothing is there is an error.
+    pictures); a list of which nothing is there is an error. A line that comes again counts once.
     """
-    lines = read_list(path, spec.list_column)
+    lines, repeated = once(read_list(path, spec.list_column))
     matrices = _intrinsics_beside(path)
     records = [
         Record(
@@ -173,9 +194,16 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
         prepared={
             "list": path.name,
             "missing": sorted({line.image for line in lines} - {r.image for r in records}),
+            **({"repeated": repeated} if repeated else {}),
         },
         sha256=files.sha256(path),
     )
+
+
+def is_changed(root: Path, record: Record) -> bool:
+    """Whether the files of a record are others than when the manifest was written, if it says."""
+    paths = [root / name for name in (record.image, record.target) if name]
+    return bool(record.sha256) and files.sha256(*paths) != record.sha256
 
 
 def intrinsics_of(record: Record, spec: DatasetSpec) -> tuple[Intrinsics, Size] | None:

@@ -48,13 +48,10 @@ def page(result: Result, record: Mapping[str, Any]) -> str:
 
 def _lead(result: Result) -> str:
     """What was measured; the first entry of `about` names what made the predictions."""
-    scored = len(result.rows) - result.skipped
     maker = next(iter(result.about.values()), "")
-    parts = [_text(maker)] if maker else []
-    parts.append(f"{scored:,} pictures" if scored != 1 else "1 picture")
-    if result.skipped:
-        parts.append(f"{result.skipped:,} more without a valid pixel")
-    return " · ".join([*parts, f"protocol {_text(result.protocol.name)}"])
+    parts = [maker] if maker else []
+    parts += [tables.scored(result), f"protocol {result.protocol.name}"]
+    return _text(" · ".join(parts))
 
 
 def _headline(result: Result) -> str:

@@ -7,6 +7,7 @@ them may lie below further folders, the same for all.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,21 +16,24 @@ from typing import Literal
 
 import numpy as np
 
+from idisc import files
 from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.images import resize_map
+from idisc.images import Size, resize_map
 
 SUFFIXES = (".png", *ARRAYS)
+_ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How files of predictions are to be understood."""
 
-    scale: float | None = None  # metres of one unit of an integer; arrays of floats are in metres
-    # Another size than ground truth or full frame: an error, or resized with aligned corners.
+    scale: float | None = None  # metres of one unit; integers need it, floats are metres without
+    # Another size than ground truth or full frame: an error, or resized with aligned corners to
+    # that of the two whose aspect it has.
     fit: Literal["error", "resize"] = "error"
     # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
     holes: Literal["error", "skip"] = "error"
@@ -40,8 +44,25 @@ class PredictionFiles:
     """A folder of predictions, one for each record."""
 
     def __init__(self, folder: Path, records: Sequence[Record], reading: Reading) -> None:
-        self.reading = reading
+        self.reading, self.folder = reading, folder
         self.paths = _matched(folder, [record.image for record in records])
+        self.resized = {"scored crop": 0, "full frame": 0}  # files, by what they were resized to
+
+    def about(self) -> dict[str, str]:
+        """What the predictions are and how they were read, for the report."""
+        about = {
+            "predictions": self.folder.resolve().name,
+            "predictions_sha256": files.sha256(*self.paths.values()),
+            "holes": self.reading.holes,
+            "fit": self.reading.fit,
+        }
+        if self.reading.scale is not None:
+            about["scale"] = f"{self.reading.scale:g} m"
+        if any(self.resized.values()):
+            about["resized"] = ", ".join(
+                f"{count} to the {what}" for what, count in self.resized.items() if count
+            )
+        return about
 
     def __call__(self, sample: Sample) -> FloatArray:
         """The prediction for a sample, (H, W) metres or (H, W, 3) at the ground truth's size.
@@ -49,15 +70,42 @@ class PredictionFiles:
         Holes come back as NaN if they may be skipped.
         """
         path = self.paths[sample.record.image]
-        values = self._cropped(self._decoded(path), path, sample)
-        if values.ndim == 2:
-            values = self._without_holes(values, path)  # before a resize that would smear them
-        size = sample.target.shape[0], sample.target.shape[1]
-        return values if values.shape[:2] == size else resize_map(values, size)
+        values = self._decoded(path)
+        size, (top, left, full) = _size(sample.target), sample.place
+        if _size(values) not in (size, full):
+            return self._fitted(values, path, sample)
+        if _size(values) != size:  # holes outside the crop are nobody's business
+            values = values[top : top + size[0], left : left + size[1]]
+        return self._without_holes(values, path)
+
+    def _fitted(self, values: FloatArray, path: Path, sample: Sample) -> FloatArray:
+        """Another size, resized to what it shows by its aspect: the crop, or the full frame."""
+        size, (top, left, full) = _size(sample.target), sample.place
+        height, width = _size(values)
+        expected = " or ".join(dict.fromkeys(f"{h}x{w}" for h, w in (size, full)))
+        if self.reading.fit == "error":
+            raise InputError(
+                f"{path}: {height}x{width} pixels, {expected} expected;"
+                " pass --fit resize to stretch it"
+            )
+        off = {
+            other: abs(math.log(width * other[0] / (height * other[1]))) for other in (size, full)
+        }
+        whole = off[full] < off[size]
+        if size != full and min(off.values()) > _ASPECT:
+            raise InputError(
+                f"{path}: {height}x{width} pixels have the aspect neither of the scored crop nor of"
+                f" the full frame ({expected}), so it is unknown what they show; resize them to one"
+            )
+        self.resized["full frame" if whole else "scored crop"] += 1
+        values = self._without_holes(values, path)  # before a resize that would smear them
+        if not whole:
+            return resize_map(values, size)
+        return resize_map(values, full)[top : top + size[0], left : left + size[1]]
 
     def _without_holes(self, values: FloatArray, path: Path) -> FloatArray:
         holes = ~(np.isfinite(values) & (values > 0))
-        if not holes.any():
+        if values.ndim == 3 or not holes.any():  # normals are any numbers
             return values
         if self.reading.holes == "error":
             what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
@@ -72,30 +120,18 @@ class PredictionFiles:
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)  # no byte: a predicted black is a direction
             raise InputError(f"{path}: normals are read from 8-bit RGB PNG")
-        if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
-            return DepthMap(metres_per_unit=1.0).read(path)
         if self.reading.scale is None:
+            if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
+                return DepthMap(metres_per_unit=1.0).read(path)
             raise InputError(
                 f"{path}: what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
                 " for KITTI's 1/256 m"
             )
         return DepthMap(metres_per_unit=self.reading.scale).read(path)
 
-    def _cropped(self, values: FloatArray, path: Path, sample: Sample) -> FloatArray:
-        """Of the full frame what is scored; another size is an error, or left to be resized."""
-        size = sample.target.shape[0], sample.target.shape[1]
-        if values.shape[:2] == size:
-            return values
-        top, left, full = sample.place
-        if values.shape[:2] == full:
-            return values[top : top + size[0], left : left + size[1]]
-        if self.reading.fit == "resize":
-            return values
-        expected = " or ".join(dict.fromkeys(f"{h}x{w}" for h, w in (size, full)))
-        raise InputError(
-            f"{path}: {values.shape[0]}x{values.shape[1]} pixels, {expected} expected;"
-            " pass --fit resize to stretch it"
-        )
+
+def _size(values: FloatArray) -> Size:
+    return values.shape[0], values.shape[1]
 
 
 def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:

@@ -88,6 +88,15 @@ class Protocol:
             return spec.eigen_window
         return spec.window
 
+    def window_name(self, spec: DatasetSpec) -> Literal["dataset", "full_frame", "eigen", "none"]:
+        """The window as it comes out for a dataset, which may have one only, or none."""
+        rule = self.window_of(spec)
+        if rule is None:
+            return "none"
+        if self.on_full_frame(spec):
+            return "full_frame"
+        return "dataset" if rule is spec.window else "eigen"
+
     def on_full_frame(self, spec: DatasetSpec) -> bool:
         """Whether the window is a share of the full frame, not of the crop."""
         return self.window == "full_frame" and spec.window_of_frame

@@ -47,6 +47,7 @@ def to_json(result: Result) -> dict[str, Any]:
             "skipped": result.skipped,
             "holes": result.holes,
             "manifest_sha256": result.manifest_sha256,
+            "prepared": dict(result.prepared),
         },
         "protocol": _protocol(result),
         "totals": result.totals,
@@ -99,6 +100,7 @@ def _protocol(result: Result) -> dict[str, Any]:
     return {
         **dataclasses.asdict(protocol),
         "applied": {
+            "window": protocol.window_name(spec),
             "min_depth": protocol.least_of(spec),
             "max_depth": protocol.cap_of(spec),
             "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,

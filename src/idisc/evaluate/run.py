@@ -7,17 +7,19 @@ batches or processes unless the protocol itself does (averaging by batch).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from idisc import geometry, metrics
+from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import FloatArray
-from idisc.errors import DataError, IdiscError, InputError
+from idisc.errors import DataError, IdiscError, InputError, MissingExtra
 from idisc.evaluate import bootstrap, calibration
 from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import Mask, Protocol
@@ -69,6 +71,7 @@ class Result:
     split: str
     protocol: Protocol
     manifest_sha256: str
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # how the dataset came about
     totals: dict[str, float]
     intervals: dict[str, tuple[float, float]]  # 95 %, by bootstrap over pictures
     rows: tuple[Row, ...]
@@ -77,6 +80,7 @@ class Result:
     calibration: Calibration | None = None  # of depth with a spread
     skipped: int  # pictures without a valid pixel
     holes: float = 0.0  # share of the pixels that count which predictions leave out
+    ratio: float = 1.0  # median over pictures of mean prediction / mean ground truth; depth
     about: dict[str, str] = field(default_factory=dict)  # what made the predictions
 
 
@@ -85,6 +89,13 @@ class EnginePredictor:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+
+    def about(self) -> dict[str, str]:
+        """What made the predictions, for the report."""
+        about = {"weights": self.engine.name, "weights_sha256": self.engine.sha256}
+        if (precision := self.engine.origin.get("precision", "fp32")) != "fp32":
+            about["precision"] = str(precision)
+        return about
 
     def __call__(self, sample: Sample) -> FloatArray:
         return self.with_spread(sample)[0]
@@ -111,6 +122,7 @@ def evaluate(
     `clouds` adds the 3D metrics, which need a camera. Pictures that cannot be scored are named
     together in one error: a total over the others would pass for a total over all.
     """
+    _check_task(dataset.spec, protocols, clouds)
     tallies = [_Tally(dataset, protocol, clouds) for protocol in protocols]
     failures: list[str] = []
     for index, coming in enumerate(_read_ahead(dataset)):
@@ -119,6 +131,8 @@ def evaluate(
             prediction, spread = _asked(predictor, sample)
             for tally in tallies:
                 tally.add(sample, prediction, spread)
+        except MissingExtra:
+            raise  # the same for every picture
         except IdiscError as error:
             failures.append(str(error))
         if progress:
@@ -134,6 +148,20 @@ def _asked(predictor: Predictor, sample: Sample) -> tuple[FloatArray, FloatArray
     return predictor(sample), None
 
 
+def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], clouds: bool) -> None:
+    """Normals have no distances: what needs some is refused before anything is read."""
+    if spec.task == "depth":
+        return
+    if clouds:
+        raise InputError(f"--clouds: {spec.name} holds normals; points in space need depth")
+    for protocol in protocols:
+        if protocol.numbers != "all":
+            raise InputError(
+                f"--protocol {protocol.name}: its numbers are of depth, {spec.name} holds normals;"
+                " choose another protocol"
+            )
+
+
 class _Tally:
     """Rows and sums of one protocol."""
 
@@ -145,6 +173,7 @@ class _Tally:
         self.rows: list[Row] = []
         self.terms: list[Terms] = []
         self.worst: list[Case] = []
+        self.ratios: list[float] = []
 
     def add(self, sample: Sample, prediction: FloatArray, spread: FloatArray | None) -> None:
         case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.clouds)
@@ -156,6 +185,10 @@ class _Tally:
             self.calibration.add(factor * spread[valid], adjusted - target, target)
         self.distances.add(case)
         self.rows.append(case.row)
+        if case.row.pixels and sample.target.ndim == 2:  # before any rescaling
+            self.ratios.append(
+                float(prediction[case.valid].mean() / sample.target[case.valid].mean())
+            )
         self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
         self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
 
@@ -169,6 +202,7 @@ class _Tally:
             split=self.dataset.split,
             protocol=self.protocol,
             manifest_sha256=self.dataset.source.sha256,
+            prepared=self.dataset.source.prepared,
             totals=reported(self.average.result(), self.protocol) | _mean_of_clouds(self.rows),
             intervals=bootstrap.intervals(self.terms, numbers, self.protocol, batch_size),
             rows=tuple(self.rows),
@@ -177,18 +211,30 @@ class _Tally:
             calibration=self.calibration.result(),
             skipped=sum(not row.pixels for row in self.rows),
             holes=holes / max(pixels, 1),
+            ratio=float(np.median(self.ratios)) if self.ratios else 1.0,
         )
 
 
 def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
     """The samples in order; the next is read while the present one is being predicted."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(dataset.__getitem__, 0)
+        coming = pool.submit(_unchanged, dataset, 0)
         for index in range(len(dataset)):
             present = coming
             if index + 1 < len(dataset):
-                coming = pool.submit(dataset.__getitem__, index + 1)
+                coming = pool.submit(_unchanged, dataset, index + 1)
             yield present
+
+
+def _unchanged(dataset: Dataset, index: int) -> Sample:
+    """A sample whose files are those that the manifest pins: a result states its hash."""
+    sample, root = dataset[index], dataset.source.root
+    if manifest.is_changed(root, sample.record):
+        raise DataError(
+            f"{root / sample.record.image}: it or {sample.record.target} was changed since the"
+            " preparation; prepare the dataset again or run idisc doctor"
+        )
+    return sample
 
 
 def score(
@@ -256,8 +302,17 @@ def _badness(case: Case) -> float:
 
 
 def _summed_up(failures: list[str], total: int) -> str:
-    more = f"; and {len(failures) - 5} more" if len(failures) > 5 else ""
-    return f"{len(failures)} of {total} pictures cannot be scored: {'; '.join(failures[:5])}{more}"
+    """The first failures; those of one cause, which differ in the file's name, stand together."""
+    causes: dict[str, list[str]] = {}
+    for failure in failures:
+        name, _, reason = failure.partition(": ")
+        causes.setdefault(reason, []).append(name)
+    parts = [
+        f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}: {reason}"
+        for reason, names in causes.items()
+    ]
+    more = f"; and {len(parts) - 5} more causes" if len(parts) > 5 else ""
+    return f"{len(failures)} of {total} pictures cannot be scored: {'; '.join(parts[:5])}{more}"
 
 
 class _Distances:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from idisc import metrics, paper, recipes
+from idisc.errors import counted
 from idisc.evaluate.run import Result
 
 HEADLINES = {
@@ -86,6 +87,30 @@ def text(name: str, value: float | None, unit: bool = False) -> str:
     digits = min(meaning.digits, 2) if abs(value) >= 10 else meaning.digits
     space = " " if meaning.unit not in ("", "°") else ""
     return f"{value:.{digits}f}" + (space + meaning.unit if unit else "")
+
+
+def scored(result: Result) -> str:
+    """How many pictures the numbers are of, and what is left out, beside the paper's count."""
+    count, counts = len(result.rows), result.spec.counts
+    stated = counts.train if result.split == "train" else counts.test
+    pictures = counted(count - result.skipped, "picture")
+    if stated is not None and count < stated:
+        pictures = f"{count - result.skipped:,} of the {stated:,} pictures"
+    elif stated is not None and count > stated:
+        pictures += f" (the paper: {stated:,})"
+    parts = [pictures]
+    if faults := result.prepared.get("faults"):
+        parts.append(f"preparation incomplete, {counted(faults, 'fault')}")
+    if result.skipped:
+        parts.append(f"{result.skipped:,} without a valid pixel left out")
+    if result.holes:
+        parts.append(f"holes skipped: {share(result.holes)} of the valid pixels not scored")
+    return ", ".join(parts)
+
+
+def share(value: float) -> str:
+    """A share of more than nothing in per cent, which never reads as nothing."""
+    return f"{value:.1%}" if value >= 0.0005 else "less than 0.1%"
 
 
 def headline(result: Result) -> tuple[str, ...]:
@@ -179,7 +204,7 @@ def measured(result: Result) -> str:
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
         parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
     if result.holes:
-        parts.append(f"Holes skipped: {result.holes:.1%} of these pixels are not scored.")
+        parts.append(f"Holes skipped: {share(result.holes)} of these pixels are not scored.")
     parts.append(_averaging(result))
     return " ".join(parts)
 

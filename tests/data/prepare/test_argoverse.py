@@ -223,6 +223,32 @@ def test_a_sweep_without_a_pose_is_a_fault(raw: Path, tmp_path: Path) -> None:
     assert faults(summary) == [f"city_SE3_egovehicle_{FIRST}.json: no such file"]
 
 
+def test_a_mended_run_leaves_no_frame_of_the_earlier_keyframes(raw: Path, tmp_path: Path) -> None:
+    def files_of(name: str) -> dict[str, bytes]:
+        return {
+            path.relative_to(tmp_path / name).as_posix(): path.read_bytes()
+            for path in sorted((tmp_path / name).rglob("*"))
+            if path.is_file()
+        }
+
+    pose = raw / "train1/log-a/poses" / f"city_SE3_egovehicle_{FIRST}.json"
+    content = pose.read_bytes()
+    pose.unlink()  # so the drive begins at the second sweep
+    assert prepare("argoverse", raw, tmp_path / "out", FRONT).faults
+    assert "rgb/log-a/ring_front_center/1.jpg" in files_of("out")
+    pose.write_bytes(content)
+    prepare("argoverse", raw, tmp_path / "out", FRONT)
+    prepare("argoverse", raw, tmp_path / "clean", FRONT)
+    assert "rgb/log-a/ring_front_center/1.jpg" not in files_of("out")
+    assert files_of("out") == files_of("clean")
+
+
+def test_a_camera_of_another_name_is_answered_with_the_nearest(raw: Path, tmp_path: Path) -> None:
+    message = "camera of argoverse 'front_center' does not exist; did you mean ring_front_center"
+    with pytest.raises(InputError, match=message):
+        prepare("argoverse", raw, tmp_path / "out", PrepareConfig(cameras=("front_center",)))
+
+
 def test_a_log_without_poses_is_a_fault_for_each_sweep(raw: Path, tmp_path: Path) -> None:
     shutil.rmtree(raw / "train1" / "log-a" / "poses")
     assert len(prepare("argoverse", raw, tmp_path / "out", FRONT).faults) == 3

@@ -294,10 +294,17 @@ def test_two_scenes_of_one_folder_are_refused(raw: Path, tmp_path: Path) -> None
 
 
 def test_a_camera_that_no_car_has_is_named(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no frame could be prepared"):
+    message = "^--set cameras: camera of ddad 'camera_02' does not exist; did you mean camera_0"
+    with pytest.raises(InputError, match=message):
         prepare("ddad", raw, tmp_path / "out", replace(FRONT, cameras=("CAMERA_02",)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_camera_that_this_car_has_not_is_a_fault(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no frame could be prepared"):
+        prepare("ddad", raw, tmp_path / "out", replace(FRONT, cameras=("CAMERA_07",)))
     said = (tmp_path / "out" / "missing.txt").read_text()
-    assert "no CAMERA_02 at 2464-11-12T01:04:10.027900Z; there are CAMERA_01," in said
+    assert "no CAMERA_07 at 2464-11-12T01:04:10.027900Z; there are CAMERA_01," in said
 
 
 def test_a_picture_of_another_size_is_a_fault(raw: Path, tmp_path: Path) -> None:

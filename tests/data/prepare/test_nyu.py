@@ -54,6 +54,21 @@ def test_the_camera_is_the_catalogs_at_the_size_of_the_picture(tmp_path: Path) -
     assert half.intrinsics[2] == pytest.approx((325.58244941 + 0.5) / 2 - 0.5)
 
 
+def test_the_manifest_does_not_know_how_the_raw_folder_was_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = tmp_path / "test"
+    indoor.nyu(raw, {".": 2})
+    monkeypatch.chdir(raw)
+    spelled = {"whole": raw, "dot": Path(), "round": Path("../test")}
+    hashes = {
+        prepare("nyu", path, tmp_path / name, PrepareConfig()).sha256
+        for name, path in spelled.items()
+    }
+    assert len(hashes) == 1
+    assert manifest.read(tmp_path / "dot").of("test")[0].scene == "test"
+
+
 def test_a_picture_without_depth_is_a_fault_and_the_others_go_on(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     indoor.nyu(raw, {"sync/kitchen_0001": 3})

@@ -116,10 +116,34 @@ def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
     assert not (out / MISSING).exists()
 
 
+@pytest.mark.parametrize(
+    ("dataset", "picture", "count"),
+    [
+        ("nyu", "sync/kitchen_0001/rgb_00001.jpg", 4),
+        ("nyu_normals", "test/img/000001.png", 5),
+        ("sunrgbd", "SUNRGBD/kv1/b3dodata/img_0064/image/img_0064.jpg", 2),
+        ("diode", "val/indoors/scene_00019/scan_00183/00019_00183_indoors_160_000.png", 2),
+    ],
+)
+def test_a_missing_picture_is_a_fault_as_missing_depth_is(
+    raw: Path, tmp_path: Path, dataset: str, picture: str, count: int
+) -> None:
+    if dataset != "nyu":
+        raw = tmp_path / dataset
+        getattr(indoor, dataset)(raw)
+    (raw / picture).unlink()
+    summary = prepare(dataset, raw, tmp_path / "out", CHOICES)
+    assert [(fault.path, fault.reason) for fault in summary.faults] == [
+        (str(raw / picture), "no such file")
+    ]
+    assert sum(summary.counts.values()) == count
+    assert manifest.read(tmp_path / "out").prepared["faults"] == 1
+
+
 def test_a_run_of_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
     indoor.nyu(tmp_path / "raw", {"kitchen": 1})
     indoor.truncate(tmp_path / "raw/kitchen/rgb_00000.jpg")
-    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 faults") as error:
+    with pytest.raises(DataError, match=r"no frame could be prepared; .* lists 1 fault ") as error:
         prepare("nyu", tmp_path / "raw", tmp_path / "out", CHOICES)
     assert "get the files from https://cs.nyu.edu" in str(error.value)
 

@@ -19,7 +19,7 @@ from idisc.data.dataset import Dataset
 from idisc.data.doctor import leakage, pairing, scale, soundness
 from idisc.data.doctor.evidence import Case, Finding, Look, look_at, spread
 from idisc.data.manifest import Manifest, Record
-from idisc.errors import InputError
+from idisc.errors import InputError, counted
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) records."""
@@ -31,6 +31,7 @@ CHECKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     soundness.inverted,
     pairing.aspects,
     pairing.names,
+    pairing.repeated,
     pairing.edges,
     leakage.splits,
     leakage.scenes,
@@ -67,14 +68,14 @@ def gather(
     if prepared is not None:
         if prepared.dataset != spec.name.partition(":")[0]:
             raise InputError(f"{data}: holds {prepared.dataset}, not {spec.name}")
-        return prepared, spec
+        return prepared, catalog.as_prepared(spec, prepared.prepared)
     beside = [data / f"{split}.txt" for split in ("train", "test")]
     lists = lists or [path for path in beside if path.is_file()]
     if lists:
         return _from_lists(data, spec, lists), spec
     if spec.name != "folder":
         return manifest.read(data), spec  # says what is missing
-    return folder.read(data), spec
+    return folder.read(data, complete=False), spec
 
 
 def examine(
@@ -99,7 +100,12 @@ def _from_lists(data: Path, spec: DatasetSpec, lists: Sequence[Path]) -> Manifes
         if (line.split, line.image) not in there
     ]
     found = [record for source in sources for record in source.records]
-    return replace(sources[0], records=(*found, *gone))
+    repeated = [name for source in sources for name in source.prepared.get("repeated", ())]
+    return replace(
+        sources[0],
+        records=tuple(manifest.once([*found, *gone])[0]),
+        prepared={**sources[0].prepared, "repeated": repeated},
+    )
 
 
 def _absent(source: Manifest) -> frozenset[str]:
@@ -153,7 +159,7 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         count = sum(record.split == split for record in case.source.records)
         if count or stated is not None:
             beside = f" (the paper: {stated:,})" if stated is not None else ""
-            yield split, f"{count:,} pictures{beside}"
+            yield split, f"{counted(count, 'picture')}{beside}"
     pairs = {(record.image, record.target) for record in case.source.records}
     yield "looked at", f"{len(case.looks):,} of {len(pairs):,} pairs"
     sizes = [look.image_size for look in case.looks if look.image_size]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from idisc.data.doctor.alignment import REACH, Edges, crosswise, shifted, turned
 from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed
+from idisc.errors import counted
 
 _ASPECT = 0.02  # in log: 640x480 beside 641x480 is no mistake
 _STAMP = 10**6  # larger numbers in names are time stamps, which differ between sensors
@@ -65,6 +66,18 @@ def names(case: Case) -> Iterator[Finding]:
             f"{len(odd)} pairs have different numbers in their names: {pairs}; see whether the"
             " list is off by a line",
             tuple(record.image for record in odd),
+        )
+
+
+def repeated(case: Case) -> Iterator[Finding]:
+    """Pairs that a list or a table names again."""
+    if again := case.source.prepared.get("repeated"):
+        yield Finding(
+            "warning",
+            "repeated",
+            f"{counted(len(again), 'pair')} named more than once: {listed(again)}; each counts"
+            " once, remove the other lines",
+            tuple(again),
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from idisc.data import manifest
 from idisc.data.doctor.evidence import Case, DepthFacts, Finding, Severity, listed
+from idisc.errors import counted
 
 _SPARSE = 0.001  # share of valid pixels; DDAD's LiDAR, the thinnest of the seven, fills 0.002
 _INVERTED_SHARE, _INVERTED_FALL, _INVERTED_LEAST = 0.85, 0.3, 8
@@ -20,11 +21,15 @@ def missing(case: Case) -> Iterator[Finding]:
     if case.absent:
         from_list = "list" in case.source.prepared
         names = sorted(case.absent)
-        todo = "they are left out" if from_list else "get them again, or prepare the dataset again"
+        todo = {
+            "list": "they are left out",
+            "own": "put them there, or take their pairs out",
+            "prepared": "get them again, or prepare the dataset again",
+        }[case.kind]
         yield Finding(
             "warning" if from_list else "error",
             "missing",
-            f"{len(names)} files are not there or empty: {listed(names)}; {todo}",
+            f"{counted(len(names), 'file')} not there or empty: {listed(names)}; {todo}",
             tuple(names),
         )
     bare = [record.image for record in case.source.records if not record.target]

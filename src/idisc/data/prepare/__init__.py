@@ -37,6 +37,7 @@ class Steps:
     stored: Target  # how the prepared targets are stored
     needs: str  # what the raw folder has to hold, for people who have the wrong one
     choices: tuple[str, ...] = ("pictures",)  # fields of PrepareConfig that change something
+    cameras: tuple[str, ...] = ()  # that may be chosen, in any case of letters
     raw: bool = True  # False: it is made here, and needs no raw folder
 
 
@@ -71,6 +72,7 @@ STEPS: dict[str, Steps] = {
         stored=KITTI_UNITS,
         needs=kitti.NEEDS,
         choices=("depth", "surface", "cameras", "pictures"),
+        cameras=kitti.CAMERAS,
     ),
     "argoverse": Steps(
         scenes=argoverse.scenes,
@@ -78,6 +80,7 @@ STEPS: dict[str, Steps] = {
         stored=KITTI_UNITS,
         needs=argoverse.NEEDS,
         choices=(*_OF_SWEEPS, "distortion"),
+        cameras=(*argoverse.CAMERAS, *argoverse.STEREO),
     ),
     "ddad": Steps(
         scenes=ddad.scenes,
@@ -85,6 +88,7 @@ STEPS: dict[str, Steps] = {
         stored=KITTI_UNITS,
         needs=ddad.NEEDS,
         choices=_OF_SWEEPS,
+        cameras=(*ddad.CAMERAS, *ddad.OTHERS),
     ),
     "synthetic": Steps(
         scenes=synthetic.scenes,

@@ -41,6 +41,10 @@ CAMERAS = (
     *("ring_front_center", "ring_front_left", "ring_front_right", "ring_rear_left"),
     *("ring_rear_right", "ring_side_left", "ring_side_right"),
 )  # all seven, as in the published lists; the paper speaks of six
+STEREO = (
+    *("stereo_front_left", "stereo_front_right"),
+    *("stereo_front_left_rect", "stereo_front_right_rect"),
+)  # to be had by name
 SPLITS = {**{f"train{part}": "train" for part in (1, 2, 3, 4)}, "val": "test"}
 CALIBRATION = "vehicle_calibration_info.json"
 ELAPSED_S = 30.0  # the released code also keeps a frame after this time

@@ -40,6 +40,7 @@ from idisc.images import Size, picture_size
 
 NEEDS = "ddad.json (or another dataset file of DGP) and the folders of its scenes"
 CAMERAS = ("CAMERA_01", "CAMERA_05", "CAMERA_06", "CAMERA_09")  # those of the published lists
+OTHERS = ("CAMERA_07", "CAMERA_08")  # to be had by name
 LIDAR = "LIDAR"
 SPLITS = {"0": "train", "1": "test"}  # DGP's numbers; results are reported on its val
 # The released code also keeps a frame after this time. Seconds of the stamps, which in DDAD run ten

@@ -54,9 +54,17 @@ def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
 def _found(raw: Path, parts: Sequence[str]) -> Iterator[ListLine]:
     for folder, split in _SPLITS.items():
         for part in parts:
-            for image in sorted((raw / folder / part).glob("scene_*/scan_*/*.png")):
-                name = image.relative_to(raw).as_posix()
+            scans = (raw / folder / part).glob("scene_*/scan_*")
+            for name in sorted({name for scan in scans for name in _views(raw, scan)}):
                 yield ListLine(name, name, split)
+
+
+def _views(raw: Path, scan: Path) -> Iterator[str]:
+    """Pictures that are there, or whose depth is: their absence is a fault."""
+    below = scan.relative_to(raw)
+    yield from (f"{below.as_posix()}/{path.name}" for path in scan.glob("*.png"))
+    for path in scan.glob("*_depth.npy"):
+        yield f"{below.as_posix()}/{path.name.removesuffix('_depth.npy')}.png"
 
 
 def _scan_of(line: ListLine) -> str:

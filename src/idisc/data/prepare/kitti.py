@@ -37,6 +37,7 @@ from idisc.errors import DataError, InputError
 from idisc.images import picture_size
 
 NEEDS = "<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth"
+CAMERAS = ("image_00", "image_01", "image_02", "image_03")  # the first two are grey
 EIGEN_TEST = frozenset(  # the drives of the 697 test pictures of Eigen et al. (NeurIPS 2014)
     f"{date}_drive_{number}_sync"
     for date, numbers in {

@@ -47,15 +47,20 @@ def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
 
 
 def _found(raw: Path) -> Iterator[ListLine]:
-    for image in sorted(raw.rglob("rgb_*.jpg")):
-        below = image.relative_to(raw)
-        depth = below.with_name(f"sync_depth_{below.stem.removeprefix('rgb_')}.png")
-        split = "test" if "test" in (raw.name, *below.parts[:-1]) else "train"
-        yield ListLine(below.as_posix(), depth.as_posix(), split)
+    """Both files of each frame of which one is there: the other one's absence is a fault."""
+    frames = {
+        (path.relative_to(raw).parent, path.stem.removeprefix(prefix))
+        for prefix, suffix in (("rgb_", "jpg"), ("sync_depth_", "png"))
+        for path in raw.rglob(f"{prefix}*.{suffix}")
+    }
+    for folder, number in sorted(frames):
+        split = "test" if "test" in (raw.resolve().name, *folder.parts) else "train"
+        image, depth = folder / f"rgb_{number}.jpg", folder / f"sync_depth_{number}.png"
+        yield ListLine(image.as_posix(), depth.as_posix(), split)
 
 
 def _scene_of(raw: Path, line: ListLine) -> str:
-    return PurePosixPath(line.image).parent.name or raw.name
+    return PurePosixPath(line.image).parent.name or raw.resolve().name
 
 
 def _frame(raw: Path, line: ListLine) -> Frame:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from idisc import files
 from idisc.camera import Camera
 from idisc.data.catalog import NYU_LABELLED, Intrinsics
-from idisc.data.manifest import ListLine, read_list
+from idisc.data.manifest import ListLine, once, read_list
 from idisc.data.prepare.frames import (
     Fault,
     Frame,
@@ -159,13 +159,14 @@ class _Matrices:
 
 
 def _listed(raw: Path) -> list[ListLine]:
-    """The lines of the lists in a packed folder."""
-    return [
+    """The lines of the lists in a packed folder, each once."""
+    lines, _ = once(
         ListLine(line.image, line.target, split)
         for name, split in _LISTS.items()
         if (raw / name).is_file()
         for line in read_list(raw / name)
-    ]
+    )
+    return lines
 
 
 def _packed_index(raw: Path) -> dict[str, tuple[str, Intrinsics]]:

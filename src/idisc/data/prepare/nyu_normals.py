@@ -54,11 +54,13 @@ def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
 def _found(raw: Path) -> Iterator[ListLine]:
     for split in ("train", "test"):
         images, normals = raw / split / "img", raw / split / "norm"
-        for image in sorted(images.rglob("*.png")):
-            target = normals / image.relative_to(images)
-            yield ListLine(
-                image.relative_to(raw).as_posix(), target.relative_to(raw).as_posix(), split
-            )
+        names = {
+            path.relative_to(folder).as_posix()
+            for folder in (images, normals)
+            for path in folder.rglob("*.png")
+        }  # of either: the absence of the other is a fault
+        for name in sorted(names):
+            yield ListLine(f"{split}/img/{name}", f"{split}/norm/{name}", split)
 
 
 def _frame(raw: Path, line: ListLine) -> Frame:

@@ -7,7 +7,6 @@ tried again. The manifest is put together from the notes, sorted, at the end.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -17,7 +16,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ from idisc.data.prepare.frames import (
     all_faults,
     decode_picture,
 )
-from idisc.errors import DataError, InputError
+from idisc.errors import DataError, InputError, counted
 from idisc.images import Size, open_picture, picture_size
 
 NOTES = ".prepare"
@@ -54,6 +53,7 @@ class Summary:
     valid: dict[str, float]  # mean share of pixels with ground truth, by split
     sha256: str  # of the manifest
     faults: list[Fault]
+    repeated: list[str] = field(default_factory=list)  # pictures that lists name again
 
 
 def prepare(
@@ -74,7 +74,8 @@ def prepare(
     own_choices = _own_choices(dataset, choices)
     raw = _raw_folder(dataset, raw, out)
     spec = catalog.find(dataset)
-    lines = [line for path in lists for line in manifest.read_list(path, spec.list_column)]
+    listed = (line for path in lists for line in manifest.read_list(path, spec.list_column))
+    lines, repeated = manifest.once(listed)
     scenes = steps.scenes(raw, choices, lines if lists else None)
     if not scenes:
         raise DataError(f"{raw}: nothing of {dataset} in it; {steps.needs} needed, see {spec.home}")
@@ -93,7 +94,7 @@ def prepare(
             if progress:
                 progress(done, len(scenes), name)
     empty = Manifest(dataset=dataset, target=steps.stored, records=(), root=out, prepared=request)
-    return _finish(out, scenes, empty)
+    return replace(_finish(out, scenes, empty), repeated=repeated)
 
 
 def _own_choices(dataset: str, choices: PrepareConfig) -> dict[str, Any]:
@@ -103,6 +104,9 @@ def _own_choices(dataset: str, choices: PrepareConfig) -> dict[str, Any]:
     for name, value in values.items():
         if name not in own and value != defaults[name]:
             raise InputError(f"{dataset} has no choice '{name}'; it has: {', '.join(own)}")
+    known = {name.lower(): name for name in STEPS[dataset].cameras}
+    for name in choices.cameras:
+        config.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
     return {name: values[name] for name in own}
 
 
@@ -183,11 +187,21 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig
                 faults += all_faults(error, _readings(frame, steps.stored))
     except InputError as error:  # the scene's own files: a calibration, an index
         faults.append(Fault.of(error))
+    _clear(out, scene, records)
     notes = {
         "records": [config.to_json(record) for record in records],
         "faults": [asdict(fault) for fault in faults],
     }
     files.write_json(_notes(out, scene), notes)
+
+
+def _clear(out: Path, scene: Scene, records: Sequence[Record]) -> None:
+    """Remove what an earlier run wrote for the scene and this one did not: other keyframes."""
+    path = _notes(out, scene)
+    earlier = files.read_json(path)["records"] if path.is_file() else []
+    kept = {name for record in records for name in (record.image, record.target)}
+    for name in {row[key] for row in earlier for key in ("image", "target")} - kept:
+        (out / name).unlink(missing_ok=True)
 
 
 def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
@@ -219,7 +233,7 @@ def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, data
         size=camera.size if camera else _size(frame),
         intrinsics=(camera.fx, camera.fy, camera.cx, camera.cy) if camera else None,
         valid=round(_share(values), 6),
-        sha256=_digest(image, target),
+        sha256=files.sha256(image, target),
     )
 
 
@@ -262,13 +276,6 @@ def _share(values: StoredDepth) -> float:
     return float(there.mean())
 
 
-def _digest(*paths: Path) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def _claim(out: Path, request: dict[str, Any]) -> None:
     """The output is new, or an earlier run of the same request; anything else is left alone."""
     path = out / NOTES / "request.json"
@@ -295,7 +302,8 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     """The manifest from all notes, and the list of what was missing."""
     notes = [files.read_json(_notes(out, scene)) for scene in scenes]
     records = [config.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
-    faults = [Fault(**row) for each in notes for row in each["faults"]]
+    # One broken calibration is the fault of every frame that needs it, and one file to get.
+    faults = list(dict.fromkeys(Fault(**row) for each in notes for row in each["faults"]))
     report = out / MISSING
     report.unlink(missing_ok=True)
     if faults:
@@ -304,9 +312,12 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     if not records:
         first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
-            f"{out}: no frame could be prepared; {report} lists {len(faults)} faults{first}; get"
-            f" the files from {catalog.find(source.dataset).home} and run the same command again"
+            f"{out}: no frame could be prepared; {report} lists {counted(len(faults), 'fault')}"
+            f"{first}; get the files from {catalog.find(source.dataset).home} and run the same"
+            " command again"
         )
+    # So that a score on what is there can say that it is not all.
+    prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}
     by_split = {split: [r for r in records if r.split == split] for split in ("train", "test")}
     return Summary(
         counts={split: len(rows) for split, rows in by_split.items()},
@@ -315,6 +326,6 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
             for split, rows in by_split.items()
             if rows
         },
-        sha256=manifest.write(replace(source, records=tuple(records))),
+        sha256=manifest.write(replace(source, records=tuple(records), prepared=prepared)),
         faults=faults,
     )

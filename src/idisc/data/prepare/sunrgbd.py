@@ -47,9 +47,14 @@ def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
 
 
 def _found(root: Path) -> Iterator[ListLine]:
-    for image in sorted(root.glob("*/*/**/image/*")):
-        if image.suffix.lower() in _PICTURES:
-            depth = _depth_of(image)
+    kinds = ("image", "depth")
+    for place in sorted({p.parent.parent for k in kinds for p in root.glob(f"*/*/**/{k}/*")}):
+        images = [p for p in sorted(place.glob("image/*")) if p.suffix.lower() in _PICTURES]
+        pairs = [(image, _depth_of(image)) for image in images]
+        # A map without a picture is one whose picture is missing: a fault.
+        for alone in sorted({*place.glob("depth/*.png")} - {depth for _, depth in pairs}):
+            pairs.append((place / "image" / f"{alone.stem.removesuffix('_abs')}.jpg", alone))
+        for image, depth in pairs:
             yield ListLine(
                 image.relative_to(root).as_posix(), depth.relative_to(root).as_posix(), "test"
             )
