@@ -49,7 +49,8 @@ class Log:
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
         self._events = (events / name).open("ab", buffering=0)
         self._record(Event(file_version="brain.Event:2"))
-        self._record(Event(step=step, session_log=SessionLog(status=SessionLog.START)))
+        # From here on what earlier files have is void.
+        self._record(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """One line; numbers also go to TensorBoard as kind/name."""
