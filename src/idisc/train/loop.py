@@ -100,10 +100,6 @@ class Run:
         self.metrics: dict[str, float] = {}
         self.stop = False  # set by a signal: save and leave after this step
 
-    def resume(self, stored: dict[str, Any]) -> None:
-        """Go on from what `state.read_training` found in RUN/last."""
-        self._load(stored)
-
     def train(self, tell: Callable[[Step], None] | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
         leads = self.world.leads
@@ -116,8 +112,9 @@ class Run:
             except (DataError, InputError, OSError) as error:
                 self.save()  # what was learnt until then
                 if isinstance(error, OSError):  # of the log, of pictures
+                    reason = error.strerror or error
                     raise CheckpointError(
-                        f"{self.out}: cannot be written ({error.strerror}); make room and resume"
+                        f"{self.out}: cannot be written ({reason}); make room and resume"
                     ) from None
                 raise
         return Summary(
@@ -283,7 +280,7 @@ class Run:
             guard.write_batch(self.out, failed, part, batch)
         names = self.world.gather([name for batch in passes for name in batch.names])
         counted.roll_back(names)
-        self._load(state.read_training(self.out))
+        self.resume(state.read_training(self.out))
         self.guard = counted
         if records:
             records.write("rollback", self.step, {"after": failed, "pictures": names})
@@ -339,7 +336,8 @@ class Run:
         origin = {**self.origin, "step": self.step}
         state.write_network(self.out / state.LAST, self.recipe.model, network.state_dict(), origin)
 
-    def _load(self, stored: dict[str, Any]) -> None:
+    def resume(self, stored: dict[str, Any]) -> None:
+        """Go on from what `state.read_training` found in RUN/last."""
         self.step = self.saved = stored["step"]
         self.validated = stored.get("validated", self.step)  # older runs validated before saving
         self.network.load_state_dict(stored["network"])

@@ -130,10 +130,10 @@ def resume(out: Path, world: World, workers: int | None = None) -> Run:
 
 
 def _check_free(out: Path) -> None:
-    """A new folder, or what a run left behind that ended before its first checkpoint."""
+    """A new folder, or what a run left behind that ended before it began to train."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     ours = all(name in (CONFIG, state.LAST) or name.endswith(".part") for name in names)
-    if ours and CONFIG in names and not (out / state.LAST / state.TRAINING).is_file():
+    if ours and CONFIG in names:
         _record(out)
         return
     files.check_new_folder(out)
