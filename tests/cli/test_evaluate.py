@@ -281,6 +281,24 @@ def test_a_checkpoint_is_scored_at_the_size_that_is_asked_for(
     assert "torch" in record["versions"]
 
 
+def test_own_pictures_are_scored_at_the_size_of_the_training(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    state = IDisc(pairs.TINY).state_dict()
+    save_checkpoint(tmp_path / "tiny", pairs.TINY, state, {"training_size": [64, 64]})
+    call = ("evaluate", "--weights", tmp_path / "tiny", "--data", own)
+    assert run(*call, "--out", tmp_path / "usual") == 0
+    assert "tiny: sees pictures at 64x64, as in its training; or --size" in capsys.readouterr().err
+    assert run(*call, "--size", "64x64", "--out", tmp_path / "asked") == 0
+    assert "as in its training" not in capsys.readouterr().err
+    usual, asked = (
+        json.loads((tmp_path / name / "report.json").read_text())["totals"]
+        for name in ("usual", "asked")
+    )
+    assert usual == asked
+
+
 def test_a_submission_to_kitti_is_written_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

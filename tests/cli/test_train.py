@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 from tests.fakes import pairs
 
 from idisc import load_network
+from idisc.cli import train
 from idisc.cli.main import main
+from idisc.train import features
+from idisc.train.distributed import World
+from idisc.train.loop import Summary
 
 TINY = {
     "model.encoder": "timm:test_efficientnet",
@@ -106,6 +115,69 @@ def test_a_checkpoint_that_is_not_one_stops_before_anything_is_written(
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert run(*training(data, tmp_path / "run", "--weights", empty)) == 2
+    call = ("train", "nyu_swint", "--data", data, "--out", tmp_path / "run", "--weights", empty)
+    assert run(*call) == 2
     assert "not a checkpoint folder" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_the_table_counts_the_pictures_that_were_scored(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*training(data, tmp_path / "run", **{"train.validate_images": 1})) == 0
+    said = capsys.readouterr()
+    assert "your own pictures, 1 pictures" in said.out
+    assert "the encoder starts from random weights; --weights imagenet" in said.err
+
+
+def test_skipped_steps_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = pairs.make(tmp_path / "data", train=2)
+    Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(data / "train" / "depth" / "0.png")
+    assert run(*training(data, tmp_path / "run", **{"train.batch_size": 1})) == 0
+    said = capsys.readouterr().err
+    assert "2 skipped" in said
+    assert "2 batches without a valid pixel" in said
+
+
+def test_a_held_out_part_is_told(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*training(data, tmp_path / "run", **{"data.holdout": 0.3})) == 0
+    said = capsys.readouterr()
+    assert "2 pictures, whole scenes, held out; 4 to learn from" in said.err
+    assert "your own pictures, 2 pictures" in said.out
+
+
+def test_a_network_cannot_be_changed_and_come_from_a_checkpoint(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*training(data, tmp_path / "run", "--weights", tmp_path)) == 2
+    assert "a checkpoint says what the network is" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_first_step_leaves_nothing_behind(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    monkeypatch.setattr(features, "_encoded", lambda *_: signal.raise_signal(number))
+    frozen = {"train.freeze": "encoder", "train.cache_features": tmp_path / "features"}
+    assert run(*training(data, tmp_path / "run", **frozen)) == 130
+    assert "nothing is trained yet; the same command starts again" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert not list((tmp_path / "features").iterdir())
+
+
+def test_several_processes_go_on_as_several(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(torch.device("cpu"), size=2)
+    ended = SimpleNamespace(world=world, out=Path("run"))
+    summary = Summary(step=3, finished=False, metrics={}, best={}, pictures=2, trouble="")
+    train._print(ended, summary)  # type: ignore[arg-type]
+    said = capsys.readouterr().out
+    assert "go on with: torchrun --nproc-per-node 2 -m idisc train --resume run" in said

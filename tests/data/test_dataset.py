@@ -251,7 +251,7 @@ def test_scenes_are_held_out_whole(tmp_path: Path) -> None:
     assert [r.image for r in whole.without_scenes(0.2, seed=3)[1].records] == [
         record.image for record in part.records
     ]
-    with pytest.raises(InputError, match="none can be held out"):
+    with pytest.raises(InputError, match="holds out every scene, of 10; lower it"):
         whole.without_scenes(1.0, seed=3)
 
 
@@ -268,3 +268,10 @@ def test_a_title_says_which_depth_was_prepared(
     name: str, choice: dict[str, str], title: str
 ) -> None:
     assert catalog.as_prepared(catalog.find(name), {"choices": choice}).title == title
+
+
+def test_a_picture_of_no_scene_may_be_held_out_by_itself(tmp_path: Path) -> None:
+    records = tuple(Record(image=f"{n}.jpg", target="", split="train") for n in range(10))
+    source = Manifest(dataset="folder", target=NYU.target, records=records, root=tmp_path)
+    rest, part = Dataset(source, "train", NYU).without_scenes(0.2, seed=3)
+    assert (len(rest), len(part)) == (8, 2)

@@ -6,16 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.fakes import pairs
+from tests.fakes.training import ALONE, start, stopped_after
 
 from idisc.errors import InputError
 from idisc.settings import AugmentConfig, Recipe, TrainConfig
 from idisc.train import features, log, runs
-from idisc.train.distributed import World
 
-ALONE = World(torch.device("cpu"))
 FLIP_ONLY = AugmentConfig(
     colour=0,
     gamma=0,
@@ -58,6 +58,45 @@ def test_other_pictures_have_other_features(tmp_path: Path) -> None:
     losses(pairs.make(tmp_path / "a", train=4), tmp_path / "run_a", made)
     losses(pairs.make(tmp_path / "b", train=5), tmp_path / "run_b", made)
     assert len(list((tmp_path / "features").iterdir())) == 2
+
+
+def test_a_resumed_run_reads_the_features_it_began_with(tmp_path: Path) -> None:
+    data, kept = pairs.make(tmp_path / "data"), tmp_path / "features"
+    made = recipe(cache_features=str(kept))
+    whole = losses(data, tmp_path / "whole", made)
+    stopped_after(start(made, data, tmp_path / "parts"), 2)
+    runs.resume(tmp_path / "parts", ALONE).train()
+    assert [row["loss"] for row in log.read(tmp_path / "parts", "step")] == whole
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_a_full_disk_is_told_and_leaves_no_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, kept = pairs.make(tmp_path / "data"), tmp_path / "features"
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(features, "_write_levels", full)
+    message = r"cache_features: .*features cannot be written \(No space left on device\)"
+    with pytest.raises(InputError, match=message):
+        start(recipe(cache_features=str(kept)), data, tmp_path / "run")
+    assert not list(kept.iterdir())
+    assert not (tmp_path / "run").exists()
+
+
+def test_features_are_written_without_memory_maps(tmp_path: Path) -> None:
+    """A memory map on a full disk ends the process by a signal."""
+    data, kept = pairs.make(tmp_path / "data", train=2), tmp_path / "features"
+    made = recipe(cache_features=str(kept))
+    run = start(made, data, tmp_path / "run")
+    stored = np.load(next(kept.rglob("level_0.npy")))
+    assert stored.dtype == np.float16
+    assert len(stored) == 4  # each picture and its mirror image
+    rgb = torch.tensor(run.stream.folders[0][1].image).permute(2, 0, 1)[None] / 255
+    maps = run.network.eval().encode(rgb)
+    np.testing.assert_allclose(stored[2], maps[0][0].detach().numpy(), rtol=1e-2, atol=1e-2)
 
 
 def test_features_of_an_encoder_that_learns_are_refused() -> None:

@@ -118,6 +118,17 @@ def test_mixed_folders_have_targets_of_one_size(tmp_path: Path) -> None:
     assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
 
 
+def test_own_pictures_of_several_sizes_have_targets_of_one(tmp_path: Path) -> None:
+    pairs.make(tmp_path)
+    for kind in ("images", "depth"):
+        path = tmp_path / "train" / kind / "0.png"
+        with Image.open(path) as picture:
+            small = picture.resize((32, 24), Image.Resampling.NEAREST)
+        small.save(path)
+    source = stream([open_dataset(tmp_path, "folder", "train", size=pairs.SIZE)])
+    assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
+
+
 def test_targets_of_several_sizes_in_one_batch_are_refused(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)])
     path = tmp_path / "train" / "depth" / "0.png"

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.fakes import pairs
+from tests.fakes.training import ALONE, losses, same, saved_step, spoil, start, stopped_after
 
 from idisc import config, files, load_network
 from idisc.data.prepare.frames import PrepareConfig
@@ -26,10 +28,7 @@ from idisc.data.prepare.runner import prepare
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.settings import AugmentConfig, Recipe
 from idisc.train import log, runs, state
-from idisc.train.distributed import World
-from idisc.train.loop import Run, Summary
 
-ALONE = World(torch.device("cpu"))
 NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
 
 
@@ -47,34 +46,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pairs.make(tmp_path_factory.mktemp("data"))
 
 
-def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Run:
-    return runs.start(recipe, [str(data)], out, ALONE, **more)
-
-
-def stopped_after(run: Run, steps: int) -> Summary:
-    def tell(step: Any) -> None:
-        run.stop = step.step == steps
-
-    return run.train(tell)
-
-
 def weights(run: Path) -> dict[str, Any]:
     stored: dict[str, Any] = state.read_training(run)
     return stored
-
-
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other or (one != one and other != other))
-
-
-def losses(run: Path) -> list[float]:
-    return [row["loss"] for row in log.read(run, "step")]
 
 
 def test_one_batch_is_learnt_by_heart(data: Path, tmp_path: Path) -> None:
@@ -177,21 +151,6 @@ def test_fine_tuning_starts_from_any_checkpoint(data: Path, tmp_path: Path) -> N
     assert same(dict(tuned.network.state_dict()), dict(theirs))
 
 
-def spoil(run: Run, numbers: set[int]) -> None:
-    """Make the loss of some steps not a number, by the target."""
-    original = run.stream.folders[0].__class__.__getitem__
-
-    def spoiled(self: Any, index: int) -> Any:
-        sample = original(self, index)
-        if run.step in numbers:
-            sample = replace(sample, target=np.full_like(sample.target, np.inf))
-        return sample
-
-    run.stream.folders[0].__class__ = type(
-        "Spoiled", (run.stream.folders[0].__class__,), {"__getitem__": spoiled}
-    )
-
-
 def test_a_step_that_is_not_finite_is_skipped_and_counted(data: Path, tmp_path: Path) -> None:
     run = start(pairs.recipe(), data, tmp_path / "run")
     spoil(run, {2})
@@ -234,20 +193,19 @@ def test_endless_roll_backs_end_with_the_name_of_a_picture(data: Path, tmp_path:
 
 
 def test_batches_without_a_valid_pixel_are_skipped(tmp_path: Path) -> None:
-    data = pairs.make(tmp_path / "data", train=2)
-    from PIL import Image
-
-    for path in (data / "train" / "depth").iterdir():
-        Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(path)
-    run = start(pairs.recipe(iterations=3), data, tmp_path / "run")
-    assert run.train().finished
-    assert run.guard.empty == 3
-    assert run.guard.skipped == 0
+    data = pairs.make(tmp_path / "data", train=3)
+    for name in ("0.png", "1.png"):
+        Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(data / "train" / "depth" / name)
+    out = tmp_path / "run"
+    summary = start(pairs.recipe(iterations=3, batch_size=1), data, out).train()
+    assert summary.trouble == "2 batches without a valid pixel"
+    assert losses(out).count(None) == 2  # JSON has no NaN
+    assert log.read(out, "step")[-1]["empty"] == 2
 
 
 def test_a_file_that_vanishes_is_a_clear_stop_and_nothing_is_lost(tmp_path: Path) -> None:
     data = pairs.make(tmp_path / "data")
-    run = start(pairs.recipe(iterations=50, save_every=1), data, tmp_path / "run")
+    run = start(pairs.recipe(iterations=50, save_every=50), data, tmp_path / "run")
 
     def tell(step: Any) -> None:
         if step.step == 3:
@@ -256,7 +214,23 @@ def test_a_file_that_vanishes_is_a_clear_stop_and_nothing_is_lost(tmp_path: Path
 
     with pytest.raises(DataError, match=r"\d\.png: no such file"):
         run.train(tell)
-    assert state.read_training(tmp_path / "run")["step"] >= 3
+    assert saved_step(tmp_path / "run") == log.read(tmp_path / "run", "step")[-1]["step"] == 3
+
+
+def test_a_test_picture_that_vanishes_loses_nothing_either(tmp_path: Path) -> None:
+    recipe = pairs.recipe(iterations=4, validate_every=2, save_every=4)
+    data = pairs.make(tmp_path / "data")
+    start(recipe, data, tmp_path / "whole").train()
+    picture = data / "test" / "images" / "1.png"
+    run = start(recipe, data, tmp_path / "run")
+    picture.rename(tmp_path / "1.png")
+    with pytest.raises(DataError, match=r"1\.png: no such file"):
+        run.train()
+    assert saved_step(tmp_path / "run") == 2
+    (tmp_path / "1.png").rename(picture)
+    runs.resume(tmp_path / "run", ALONE).train()  # the validation that failed is not forgotten
+    assert log.read(tmp_path / "run", "validation") == log.read(tmp_path / "whole", "validation")
+    assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))
 
 
 def test_a_full_disk_is_a_clear_stop_and_nothing_is_lost(

@@ -112,7 +112,7 @@ def command(
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.run import evaluate
-    from idisc.predict.engine import open_model
+    from idisc.predict.engine import ModelFacts, open_model
 
     if sum(source is not None for source in (weights, onnx, predictions)) > 1:
         raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
@@ -133,13 +133,20 @@ def command(
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    opened = open_dataset(data, dataset or named_in(data), split, listing, size)
+    name = dataset or named_in(data)
+    opened = open_dataset(data, name, split, listing, size)
     predictor: PredictionFiles | EnginePredictor
     if predictions is not None:
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
         predictor = PredictionFiles(predictions, opened.records, reading)
     else:
-        predictor = _network(opening(), opened)
+        engine = opening()
+        usual = engine.fixed_size or ModelFacts.of(engine).training_size
+        if opened.spec.size is None and usual:
+            shown = "{}x{}".format(*usual)
+            tables.note(f"{engine.name}: sees pictures at {shown}, as in its training; or --size")
+            opened = open_dataset(data, name, split, listing, usual)
+        predictor = _network(engine, opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
     metavar="SOURCE",
     help="Start from a checkpoint folder, a file of the encoder's, or `imagenet` (a download).",
 )
-@click.option("--workers", type=click.IntRange(0), default=2, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(0),
+    help="Processes that read pictures [2; as before with --resume]",
+)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 ...")
 @options.changes
 def command(
@@ -44,7 +49,7 @@ def command(
     out: Path | None,
     resume: Path | None,
     weights: str | None,
-    workers: int,
+    workers: int | None,
     device: str,
     changes: tuple[str, ...],
 ) -> None:
@@ -57,38 +62,59 @@ def command(
         raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
     if resume and (recipe or data or out or weights or changes):
         raise click.UsageError("--resume goes on as the run began; leave out everything else")
+    if weights and Path(weights).is_dir() and any(c.strip().startswith("model.") for c in changes):
+        raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
     from idisc.train import runs  # heavy: only when this command runs
     from idisc.train.distributed import joined
 
     with joined(device) as world:
-        if resume is not None:
-            run = runs.resume(resume, world)
-        else:
-            changed = config.override(cast("Recipe", recipe), changes)
-            run = runs.start(
-                changed, data, cast(Path, out), world, weights=weights, workers=workers
-            )
-        with _stopping(run), _shown(run) as tell:
+        with _on_signals(_interrupt):
+            if resume is not None:
+                run = runs.resume(resume, world, workers)
+            else:
+                changed = config.override(cast("Recipe", recipe), changes)
+                readers = 2 if workers is None else workers
+                run = runs.start(
+                    changed, data, cast(Path, out), world, weights=weights, workers=readers
+                )
+        if world.leads and resume is None:
+            _note_start(run, weights)
+        with _on_signals(partial(setattr, run, "stop", True)), _shown(run) as tell:
             summary = run.train(tell)
         if world.leads:
             _print(run, summary)
 
 
+def _interrupt() -> None:
+    """Before there is a run, there is nothing to save."""
+    click.echo("nothing is trained yet; the same command starts again", err=True)
+    raise KeyboardInterrupt
+
+
 @contextmanager
-def _stopping(run: Run) -> Iterator[None]:
-    """The first signal lets the step end and saves; a second one is taken at its word."""
+def _on_signals(act: Callable[[], None]) -> Iterator[None]:
+    """The first SIGINT or SIGTERM acts; a second one is taken at its word."""
 
-    def stop(number: int, _frame: Any) -> None:
-        run.stop = True
+    def first(number: int, _frame: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])
+        act()
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _note_start(run: Run, weights: str | None) -> None:
+    """What a run begins with that its user may not expect."""
+    if not weights:
+        tables.note("the encoder starts from random weights; --weights imagenet has better ones")
+    if run.recipe.data.holdout:
+        learnt = sum(len(folder) for folder in run.stream.folders)
+        tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {learnt} to learn from")
 
 
 @contextmanager
@@ -118,15 +144,23 @@ def _shown(run: Run) -> Iterator[Callable[[Step], None]]:
 
 def _spoken(step: Step) -> str:
     hours, minutes = divmod(int(step.eta_s) // 60, 60)
+    lost = step.skipped + step.empty
     return (
         f"loss {step.loss:.3f}  rate {step.lr:.1e}  {step.images_per_s:.1f} images/s"
         f"  waiting {step.wait:.0%}  {step.memory_gb:.1f} GB  {hours} h {minutes:02d} min left"
+        + (f"  {lost} skipped" if lost else "")
     )
 
 
 def _print(run: Run, summary: Summary) -> None:
+    if summary.trouble:
+        tables.note(f"{run.out}: {summary.trouble}")
     if not summary.finished:
-        click.echo(f"stopped after step {summary.step}; go on with: idisc train --resume {run.out}")
+        size = run.world.size
+        command = f"torchrun --nproc-per-node {size} -m idisc" if size > 1 else "idisc"
+        click.echo(
+            f"stopped after step {summary.step}; go on with: {command} train --resume {run.out}"
+        )
         return
     theirs = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
     names = [*theirs, *(name for name in summary.metrics if name not in theirs)]
@@ -134,7 +168,7 @@ def _print(run: Run, summary: Summary) -> None:
     if theirs:
         rows.append(("the paper", theirs))
     tables.show(
-        f"{run.recipe.name} on {run.testing.spec.title}, {len(run.testing)} pictures",
+        f"{run.recipe.name} on {run.testing.spec.title}, {summary.pictures} pictures",
         ["", *names],
         [[title, *(tables.number(values.get(name)) for name in names)] for title, values in rows],
     )

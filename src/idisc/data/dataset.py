@@ -74,17 +74,25 @@ class Dataset:
         return target.read(self.source.root / record.target)
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
-        """The rest, and about `share` of the pictures as whole scenes, drawn by the seed."""
-        scenes = sorted({record.scene for record in self.records})
+        """The rest, and `share` or more of the pictures as whole scenes, drawn by the seed.
+
+        A picture that is of no scene is one by itself.
+        """
+        of = [record.scene or record.image for record in self.records]
+        scenes = sorted(set(of))
         drawn = np.random.default_rng(seed).permutation(len(scenes))
         held: set[str] = set()
-        while sum(record.scene in held for record in self.records) < share * len(self):
+        while sum(scene in held for scene in of) < share * len(self):
             held.add(scenes[drawn[len(held)]])
         rest, part = copy(self), copy(self)
-        rest.records = [record for record in self.records if record.scene not in held]
-        part.records = [record for record in self.records if record.scene in held]
+        pairs = list(zip(self.records, of, strict=True))
+        rest.records = [record for record, scene in pairs if scene not in held]
+        part.records = [record for record, scene in pairs if scene in held]
         if not rest.records:
-            raise InputError(f"{self.source.root}: one scene only, so none can be held out")
+            raise InputError(
+                f"{self.source.root}: a share of {share:g} holds out every scene, of"
+                f" {len(scenes)}; lower it, or make a test split"
+            )
         return rest, part
 
     def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from idisc import config, files
 from idisc.data.dataset import Dataset, Sample
+from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.settings import DataConfig, TrainConfig
 from idisc.train.augment import flip
@@ -52,7 +53,7 @@ class FeatureStream(Stream):
         mirrored = generator.random() < self.data.augment.flip
         if mirrored:
             sample = flip(sample, self.data.augment)
-        if not self.alone:
+        if not self.as_stored:
             sample = with_target_of(sample, (sample.image.shape[0], sample.image.shape[1]))
         return sample, tuple(level[2 * index + mirrored] for level in self._store(folder))
 
@@ -84,27 +85,48 @@ def stores(network: IDisc, folders: Sequence[Dataset], base: Path, world: World)
 
 
 def _compute(network: IDisc, dataset: Dataset, path: Path, key: dict[str, Any]) -> None:
-    """Write the maps of every picture and its mirror image; the record comes last."""
-    path.mkdir(parents=True, exist_ok=True)
+    """Write the maps of every picture and its mirror image, all of them or none.
+
+    They are written one after the other and not through memory maps, in which a full disk would
+    end the process without a word.
+    """
     network.eval()
-    levels: list[Any] = []
-    for index in range(len(dataset)):
-        image = dataset[index].image
-        both = torch.tensor(np.stack([image, image[:, ::-1]])).permute(0, 3, 1, 2)
-        with torch.inference_mode():
-            maps = network.encode(both.to(network.mean.device).float() / 255)
-        if not levels:
-            levels = [_empty(path / f"level_{i}.npy", len(dataset), m) for i, m in enumerate(maps)]
-        for level, values in zip(levels, maps, strict=True):
-            level[2 * index : 2 * index + 2] = values.cpu().numpy()
-    for level in levels:
-        level.flush()
-    files.write_json(path / RECORD, key)
+    try:
+        with files.atomic_folder(path) as draft:
+            _write_levels(network, dataset, draft)
+            files.write_json(draft / RECORD, key)
+    except OSError as error:
+        raise InputError(
+            f"train.cache_features: {path.parent} cannot be written ({error.strerror}); make room"
+            " or name another folder"
+        ) from None
 
 
-def _empty(path: Path, pictures: int, maps: Tensor) -> Any:
-    shape = (2 * pictures, *maps.shape[1:])
-    return np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+def _write_levels(network: IDisc, dataset: Dataset, folder: Path) -> None:
+    with ExitStack() as opened:
+        levels: list[BinaryIO] = []
+        for index in range(len(dataset)):
+            maps = _encoded(network, dataset[index].image)
+            if not levels:
+                paths = [folder / f"level_{level}.npy" for level in range(len(maps))]
+                levels = [opened.enter_context(path.open("wb")) for path in paths]
+                for file, values in zip(levels, maps, strict=True):
+                    _write_header(file, (2 * len(dataset), *values.shape[1:]))
+            for file, values in zip(levels, maps, strict=True):
+                file.write(values.tobytes())
+
+
+def _encoded(network: IDisc, image: NDArray[np.uint8]) -> Maps:
+    """A picture and its mirror image -> maps (2, C_l, H_l, W_l)."""
+    both = torch.tensor(np.stack([image, image[:, ::-1]])).permute(0, 3, 1, 2)
+    with torch.inference_mode():
+        maps = network.encode(both.to(network.mean.device).float() / 255)
+    return tuple(values.half().cpu().numpy() for values in maps)
+
+
+def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
+    description = {"descr": np.dtype(np.float16).str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, description)
 
 
 def _digest(network: IDisc) -> str:

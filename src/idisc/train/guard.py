@@ -3,12 +3,13 @@
 A batch without a valid pixel has no loss, which is nobody's fault: it is skipped and counted by
 itself. A loss or gradient that is not finite is skipped, too; `retries` of them in a row mean that
 the weights are on their way to ruin, and the run goes back to its last checkpoint at half the rate.
-What was in the batch is written down.
+What was in the batches is written down.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,7 @@ from idisc.train.loader import Batch
 
 MAX_ROLLBACKS = 3
 SLOWER = 0.5  # of the rate, with each roll-back
+NAMED = 8  # pictures in the message
 Verdict = Literal["step", "skip", "roll back"]
 
 
@@ -48,21 +50,30 @@ class Guard:
         self.in_a_row += 1
         return "skip" if self.in_a_row < self.retries else "roll back"
 
-    def roll_back(self, batch: Batch) -> None:
+    def roll_back(self, names: Sequence[str]) -> None:
         """Count a roll-back; too many are an error that names the pictures."""
+        if self.rollbacks == MAX_ROLLBACKS:
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            raise DataError(
+                f"{', '.join(names[:NAMED])}{more}: loss or gradient not finite again and again,"
+                f" after {MAX_ROLLBACKS} roll-backs with lower rates; look at failed/ in the run's"
+                " folder, or start again with a lower train.lr"
+            )
         self.in_a_row = 0
         self.rollbacks += 1
-        if self.rollbacks > MAX_ROLLBACKS:
-            raise DataError(
-                f"{batch.names[0]}: loss or gradient not finite again and again, after"
-                f" {MAX_ROLLBACKS} roll-backs with lower rates; look at failed/ in the run's"
-                " folder, or lower train.lr"
-            )
+
+    def __str__(self) -> str:
+        counts = {
+            "steps skipped, their loss or gradient not finite": self.skipped,
+            "batches without a valid pixel": self.empty,
+            "roll-backs": self.rollbacks,
+        }
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
-def write_batch(run: Path, step: int, batch: Batch) -> Path:
-    """Keep a batch that gave no finite step."""
-    path = run / "failed" / f"step_{step:06d}.npz"
+def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
+    """Keep a batch, one part of a step over all passes and processes, that was not finite."""
+    path = run / "failed" / f"step_{step:06d}_{part}.npz"
     with files.atomic(path) as draft, draft.open("wb") as file:
         np.savez_compressed(
             file,

@@ -22,7 +22,7 @@ from torch.utils.data import Dataset as TorchDataset
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError
-from idisc.images import Size
+from idisc.images import Size, picture_size
 from idisc.settings import DataConfig, TrainConfig
 from idisc.train.augment import augment
 
@@ -80,7 +80,8 @@ class Stream(TorchDataset[Sample]):
         self.folders, self.data, self.train = folders, data, train
         total = train.iterations * train.accumulate * train.batch_size
         self.order = Order([len(folder) for folder in folders], data.mix, total, train.seed)
-        self.alone = len(folders) == 1
+        # Targets keep their size where all have the same.
+        self.as_stored = len(folders) == 1 and not _of_several_sizes(folders[0])
 
     def __getitem__(self, number: int) -> Sample | Unreadable:  # type: ignore[override]
         folder, index = self.order[number]
@@ -89,7 +90,7 @@ class Stream(TorchDataset[Sample]):
             return sample
         generator = np.random.default_rng((self.train.seed, 3, number))
         sample = augment(sample, self.data.augment, generator)
-        return sample if self.alone else with_target_of(sample, sample.image.shape[:2])
+        return sample if self.as_stored else with_target_of(sample, sample.image.shape[:2])
 
     def read(self, folder: int, index: int) -> Sample | Unreadable:
         """A sample as it is on disk."""
@@ -97,6 +98,13 @@ class Stream(TorchDataset[Sample]):
             return self.folders[folder][index]
         except (IdiscError, OSError) as error:
             return Unreadable(str(error))
+
+
+def _of_several_sizes(dataset: Dataset) -> bool:
+    """Whether one's own pictures differ in size; a dataset of the catalog is framed to one."""
+    if dataset.source.dataset != "folder":
+        return False
+    return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1
 
 
 def with_target_of(sample: Sample, size: Size) -> Sample:
@@ -136,17 +144,21 @@ def collate(samples: Sequence[Any]) -> Batch | Unreadable:
     )
 
 
-def batches(
-    stream: Stream, start: int, *, rank: int, processes: int, workers: int
-) -> Iterator[Batch]:
-    """The batches of one process from optimizer step `start` on, `accumulate` for each step."""
-    train = stream.train
+def shared(train: TrainConfig, processes: int) -> int:
+    """How many pictures of a batch each process has."""
     if train.batch_size % processes:
         raise InputError(
             f"train.batch_size: {train.batch_size} pictures cannot be shared by"
             f" {processes} processes"
         )
-    share = train.batch_size // processes
+    return train.batch_size // processes
+
+
+def batches(
+    stream: Stream, start: int, *, rank: int, processes: int, workers: int
+) -> Iterator[Batch]:
+    """The batches of one process from optimizer step `start` on, `accumulate` for each step."""
+    train, share = stream.train, shared(stream.train, processes)
     passes = range(start * train.accumulate, train.iterations * train.accumulate)
     firsts = [index * train.batch_size + rank * share for index in passes]
     loader: DataLoader[Sample] = DataLoader(

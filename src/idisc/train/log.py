@@ -1,50 +1,102 @@
 """What a run writes while it works: log.jsonl, TensorBoard events, pictures of validations.
 
-log.jsonl has one line for each step and each validation; a resumed run cuts off what came after its
-checkpoint, so that the file reads as if nothing had happened.
+log.jsonl has one line for each step, each validation and each roll-back; a resumed run cuts off
+what came after its checkpoint, so that the file reads as if nothing had happened. Numbers that are
+not finite are null there. Events are written without torch's writer: its thread would answer a full
+disk with a traceback.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import resource
+import socket
 import sys
-import warnings
+import time
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
-NAME = "log.jsonl"
+from idisc import files
+
+NAME, EVENTS = "log.jsonl", "events"
+RECENT = 50  # steps that the pace is taken over
 
 
 class Log:
-    """The records of a run, from `step` on."""
+    """The records of a run from `step` on, of which the last validation was after `validated`."""
 
-    def __init__(self, run: Path, step: int) -> None:
-        self.path = run / NAME
-        kept = [line for line in _lines(self.path) if json.loads(line)["step"] <= step]
-        self.path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        self._file = self.path.open("a", encoding="utf-8")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # inside tensorboard
-            from torch.utils.tensorboard import SummaryWriter
-
-            self._events: Any = SummaryWriter(str(run / "events"), purge_step=step)
+    def __init__(self, run: Path, step: int, validated: int) -> None:
+        path, events = run / NAME, run / EVENTS
+        ends = {"validation": validated}
+        kept = [
+            line
+            for line in _lines(path)
+            if (row := json.loads(line))["step"] <= ends.get(row["kind"], step)
+        ]
+        with files.atomic(path) as draft:
+            draft.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        self._file = path.open("ab", buffering=0)
+        events.mkdir(exist_ok=True)
+        name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
+        self._events = (events / name).open("ab", buffering=0)
+        self._record(Event(file_version="brain.Event:2"))
+        # From here on what earlier files have is void.
+        self._record(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
 
     def write(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """One line; numbers also go to TensorBoard as kind/name."""
-        self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
-        self._file.flush()
-        for name, value in values.items():
-            if isinstance(value, (int, float)):
-                self._events.add_scalar(f"{kind}/{name}", value, step)
+        row = {name: _as_json(value) for name, value in values.items()}
+        self._file.write(f"{json.dumps({'kind': kind, 'step': step, **row})}\n".encode())
+        scalars = [
+            Summary.Value(tag=f"{kind}/{name}", simple_value=value)
+            for name, value in values.items()
+            if isinstance(value, (int, float))
+        ]
+        self._record(Event(step=step, summary=Summary(value=scalars)))
 
     def close(self) -> None:
-        """Flush everything."""
+        """No more lines."""
         self._file.close()
         self._events.close()
+
+    def _record(self, event: Any) -> None:
+        event.wall_time = time.time()
+        RecordWriter(self._events).write(event.SerializeToString())
+
+
+class Pace:
+    """How fast the latest steps were, validation apart."""
+
+    def __init__(self) -> None:
+        self._steps: deque[tuple[float, float]] = deque(maxlen=RECENT)
+
+    def add(self, seconds: float, waited: float) -> None:
+        """A step, and how much of it was spent waiting for pictures."""
+        self._steps.append((seconds, waited))
+
+    @property
+    def seconds(self) -> float:
+        """Of one step, on average."""
+        return sum(seconds for seconds, _ in self._steps) / len(self._steps)
+
+    @property
+    def wait(self) -> float:
+        """Share of the time spent waiting."""
+        return sum(waited for _, waited in self._steps) / (self.seconds * len(self._steps))
+
+
+def _as_json(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read(run: Path, kind: str) -> list[dict[str, Any]]:

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from idisc.data.dataset import Dataset
-from idisc.errors import InputError
+from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.network import IDisc
 from idisc.predict.engine import origin_of_data
 from idisc.settings import Recipe
 from idisc.train import features, guard, log, losses, optimizer, state, validation
 from idisc.train.distributed import World
-from idisc.train.loader import Batch, Stream, batches
+from idisc.train.loader import Batch, Stream, batches, shared
 from idisc.train.recompute import recompute
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -42,16 +43,21 @@ class Step:
     wait: float  # share of the time spent waiting for pictures
     eta_s: float
     memory_gb: float
+    skipped: int  # steps so far whose loss or gradient was not finite
+    empty: int  # batches so far without a valid pixel
+    rollbacks: int
 
 
 @dataclass(frozen=True)
 class Summary:
     """How a run ended."""
 
-    step: int
+    step: int  # of RUN/last
     finished: bool  # False: stopped by a signal, to be resumed
     metrics: dict[str, float]  # of the last validation
     best: dict[str, float]  # of the best one
+    pictures: int  # of a validation
+    trouble: str  # skipped steps, empty batches and roll-backs in words; empty: none
 
 
 class Run:
@@ -73,6 +79,7 @@ class Run:
         self.testing = testing
         optimizer.freeze(network, train.freeze)
         self.network = network.to(world.device)
+        shared(train, world.size)
         self.stream = Stream(training, recipe.data, train)
         if train.cache_features:
             kept = features.stores(self.network, training, Path(train.cache_features), world)
@@ -85,52 +92,85 @@ class Run:
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=train.precision == "fp16")
         self.wrapped = _wrapped(self.network, recipe, world)
         self.guard = guard.Guard(train.retries)
-        self.step = 0
+        self.pace = log.Pace()
+        self.step = self.validated = 0
+        self.saved = -1  # the step of RUN/last
         self.origin = {"recipe": recipe.name, **_learnt_from(training[0], recipe)}
         self.best: dict[str, float] = {}
         self.metrics: dict[str, float] = {}
         self.stop = False  # set by a signal: save and leave after this step
 
-    def resume(self) -> None:
-        """Go on from RUN/last."""
-        self._load(state.read_training(self.out))
-
     def train(self, tell: Callable[[Step], None] | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
-        train = self.recipe.train
-        if self.world.leads:
-            state.clear_drafts(self.out)
-            self._save()  # there is always something to roll back to
-        records = log.Log(self.out, self.step) if self.world.leads else None
-        coming = self._batches()
-        began, wait = time.monotonic(), 0.0
-        try:
-            while self.step < train.iterations and not self.world.any(self.stop):
-                waiting = time.monotonic()
-                passes = [next(coming) for _ in range(train.accumulate)]
-                wait = time.monotonic() - waiting
-                verdict, loss, norm = self._step(passes)
-                if verdict == "roll back":
-                    self._roll_back(passes[-1])
-                    coming = self._batches()
-                    continue
-                self.step += 1
-                now = time.monotonic()
-                told = self._told(loss, norm, now - began, wait)
-                began = now
-                if records:
-                    records.write(
-                        "step", told.step, {k: v for k, v in asdict(told).items() if k != "step"}
-                    )
-                if tell:
-                    tell(told)
-                self._keep_up(records)
-            if self.world.leads:
-                self._save()
-        finally:
+        leads = self.world.leads
+        with state.locked(self.out, leads):
+            if leads:
+                state.clear_drafts(self.out)
+            try:
+                with self._recorded() as records:
+                    self._advance(records, tell)
+            except (DataError, InputError, OSError) as error:
+                self.save()  # what was learnt until then
+                if isinstance(error, OSError):  # of the log, of pictures
+                    reason = error.strerror or error
+                    raise CheckpointError(
+                        f"{self.out}: cannot be written ({reason}); make room and resume"
+                    ) from None
+                raise
+        return Summary(
+            step=self.saved,
+            finished=self.saved >= self.recipe.train.iterations,
+            metrics=self.metrics,
+            best=self.best,
+            pictures=len(validation.chosen(len(self.testing), self.recipe.train.validate_images)),
+            trouble=str(self.guard),
+        )
+
+    @contextmanager
+    def _recorded(self) -> Iterator[log.Log | None]:
+        """The log, in the process that writes it."""
+        if not self.world.leads:
+            yield None
+            return
+        with closing(log.Log(self.out, self.step, self.validated)) as records:
+            yield records
+
+    def _advance(self, records: log.Log | None, tell: Callable[[Step], None] | None) -> None:
+        train, coming = self.recipe.train, self._batches()
+        while True:
+            self._keep_up(records)
+            if self.step >= train.iterations:
+                break
+            began = time.monotonic()
+            passes, problem = self._drawn(coming)
+            waited = time.monotonic() - began
+            said = self.world.gather([(self.stop, problem)])
+            if any(stop for stop, _ in said):
+                break
+            if problems := [text for _, text in said if text]:
+                raise DataError(problems[0])
+            verdict, loss, norm = self._step(passes)
+            last = self.step + 1 == train.iterations
+            if verdict == "roll back" or (last and not self._sound()):
+                self._roll_back(passes, records)
+                coming = self._batches()
+                continue
+            self.step += 1
+            self.pace.add(time.monotonic() - began, waited)
+            told = self._told(loss, norm)
             if records:
-                records.close()
-        return Summary(self.step, self.step >= train.iterations, self.metrics, self.best)
+                values = {k: v for k, v in asdict(told).items() if k != "step"}
+                records.write("step", told.step, values)
+            if tell:
+                tell(told)
+        self.save()
+
+    def _drawn(self, coming: Iterator[Batch]) -> tuple[list[Batch], str]:
+        """The passes of a step, or what is wrong with one: the other processes must know, too."""
+        try:
+            return [next(coming) for _ in range(self.recipe.train.accumulate)], ""
+        except DataError as error:
+            return [], str(error)
 
     def _batches(self) -> Iterator[Batch]:
         return batches(
@@ -144,7 +184,9 @@ class Run:
     def _step(self, passes: Sequence[Batch]) -> tuple[guard.Verdict, float, float]:
         """Forward and backward of all passes, and the optimizer's step if all is finite."""
         train = self.recipe.train
+        torch.manual_seed(_seed(train.seed, self.step, self.world.rank))
         optimizer.train_mode(self.network, train.freeze)
+        statistics = [buffer.clone() for buffer in self.network.buffers()]
         place = optimizer.schedule(self.step, train)
         optimizer.set_place(self.optimizer, place, self.guard.slower)
         self.optimizer.zero_grad(set_to_none=True)
@@ -158,6 +200,7 @@ class Run:
             used += there
         if not used:
             self.guard.empty += 1
+            self._restore(statistics)
             return "skip", float("nan"), 0.0
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, train.clip_norm).item()
@@ -166,10 +209,17 @@ class Run:
         verdict = self.guard.judge(loss_value, 0.0 if self.scaler.is_enabled() else norm)
         if verdict == "step":
             self.scaler.step(self.optimizer)
-            self.scaler.update()
             if self.average:
                 self.average.update(self.network, self.step)
+        else:
+            self._restore(statistics)
+        self.scaler.update()
         return verdict, loss_value, norm
+
+    def _restore(self, statistics: Sequence[Tensor]) -> None:
+        """Let batch norms forget a step that is skipped."""
+        for buffer, before in zip(self.network.buffers(), statistics, strict=True):
+            buffer.copy_(before)
 
     def _loss(self, batch: Batch) -> tuple[Tensor, bool]:
         """The weighted loss of a batch, and whether it had a valid pixel (else it is 0)."""
@@ -193,18 +243,21 @@ class Run:
         return loss * train.loss_weight, True
 
     def _keep_up(self, records: log.Log | None) -> None:
-        """Validate and save where it is time."""
+        """Save and validate where it is time, but not while steps fail."""
         train = self.recipe.train
         last = self.step == train.iterations
-        if self.step % train.validate_every == 0 or last:
+        if self.guard.in_a_row:
+            return
+        if self.saved != self.step and (self.step % train.save_every == 0 or last):
+            self.save()
+        if self.validated != self.step and (self.step % train.validate_every == 0 or last):
             self._validate(records)
-        if (self.step % train.save_every == 0 or last) and self.world.leads:
-            self._save()
 
     def _validate(self, records: log.Log | None) -> None:
         network = self.average.network if self.average else self.network
         count = self.recipe.train.validate_images
         self.metrics, cases = validation.validate(network, self.testing, self.world, count)
+        self.validated = self.step
         decides = validation.BEST[self.recipe.model.task]
         better = not self.best or self.metrics[decides] < self.best[decides]
         if better:
@@ -220,28 +273,50 @@ class Run:
                 self.out / state.BEST, self.recipe.model, network.state_dict(), origin
             )
 
-    def _roll_back(self, batch: Batch) -> None:
-        if self.world.leads:
-            guard.write_batch(self.out, self.step, batch)
-        counted = self.guard
-        counted.roll_back(batch)
-        self._load(state.read_training(self.out))
+    def _roll_back(self, passes: Sequence[Batch], records: log.Log | None) -> None:
+        failed, counted = self.step, self.guard
+        for index, batch in enumerate(passes):
+            part = self.world.rank * len(passes) + index
+            guard.write_batch(self.out, failed, part, batch)
+        names = self.world.gather([name for batch in passes for name in batch.names])
+        counted.roll_back(names)
+        self.resume(state.read_training(self.out))
         self.guard = counted
+        if records:
+            records.write("rollback", self.step, {"after": failed, "pictures": names})
 
-    def _told(self, loss: float, norm: float, seconds: float, wait: float) -> Step:
-        train = self.recipe.train
+    def _told(self, loss: float, norm: float) -> Step:
+        train, seconds = self.recipe.train, self.pace.seconds
         return Step(
             step=self.step,
             loss=loss,
             lr=self.optimizer.param_groups[0]["lr"],
             grad_norm=norm,
             images_per_s=train.batch_size * train.accumulate / seconds,
-            wait=wait / seconds,
+            wait=self.pace.wait,
             eta_s=seconds * (train.iterations - self.step),
             memory_gb=log.memory_gb(self.world.device),
+            skipped=self.guard.skipped,
+            empty=self.guard.empty,
+            rollbacks=self.guard.rollbacks,
         )
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write `last`, unless it would be ruined: then the one that is there is better."""
+        if not self._sound():
+            return
+        if self.world.leads:
+            self._write()
+        self.saved = self.step
+
+    def _sound(self) -> bool:
+        """Whether the latest step was well, and all weights and statistics are finite."""
+        kept = [*self.network.state_dict().values()]
+        if self.average:
+            kept += self.average.network.state_dict().values()
+        return not self.guard.in_a_row and all(bool(value.isfinite().all()) for value in kept)
+
+    def _write(self) -> None:
         """Everything to resume from, then the network for others to open."""
         state.write_training(
             self.out,
@@ -251,7 +326,7 @@ class Run:
                 "average": self.average.network.state_dict() if self.average else {},
                 "optimizer": self.optimizer.state_dict(),
                 "scaler": self.scaler.state_dict(),
-                "random": state.random_state(self.world.device),
+                "validated": self.validated,
                 "guard": asdict(self.guard),
                 "best": self.best,
                 "metrics": self.metrics,
@@ -261,16 +336,22 @@ class Run:
         origin = {**self.origin, "step": self.step}
         state.write_network(self.out / state.LAST, self.recipe.model, network.state_dict(), origin)
 
-    def _load(self, stored: dict[str, Any]) -> None:
-        self.step = stored["step"]
+    def resume(self, stored: dict[str, Any]) -> None:
+        """Go on from what `state.read_training` found in RUN/last."""
+        self.step = self.saved = stored["step"]
+        self.validated = stored.get("validated", self.step)  # older runs validated before saving
         self.network.load_state_dict(stored["network"])
         if self.average:
             self.average.network.load_state_dict(stored["average"])
         self.optimizer.load_state_dict(stored["optimizer"])
         self.scaler.load_state_dict(stored["scaler"])
-        state.set_random_state(stored["random"], self.world.device)
         self.guard = guard.Guard(**stored["guard"])
         self.best, self.metrics = stored["best"], stored["metrics"]
+
+
+def _seed(*numbers: int) -> int:
+    """Of a step's dropped paths: they follow from its number, as everything that is drawn does."""
+    return int(np.random.SeedSequence((4, *numbers)).generate_state(1)[0])
 
 
 def _learnt_from(dataset: Dataset, recipe: Recipe) -> dict[str, Any]:

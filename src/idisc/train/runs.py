@@ -6,6 +6,7 @@ manifests, what the weights started from. Resuming reads it and needs nothing el
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +23,12 @@ from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
 from idisc.model.network import IDisc
 from idisc.settings import Recipe
+from idisc.train import state
 from idisc.train.distributed import World
 from idisc.train.loop import Run
 
 CONFIG = "config.json"
+LOSSES = {"depth": "silog", "normals": "angular"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,49 +72,71 @@ def start(
     """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's."""
     sources = [Source.parse(text, recipe.data.train) for text in data]
     if weights and Path(weights).is_dir():  # the checkpoint says what the network is
+        if (Path(weights) / state.LAST).is_dir():
+            raise InputError(f"--weights {weights}: a run; name its checkpoint, {weights}/best")
         recipe = replace(recipe, model=read_config(Path(weights)))
-    torch.manual_seed(recipe.train.seed)
     if world.leads:
-        files.check_new_folder(out)
+        _check_free(out)
     training, testing = _opened(sources, recipe)
+    torch.manual_seed(recipe.train.seed)
     network = _network(recipe, weights)
+    run = Run(
+        recipe, out, world, network=network, training=training, testing=testing, workers=workers
+    )
     record = {
         "format": config.FORMAT,
         "recipe": config.to_json(recipe),
         "data": [config.to_json(source) for source in sources],
         "manifests": _hashes(training),
+        "pairs": _pairs([*training, testing]),
         "weights": weights,
         "workers": workers,
         "idisc": __version__,
         "torch": torch.__version__,
     }
     if world.leads:
-        files.write_json(out / CONFIG, record)
-    torch.manual_seed(recipe.train.seed + world.rank)  # dropped paths differ between processes
-    return Run(
-        recipe, out, world, network=network, training=training, testing=testing, workers=workers
-    )
+        out.mkdir(parents=True, exist_ok=True)
+    with state.locked(out, world.leads):  # all that may be wrong with the options is known by now
+        if world.leads:
+            _check_free(out)
+            files.write_json(out / CONFIG, record)
+        run.save()
+    return run
 
 
-def resume(out: Path, world: World) -> Run:
-    """A run where it stopped; the data must be what they were."""
+def resume(out: Path, world: World, workers: int | None = None) -> Run:
+    """A run where it stopped; the data must be what they were. Workers are as before, or others."""
     record = _record(out)
     recipe = config.from_json(Recipe, record["recipe"], f"{out / CONFIG}: recipe")
     sources = [config.from_json(Source, each, f"{out / CONFIG}: data") for each in record["data"]]
     training, testing = _opened(sources, recipe)
-    if _hashes(training) != record["manifests"]:
+    pairs = _pairs([*training, testing])
+    if _hashes(training) != record["manifests"] or record.get("pairs", pairs) != pairs:
         raise DataError(f"{out}: its data have changed since it started; start a new run")
+    stored = state.read_training(out)
+    network = IDisc(recipe.model)
+    network.load_state_dict(stored["network"])  # before features of its encoder are computed
     run = Run(
         recipe,
         out,
         world,
-        network=IDisc(recipe.model),
+        network=network,
         training=training,
         testing=testing,
-        workers=record["workers"],
+        workers=record["workers"] if workers is None else workers,
     )
-    run.resume()
+    run.resume(stored)
     return run
+
+
+def _check_free(out: Path) -> None:
+    """A new folder, or what a run left behind that ended before it began to train."""
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    ours = all(name in (CONFIG, state.LAST) or name.endswith(".part") for name in names)
+    if ours and CONFIG in names:
+        _record(out)
+        return
+    files.check_new_folder(out)
 
 
 def _record(out: Path) -> dict[str, Any]:
@@ -142,15 +167,34 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
                 f"{dataset.source.root}: holds {dataset.spec.task}, the recipe is for"
                 f" {recipe.model.task}"
             )
+    if recipe.train.loss != LOSSES[recipe.model.task]:
+        raise InputError(
+            f"train.loss: {recipe.train.loss} is not for {recipe.model.task}; --set"
+            f" train.loss={LOSSES[recipe.model.task]}, with a train.loss_weight of 10 for silog"
+            " and of 1 for angular"
+        )
     if recipe.data.holdout:
         training[0], testing = training[0].without_scenes(recipe.data.holdout, recipe.train.seed)
-        return training, testing
-    named = [source for source in sources if source.dataset == recipe.data.test] or list(sources)
-    return training, named[0].open("test", recipe)
+    else:
+        named = [source for source in sources if source.dataset == recipe.data.test]
+        testing = (named or list(sources))[0].open("test", recipe)
+    for dataset, use in [*((each, "training") for each in training), (testing, "validation")]:
+        if not any(dataset[index].valid.any() for index in range(len(dataset))):
+            raise DataError(
+                f"{dataset.source.root}: no picture for {use} has a valid pixel; `idisc doctor`"
+                " says more"
+            )
+    return training, testing
 
 
 def _hashes(datasets: Sequence[Dataset]) -> list[str]:
     return [dataset.source.sha256 for dataset in datasets]
+
+
+def _pairs(datasets: Sequence[Dataset]) -> list[str]:
+    """Hashes of what is stated about the pictures in use: names, splits, scales, cameras."""
+    texts = ["\n".join(map(repr, dataset.records)) for dataset in datasets]
+    return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
 def _network(recipe: Recipe, weights: str | None) -> IDisc:

@@ -9,6 +9,8 @@ files can leave it with halves that do not belong together.
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from idisc import config, files
-from idisc.errors import CheckpointError
+from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import CONFIG, WEIGHTS
 from idisc.settings import ModelConfig
 
@@ -30,19 +32,24 @@ LAST, BEST, TRAINING = "last", "best", "training.pt"
 def write_training(run: Path, state: Mapping[str, Any]) -> None:
     """Replace what resume will read."""
     path = run / LAST / TRAINING
-    with _room_for(path), files.atomic(path) as draft:
-        torch.save({"format": config.FORMAT, **state}, draft)
+    with _room_for(path), files.atomic(path) as draft, draft.open("wb") as file:
+        torch.save({"format": config.FORMAT, **state}, file)  # a file says what it has no room for
 
 
 def read_training(run: Path) -> dict[str, Any]:
     """What `write_training` wrote last."""
     path = run / LAST / TRAINING
     if not path.is_file():
-        raise CheckpointError(f"{run}: no {LAST}/{TRAINING} in it, so there is nothing to resume")
+        raise CheckpointError(
+            f"{run}: no {LAST}/{TRAINING} in it, so there is nothing to resume; the command that"
+            " began the run starts it again"
+        )
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch, pickle and zipfile each have their own
-        raise CheckpointError(f"{path}: not readable ({str(error).splitlines()[0]})") from None
+    except Exception:  # torch, pickle and zipfile each have their own
+        raise CheckpointError(
+            f"{path}: not readable, so damaged; a new run may start with --weights {run / LAST}"
+        ) from None
     if state.get("format") != config.FORMAT:
         raise CheckpointError(f"{path}: format {state.get('format')!r}, not {config.FORMAT!r}")
     return state
@@ -65,25 +72,34 @@ def _room_for(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:  # torch's writer has RuntimeError
-        raise CheckpointError(
-            f"{path}: cannot be written ({str(error).splitlines()[0]}); the checkpoint before it is"
-            " whole: make room and resume"
-        ) from None
+        advice = "make room and start again"
+        if path.exists():
+            advice = "the checkpoint before it is whole: make room and resume"
+        reason = str(error).splitlines()[0]
+        raise CheckpointError(f"{path}: cannot be written ({reason}); {advice}") from None
 
 
-def random_state(device: torch.device) -> dict[str, Tensor]:
-    """State of torch's generators: dropped paths are drawn from them."""
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
+@contextmanager
+def locked(run: Path, leads: bool) -> Iterator[None]:
+    """Keep others out of a run's folder while this process, if it leads, writes there."""
+    if not leads:
+        yield
+        return
+    place = os.open(run, os.O_RDONLY)  # the folder itself: the lock ends with the process
+    try:
+        _claim(place, run)
+        yield
+    finally:
+        os.close(place)
 
 
-def set_random_state(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Put the generators back."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"], device)
+def _claim(place: int, run: Path) -> None:
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(f"{run}: another process is training it; stop that one first") from None
+    except OSError:  # a file system without locks
+        return
 
 
 def clear_drafts(run: Path) -> None:

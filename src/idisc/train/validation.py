@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import nn
 
-from idisc import files, visualize
+from idisc import files, metrics, visualize
 from idisc.data.dataset import Dataset
+from idisc.errors import DataError, IdiscError
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import Case, EnginePredictor, reported, score
 from idisc.metrics import Terms
@@ -29,28 +32,46 @@ def chosen(length: int, count: int) -> list[int]:
     return [int(index) for index in np.linspace(0, length - 1, count).round()]
 
 
+@dataclass(frozen=True)
+class Scored:
+    """One test picture, by its place among those of the validation."""
+
+    place: int
+    terms: Terms
+    case: Case | None  # of those to look at
+
+
 def validate(
     network: IDisc, dataset: Dataset, world: World, count: int
 ) -> tuple[dict[str, float], list[Case]]:
     """Metrics of the test pictures under the paper's protocol, and some cases to look at."""
-    predictor = EnginePredictor(TorchEngine(network, "in training"))
     was_training = {name for name, module in network.named_modules() if module.training}
     network.eval()
+    mine: list[Scored | str] = []  # a message where a picture failed, for all processes to stop
+    try:
+        mine.extend(_scored(network, dataset, world, count))
+    except (IdiscError, OSError) as error:
+        mine.append(str(error))
+    _restore(network, was_training)
+    every = world.gather(mine)
+    if failures := [item for item in every if isinstance(item, str)]:
+        raise DataError(failures[0])
+    ordered = sorted((item for item in every if isinstance(item, Scored)), key=lambda s: s.place)
+    average = PAPER.average(dataset.spec)
+    for item in ordered:
+        average.add(item.terms)
+    return reported(average.result(), PAPER), [item.case for item in ordered if item.case]
+
+
+def _scored(network: IDisc, dataset: Dataset, world: World, count: int) -> Iterator[Scored]:
+    """This process's share."""
+    predictor = EnginePredictor(TorchEngine(network, "in training"))
     indices = chosen(len(dataset), count)
     shown = set(chosen(len(indices), SHOWN))
-    cases: list[Case] = []
-    scored: list[tuple[int, Terms]] = []
     for place in range(world.rank, len(indices), world.size):
         sample = dataset[indices[place]]
         case, terms = score(sample, predictor(sample), PAPER, dataset.spec, clouds=False)
-        scored.append((place, terms))
-        if place in shown:
-            cases.append(case)
-    _restore(network, was_training)
-    average = PAPER.average(dataset.spec)
-    for _, terms in sorted(world.gather(scored), key=lambda pair: pair[0]):
-        average.add(terms)
-    return reported(average.result(), PAPER), cases
+        yield Scored(place, terms, case if place in shown else None)
 
 
 def _restore(network: nn.Module, was_training: set[str]) -> None:
@@ -70,10 +91,21 @@ def write_pictures(path: Path, cases: list[Case], domain: str) -> None:
 
 
 def _row(case: Case, limit_m: float) -> NDArray[np.uint8]:
-    image, target, prediction = case.sample.image, case.sample.target, case.prediction
+    target, prediction = case.sample.target, case.prediction
+    height, width = target.shape[:2]  # the picture as the network sees it may be stretched
+    image = np.asarray(Image.fromarray(case.sample.image).resize((width, height)))
     if target.ndim == 3:
-        pictures = [image, visualize.normals_picture(target), visualize.normals_picture(prediction)]
-        return visualize.beside(pictures, ["picture", "normals", "prediction"], HEIGHT)
+        angles = np.full((height, width), np.nan)
+        angles[case.valid] = metrics.angular_error_deg(prediction[case.valid], target[case.valid])
+        limit_deg = visualize.ERROR_LIMIT_DEG
+        pictures = [
+            image,
+            visualize.normals_picture(target),
+            visualize.normals_picture(prediction),
+            visualize.map_picture(angles, 0, limit_deg, visualize.ERROR_COLOURS),
+        ]
+        captions = ["picture", "normals", "prediction", f"error to {limit_deg:g} degrees"]
+        return visualize.beside(pictures, captions, HEIGHT)
     low, high = visualize.depth_limits(np.where(case.valid, target, 0))
     pictures = [
         image,

@@ -1,0 +1,62 @@
+"""Runs of a tiny network in this process, and what they left in their folders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from idisc.settings import Recipe
+from idisc.train import log, runs, state
+from idisc.train.distributed import World
+from idisc.train.loop import Run, Summary
+
+ALONE = World(torch.device("cpu"))
+
+
+def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Run:
+    return runs.start(recipe, [str(data)], out, ALONE, **more)
+
+
+def stopped_after(run: Run, steps: int) -> Summary:
+    def tell(step: Any) -> None:
+        run.stop = step.step == steps
+
+    return run.train(tell)
+
+
+def losses(run: Path) -> list[float]:
+    return [row["loss"] for row in log.read(run, "step")]
+
+
+def saved_step(run: Path) -> int:
+    return int(state.read_training(run)["step"])
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two states are equal, bit for bit."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other or (one != one and other != other))
+
+
+def spoil(run: Run, numbers: set[int]) -> None:
+    """Make the loss of some steps not a number, by the target."""
+    original = run.stream.folders[0].__class__.__getitem__
+
+    def spoiled(self: Any, index: int) -> Any:
+        sample = original(self, index)
+        if run.step in numbers:
+            sample = replace(sample, target=np.full_like(sample.target, np.inf))
+        return sample
+
+    run.stream.folders[0].__class__ = type(
+        "Spoiled", (run.stream.folders[0].__class__,), {"__getitem__": spoiled}
+    )

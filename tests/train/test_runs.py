@@ -1,0 +1,119 @@
+"""Where runs may begin, what they are refused for before a word is written, how they go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.fakes import pairs
+from tests.fakes.training import ALONE, start, stopped_after
+
+from idisc import files
+from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.runner import prepare
+from idisc.errors import CheckpointError, DataError, InputError
+from idisc.train import loop, runs, state
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pairs.make(tmp_path_factory.mktemp("data"))
+
+
+def write_table(root: Path, scale: float) -> None:
+    lines = [
+        f"{split}/images/{index}.png,{split}/depth/{index}.png,{split},{scale}"
+        for split, count in (("train", 6), ("test", 2))
+        for index in range(count)
+    ]
+    (root / "pairs.csv").write_text("\n".join(["image,depth,split,depth_scale", *lines]))
+
+
+def test_another_scale_is_other_data(tmp_path: Path) -> None:
+    own = pairs.make(tmp_path / "data")
+    write_table(own, 0.001)
+    stopped_after(start(pairs.recipe(), own, tmp_path / "run"), 1)
+    write_table(own, 0.002)
+    with pytest.raises(DataError, match="its data have changed"):
+        runs.resume(tmp_path / "run", ALONE)
+
+
+def test_what_ended_before_its_first_checkpoint_starts_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as killed:
+        killed.setattr(loop.Run, "save", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            start(pairs.recipe(), data, out)
+    assert [path.name for path in out.iterdir()] == ["config.json"]
+    with pytest.raises(CheckpointError, match="the command that began the run starts it again"):
+        runs.resume(out, ALONE)
+    assert start(pairs.recipe(iterations=1), data, out).train().finished
+
+
+def test_a_record_of_something_else_is_not_written_over(data: Path, tmp_path: Path) -> None:
+    files.write_json(tmp_path / "run" / "config.json", {"mine": 1})
+    with pytest.raises(CheckpointError, match="not the record of a run"):
+        start(pairs.recipe(), data, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": "fp16"}, "fp16 needs a GPU"),
+        ({"freeze": ("encoder.bl",)}, "no parameter begins with 'encoder.bl'"),
+        ({"freeze": ("encoder", "decoder", "afp", "isd", "heads")}, "nothing is left to train"),
+        ({"loss": "angular"}, r"train\.loss: angular is not for depth; --set train\.loss=silog"),
+    ],
+)
+def test_a_wrong_option_leaves_nothing_behind(
+    data: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        start(pairs.recipe(**changes), data, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_shares_leave_nothing_behind(data: Path, tmp_path: Path) -> None:
+    made = pairs.recipe()
+    made = replace(made, data=replace(made.data, mix=(3.0, 1.0)))
+    with pytest.raises(InputError, match="2 shares for 1 training folders"):
+        start(made, data, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_normals_are_not_learnt_by_the_loss_of_depth(tmp_path: Path) -> None:
+    prepare("synthetic_normals", None, tmp_path / "data", PrepareConfig(count=6, size=pairs.SIZE))
+    made = pairs.recipe()
+    made = replace(made, model=replace(made.model, task="normals"))
+    with pytest.raises(InputError, match=r"silog is not for normals; --set train\.loss=angular"):
+        start(made, tmp_path / "data", tmp_path / "run")
+
+
+@pytest.mark.parametrize(("split", "use"), [("train", "training"), ("test", "validation")])
+def test_data_without_a_valid_pixel_are_refused(tmp_path: Path, split: str, use: str) -> None:
+    own = pairs.make(tmp_path / "data", train=2)
+    for path in (own / split / "depth").iterdir():
+        Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(path)
+    with pytest.raises(DataError, match=f"no picture for {use} has a valid pixel"):
+        start(pairs.recipe(), own, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_is_not_a_checkpoint_and_says_where_one_is(data: Path, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    start(pairs.recipe(), data, first)
+    with pytest.raises(InputError, match=f"a run; name its checkpoint, {first}/best"):
+        start(pairs.recipe(), data, tmp_path / "second", weights=str(first))
+
+
+def test_workers_may_change_when_a_run_goes_on(data: Path, tmp_path: Path) -> None:
+    start(pairs.recipe(), data, tmp_path / "run", workers=1)
+    assert runs.resume(tmp_path / "run", ALONE).workers == 1
+    assert runs.resume(tmp_path / "run", ALONE, workers=3).workers == 3
+    assert state.read_training(tmp_path / "run")["step"] == 0

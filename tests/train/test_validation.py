@@ -1,0 +1,76 @@
+"""Validations as pictures, and shared by processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.fakes import pairs
+
+from idisc.data.dataset import Dataset, open_dataset
+from idisc.errors import DataError
+from idisc.evaluate.protocols import PAPER
+from idisc.evaluate.run import score
+from idisc.model.network import IDisc
+from idisc.train import validation
+from idisc.train.distributed import World
+
+
+class Half(World):
+    """One of two processes; what the other one found is known."""
+
+    other: tuple[Any, ...] = ()
+
+    def gather(self, items: list[Any]) -> list[Any]:
+        object.__setattr__(self, "mine", items)
+        return [*items, *self.other]
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    return open_dataset(pairs.make(tmp_path, train=1, test=3), "folder", "test", size=(32, 80))
+
+
+def test_pictures_of_all_processes_are_shown_in_order(dataset: Dataset) -> None:
+    torch.manual_seed(0)
+    network = IDisc(pairs.TINY).eval()
+    alone, cases = validation.validate(network, dataset, World(torch.device("cpu")), 0)
+    second = Half(torch.device("cpu"), rank=1, size=2)
+    validation.validate(network, dataset, second, 0)
+    first = Half(torch.device("cpu"), rank=0, size=2)
+    object.__setattr__(first, "other", tuple(second.mine))  # type: ignore[attr-defined]
+    together, shown = validation.validate(network, dataset, first, 0)
+    assert together == pytest.approx(alone, rel=1e-4)
+    assert [case.row.name for case in shown] == [case.row.name for case in cases]
+    assert len(shown) == 3
+
+
+def test_a_picture_that_fails_elsewhere_stops_this_process_too(dataset: Dataset) -> None:
+    world = Half(torch.device("cpu"), rank=0, size=2)
+    object.__setattr__(world, "other", ("7.png: no such file",))
+    with pytest.raises(DataError, match=r"7\.png: no such file"):
+        validation.validate(IDisc(pairs.TINY).eval(), dataset, world, 0)
+
+
+def test_the_picture_lies_beside_its_depth_in_the_same_shape(dataset: Dataset) -> None:
+    sample = dataset[0]
+    assert sample.image.shape[:2] == (32, 80)
+    case, _ = score(sample, sample.target, PAPER, dataset.spec, clouds=False)
+    row = validation._row(case, 0.5)
+    widths = 4 * validation.HEIGHT * pairs.SIZE[1] // pairs.SIZE[0]
+    assert widths <= row.shape[1] < widths + 40  # four of one width and the gaps between them
+
+
+def test_normals_have_a_picture_of_their_error(dataset: Dataset) -> None:
+    case, _ = score(dataset[0], dataset[0].target, PAPER, dataset.spec, clouds=False)
+    normals = np.zeros((*pairs.SIZE, 3), np.float32)
+    normals[..., 2] = -1
+    flat = replace(case, sample=replace(case.sample, target=normals), prediction=normals)
+    turned = replace(flat, prediction=normals[..., [2, 1, 0]])
+    right, wrong = (validation._row(each, 0.5)[-20, -20] for each in (flat, turned))
+    assert right[2] > right[0]  # blue: no error
+    assert wrong[0] > wrong[2]  # red: 90 degrees
