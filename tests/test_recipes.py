@@ -333,3 +333,8 @@ def test_normals_have_no_bins() -> None:
 def test_an_encoder_may_stay_as_it_is() -> None:
     recipe = config.override(recipes.RECIPES["nyu_swint"], ["train.lr_encoder=0"])
     assert recipe.train.lr_encoder == 0.0
+
+
+def test_the_paper_has_no_variant_of_our_own_recipes() -> None:
+    with pytest.raises(InputError, match="the paper knows nothing of tiny_synthetic"):
+        recipes.find("tiny_synthetic:paper")

@@ -180,4 +180,4 @@ def test_several_processes_go_on_as_several(
     summary = Summary(step=3, finished=False, metrics={}, best={}, pictures=2, trouble="")
     train._print(ended, summary)  # type: ignore[arg-type]
     said = capsys.readouterr().out
-    assert "go on with: torchrun --nproc-per-node 2 -m idisc train --resume run" in said
+    assert "go on with: torchrun as before, with -m idisc train --resume run" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -156,11 +157,9 @@ def _print(run: Run, summary: Summary) -> None:
     if summary.trouble:
         tables.note(f"{run.out}: {summary.trouble}")
     if not summary.finished:
-        size = run.world.size
-        command = f"torchrun --nproc-per-node {size} -m idisc" if size > 1 else "idisc"
-        click.echo(
-            f"stopped after step {summary.step}; go on with: {command} train --resume {run.out}"
-        )
+        start = "torchrun as before, with -m idisc" if run.world.size > 1 else "idisc"
+        out = shlex.quote(str(run.out))
+        click.echo(f"stopped after step {summary.step}; go on with: {start} train --resume {out}")
         return
     theirs = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
     names = [*theirs, *(name for name in summary.metrics if name not in theirs)]

@@ -22,6 +22,10 @@ from idisc.images import Size
 NAME = "manifest.jsonl"
 
 
+class EmptySplit(DataError):
+    """A dataset that is in order, but for testing or for training only."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record:
     """One picture and its ground truth."""
@@ -54,7 +58,7 @@ class Manifest:
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
             there = ", ".join(sorted({record.split for record in self.records})) or "none"
-            raise DataError(f"{self.root}: no picture of split '{split}'; splits there: {there}")
+            raise EmptySplit(f"{self.root}: no picture of split '{split}'; splits there: {there}")
         return chosen
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -89,20 +89,24 @@ class World:
 
 
 def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
-    """Training's batch norm of (B, C, H, W) with the statistics of the batch of all processes."""
-    count = _Sum.apply(x.new_tensor(x.numel() / x.shape[1]))
-    mean = _Sum.apply(x.sum((0, 2, 3))) / count  # (C,)
-    centred = x - mean[:, None, None]
+    """Training's batch norm of (B, C, H, W) with the statistics of the batch of all processes.
+
+    Computed in float32, as torch does it for half precision.
+    """
+    exact = x.float()
+    count = _Sum.apply(exact.new_tensor(x.numel() / x.shape[1]))
+    mean = _Sum.apply(exact.sum((0, 2, 3))) / count  # (C,)
+    centred = exact - mean[:, None, None]
     variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
     with torch.no_grad():
         if norm.running_mean is not None and norm.running_var is not None:
-            momentum = 0.1 if norm.momentum is None else norm.momentum
+            momentum = cast(float, norm.momentum)  # no encoder has None, a mean of all batches
             norm.running_mean.lerp_(mean, momentum)
             norm.running_var.lerp_(variance * count / (count - 1), momentum)
         if norm.num_batches_tracked is not None:
             norm.num_batches_tracked.add_(1)
     scale = norm.weight * (variance + norm.eps).rsqrt()
-    return centred * scale[:, None, None] + norm.bias[:, None, None]
+    return (centred * scale[:, None, None] + norm.bias[:, None, None]).to(x.dtype)
 
 
 class GlobalBatchNorm2d(nn.BatchNorm2d):

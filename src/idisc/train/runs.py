@@ -157,7 +157,7 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
     for source in sources:
         try:
             training.append(source.open("train", recipe))
-        except DataError:  # a folder for testing only
+        except manifest.EmptySplit:  # a folder for testing only
             continue
     if not training:
         raise DataError(f"{sources[0].folder}: no training pictures in any of the folders")
