@@ -37,7 +37,7 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor, tmp_path: Pat
     expected = explain_photo(predictor, read_photo(PNG, "room.png"))
     files = {"file": ("room.png", PNG)}
     with TestClient(create_app(predictor)) as client:
-        assert client.get("/health").json()["explorer"] == ""
+        assert client.get("/health").json()["explorer_missing"] == ""
         arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
         assert np.array_equal(arrays["depth"], expected.depth)
         for number, level in enumerate(expected.levels):

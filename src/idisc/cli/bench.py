@@ -42,7 +42,7 @@ _NAMES = {
 @click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [as in training]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="Of torch, the kernel and other engines.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 @click.option(
     "--compare", is_flag=True, help="Also speed and memory beside the oracle, on the CPU."
 )

@@ -66,13 +66,11 @@ class PictureSize(click.ParamType[tuple[int, int]]):
 
 
 def device(command: Any) -> Any:
-    """The option --device of commands that take a checkpoint or an exported file."""
-    return click.option(
-        "--device",
-        default="cpu",
-        show_default=True,
-        help="Of a checkpoint: cpu, cuda, cuda:1 ...; exported files run on the CPU.",
-    )(command)
+    """The option --device of commands that run a network."""
+    option = click.option(
+        "--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ..."
+    )
+    return option(command)
 
 
 def changes(command: Any) -> Any:

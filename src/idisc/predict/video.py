@@ -89,7 +89,7 @@ class Outcome:
     smoothed: float | None  # the same after smoothing; None also without it
     cuts: tuple[int, ...]  # frames that begin another scene
     notes: tuple[str, ...]  # what was left out or missing, for people
-    facts: Mapping[str, str]  # of the first frame's prediction
+    facts: Mapping[str, str]  # of a frame's prediction; they are the same for all
 
 
 def is_video(path: Path | None) -> bool:

@@ -300,8 +300,8 @@ function wireKnown(data) {
 function wireExplorer(data) {
   const again = current.explorer; // after rescaling, with the same pins and mutes
   current.explorer = null;
-  if (health.explorer) {
-    byId("inside-lead").textContent = health.explorer;
+  if (health.explorer_missing) {
+    byId("inside-lead").textContent = health.explorer_missing;
     byId("look").hidden = true;
     return;
   }
