@@ -242,10 +242,10 @@ def test_a_file_that_does_not_know_its_network_is_measured_alone(tmp_path: Path)
     ("arguments", "message"),
     [
         (["none.onnx"], "none.onnx: no such file"),
-        (["none.onnx", "--compare"], "--compare is for recipes; leave it out with a file"),
-        (["none.onnx", "--train", "2"], "--train is for recipes; leave it out with a file"),
-        (["none.onnx", "--set", "a=1"], "--set is for recipes; leave it out with a file"),
-        (["none.onnx", "--device", "cuda"], "--device is for recipes; leave it out with a file"),
+        (["none.onnx", "--compare"], "--compare is for recipes, not for files; leave it out"),
+        (["none.onnx", "--train", "2"], "--train is for recipes, not for files; leave it out"),
+        (["none.onnx", "--set", "a=1"], "--set is for recipes, not for files; leave it out"),
+        (["none.onnx", "--device", "cuda"], "--device is for recipes, not for files; leave it out"),
         ([*SMALL, "--engines", "--device", "cuda"], "--engines: on the CPU; leave out --device"),
     ],
 )

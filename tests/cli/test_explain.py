@@ -172,8 +172,8 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     save_checkpoint(edd, config, explained.network(config).state_dict(), {})
     out = ("-o", tmp_path / "out")
     calls = {
-        ("explain", *out): "name photos, or a dataset with --data",
-        ("explain", picture, "--data", tmp_path, *out): "name photos, or a dataset with --data",
+        ("explain", *out): "name pictures, or a dataset with --data",
+        ("explain", picture, "--data", tmp_path, *out): "name pictures, or a dataset with --data",
         ("explain", picture): "Missing option '-o'",
         ("explain", picture, *out): "no model ships with this version",
         ("explain", tmp_path / "x.png", *out): "x.png: no such file",
@@ -183,7 +183,17 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ): "room.onnx: an exported file gives depth and no more; name the checkpoint folder",
         ("explain", picture, *out, "--weights", edd): "discretization=edd has no IDRs",
         ("explain", picture, *out, "--weights", tiny, "--weights", edd): "are for --data",
-        ("explain", "--data", tmp_path, *out, "--idrs", "3"): "--mute are for photos",
+        (
+            "explain",
+            "--data",
+            tmp_path,
+            *out,
+            "--idrs",
+            "3",
+        ): "--idrs is for pictures, not for --data; leave it out",
+        ("explain", picture, *out, "--limit", "3"): "--limit is for --data; leave it out",
+        ("explain", picture, *out, "--split", "train"): "--split is for --data; leave it out",
+        ("explain", picture, *out, "--dataset", "nyu"): "--dataset is for --data; leave it out",
         ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
         ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",

@@ -81,6 +81,7 @@ def test_what_cannot_be_is_one_line(
         code, _, err = run("--weights", weights, "--port", port)
     assert code == 2
     assert err.startswith(f"idisc: --host 127.0.0.1 --port {port}: cannot listen (")
+    assert err.rstrip().endswith("choose another --port")
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert run("--weights", weights)[2] == (
         "idisc: fastapi is not installed; it comes with: pip install 'idisc[serve]'\n"

@@ -76,7 +76,7 @@ def command(
             if asked[name]:
                 raise InputError(f"--{name}: on the CPU; leave out --device")
     if isinstance(recipe, Path):
-        results = _bench_file(recipe, size, repeats, threads, {"device": device != "cpu", **asked})
+        results = _bench_file(recipe, size, repeats, threads, device, **asked)
     else:
         results = _bench_recipe(recipe, size, repeats, threads, device, **asked)
     if record:
@@ -135,16 +135,24 @@ def _bench_recipe(
 
 
 def _bench_file(
-    path: Path, size: Size | None, repeats: int, threads: int | None, asked: dict[str, Any]
+    path: Path,
+    size: Size | None,
+    repeats: int,
+    threads: int | None,
+    device: str,
+    *,
+    changes: tuple[str, ...],
+    compare: bool,
+    engines: bool,  # noqa: ARG001  which is what a file gets anyway
+    batch: int | None,
 ) -> dict[str, Any]:
     """An exported file, beside its network in torch where that is installed."""
     from idisc.predict import pace
     from idisc.predict.engine import ModelFacts
     from idisc.predict.onnx_engine import OnnxEngine
 
-    for name in (name for name, value in asked.items() if value and name != "engines"):
-        option = {"changes": "set", "batch": "train"}.get(name, name)
-        raise click.UsageError(f"--{option} is for recipes; leave it out with a file")
+    named = {"device": device != "cpu", "compare": compare, "train": batch, "set": changes}
+    options.refuse("recipes, not for files", **named)
     engine = OnnxEngine(path, threads=threads or 0)
     size = engine.fixed_size or size or ModelFacts.of(engine).training_size or USUAL_SIZE
     about = {"file": path.name, "size": f"{size[0]}x{size[1]}"}

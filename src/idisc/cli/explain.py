@@ -33,7 +33,7 @@ CASES = 5  # rows of qualitative panels
 
 
 @click.command(name="explain")
-@click.argument("pictures", nargs=-1, metavar="[PHOTO]...")
+@click.argument("pictures", nargs=-1, metavar="[PICTURE]...")
 @click.option("-o", "--out", type=options.PATH, required=True, help="Folder of the results.")
 @click.option(
     "--weights",
@@ -41,7 +41,7 @@ CASES = 5  # rows of qualitative panels
     "models",
     metavar="MODEL",
     multiple=True,
-    help="Checkpoint folder or model that ships; with --data give it twice to compare.",
+    help="Checkpoint folder or name of `idisc models` [the default model]; several with --data.",
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
@@ -54,11 +54,9 @@ CASES = 5  # rows of qualitative panels
     show_default=True,
     help="Of the figures; pdf has letters as letters.",
 )
-@click.option("--data", type=options.FOLDER, help="Explain a dataset instead of photos.")
+@click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
 @click.option("--dataset", help="Its name, or name:paper [that of the manifest]")
-@click.option(
-    "--split", type=click.Choice(["train", "test"]), default="test", help="Of the dataset [test]"
-)
+@options.split
 @click.option("--limit", type=click.IntRange(min=1), help="Pictures of it, evenly spread [all]")
 @click.option("--size", type=options.PictureSize(), help="Of the picture in the network.")
 @options.device
@@ -77,9 +75,9 @@ def command(
     size: tuple[int, int] | None,
     device: str,
 ) -> None:
-    """Show what the network sees in each PHOTO: its IDRs, its levels, and depth without some.
+    """Show what the network sees in each PICTURE: its IDRs, its levels, and depth without some.
 
-    Of photos (files, folders, patterns): for each a sheet of all IDRs of every level, the
+    Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
     partition, the likeness of maps, depth by level and with single IDRs muted; for all together a
     grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on the usage
     of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error, several
@@ -88,11 +86,13 @@ def command(
     from idisc.predict import inputs
 
     if bool(pictures) == (data is not None):
-        raise click.UsageError("name photos, or a dataset with --data")
-    if pictures and len(models) > 1:
-        raise click.UsageError("several --weights are for --data; photos take one")
-    if data is not None and (idrs or mutes or levels):
-        raise click.UsageError("--idrs, --level and --mute are for photos")
+        raise click.UsageError("name pictures, or a dataset with --data")
+    if data is not None:
+        options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
+    else:
+        options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
+        if len(models) > 1:
+            raise click.UsageError("several --weights are for --data; pictures take one")
     choice = Choice(_numbers(idrs, "--idrs"), tuple(sorted(set(levels))), _muted(mutes))
     found = None if data is not None else inputs.find(pictures)
     if suffix == "pdf":

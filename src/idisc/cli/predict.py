@@ -36,13 +36,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.command(name="predict")
 @click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
 @click.option("-o", "--out", type=options.PATH, help="Folder of the results [beside each picture]")
-@click.option(
-    "--weights",
-    "--model",
-    "model",
-    metavar="MODEL",
-    help="Checkpoint folder, .onnx file, or name of `idisc models` [the default model]",
-)
+@options.model
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="What to write [png,png16]"
 )
@@ -65,7 +59,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
 @options.device
-@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
+@options.precision
 def command(
     pictures: tuple[str, ...],
     out: Path | None,
@@ -113,13 +107,8 @@ def command(
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
-    loaded = predictor.load(model, device, precision)
-    run = Run(loaded, saving, how, film)
-    with progress.bar("predicting") as advance, warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdiscWarning)  # told below, from the facts
-        for done, item in enumerate(found.inputs, start=1):
-            run.add(item, advance)
-            advance(done, len(found.inputs))
+    run = Run(predictor.load(model, device, precision), saving, how, film)
+    run.add_all(found.inputs)
     run.report(found.problems)
 
 
@@ -183,6 +172,14 @@ class Run:
         self.failures: list[tuple[str, str]] = []  # what, and why
         self.warnings: dict[str, list[str]] = {}  # text -> pictures
         self.count = 0
+
+    def add_all(self, items: Sequence[Input]) -> None:
+        """Predict and save each of them."""
+        with progress.bar("predicting") as advance, warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # told by the report, from the facts
+            for done, item in enumerate(items, start=1):
+                self.add(item, advance)
+                advance(done, len(items))
 
     def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
         """Predict and save one picture or video."""
@@ -271,9 +268,9 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
     """The options of videos as fields of their plan; an error if there is no video."""
     from idisc.predict.video import Plan, is_video
 
+    if not any(is_video(item.path) for item in items):
+        options.refuse("videos, and none is named", **given)
     asked = [name for name, value in given.items() if value is not None and value is not False]
-    if asked and not any(is_video(item.path) for item in items):
-        raise InputError(f"--{asked[0].replace('_', '-')} is for videos; none is named")
     fps = given["fps"]
     if fps not in (None, "keep") and not re.fullmatch(r"\d+(\.\d+)?", fps):
         raise InputError(f"--fps {fps}: write keep, or a number as 25")

@@ -46,8 +46,7 @@ class OnnxEngine:
         known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
         if not known or outputs[:1] not in (["depth"], ["normals"]):
             raise CheckpointError(
-                f"{path}: not an export of ours (image bytes to metres); let the program that it"
-                " belongs to write its predictions, and pass them with --predictions"
+                f"{path}: not an export of ours (image bytes to metres); `idisc export` makes one"
             )
         self.name, self.sha256 = path.name, files.sha256(path)
         self.task: Literal["depth", "normals"] = "depth" if outputs[0] == "depth" else "normals"
