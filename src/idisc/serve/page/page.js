@@ -4,7 +4,7 @@ import { openExplorer } from "./explorer.js";
 
 const byId = (id) => document.getElementById(id);
 const health = await fetch("/health").then((answer) => answer.json());
-const current = { token: "", known: "", scene: null, explorer: null, file: null };
+const current = { token: "", known: "", scene: null, explorer: null };
 let turn = 0; // of the photo that is being worked on; older ones are not shown any more
 let stopped = new AbortController();
 
