@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc import config
 from idisc.camera import Camera
 from idisc.data import catalog
 from idisc.errors import CheckpointError, InputError, require
@@ -145,7 +146,7 @@ def open_model(
         return open_engine(Path(model), device, precision)
     known = cards.shipped()
     if model is not None and str(model) not in known:
-        offered = f", nor a shipped model ({', '.join(known)})" if known else ""
+        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
         raise CheckpointError(f"{model}: not there{offered}")
     card = known[str(model)] if model is not None else cards.default_card()
     engine = open_engine(cards.locate(card, part), device, precision)
