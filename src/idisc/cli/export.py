@@ -85,9 +85,9 @@ def _lines(path: Path, size: tuple[int, int] | None, parity: Parity) -> list[tup
         ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB"),
         ("takes", shape),
         ("precision", parity.precision),
+        ("parity", parity.in_words()),
         (
-            "parity",
-            f"{parity.largest:.2g} m at most, {parity.mean:.2g} m on average, d1 {parity.d1:.4f}",
+            "on",
+            f"{parity.pictures} pictures ({parity.pictures_from}) at {' and '.join(parity.sizes)}",
         ),
-        ("on", f"{parity.pictures} pictures ({parity.of}) at {' and '.join(parity.sizes)}"),
     ]

@@ -24,7 +24,6 @@ from idisc import config, files, visualize
 from idisc.errors import require
 from idisc.visualize import Picture
 
-FORMATS = ("png", "pdf")
 WIDTH = 504.0  # points: seven inches; less if the tiles are small
 DPI = 200  # of the PNG
 _TITLE, _HEAD, _SMALL = 10.5, 8.5, 7.2  # points, of Pillow's font
@@ -37,7 +36,7 @@ _INK, _SOFT = (32, 34, 38), (98, 105, 117)
 _LEADING = 1.3  # of lines of text
 _DEJAVU = 0.84  # size of matplotlib's font, which is wider: as much as keeps the lines as long
 _SLACK = 0.95  # of a line, because some letters of it are wider than that
-Anchor = Literal["l", "m", "r"]
+Anchor = Literal["l", "m"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text; y is its middle, x its left end, middle or right end."""
+    """A line of text; y is its middle, x its left end or middle."""
 
     text: str
     x: float
@@ -304,7 +303,7 @@ def _save_pdf(sheet: Sheet, path: Path, record: str, title: str) -> None:
             axes = figure.add_axes((*box, placed.width / size[0], placed.height / size[1]))
             axes.imshow(placed.picture, aspect="auto", interpolation="none")
             axes.axis("off")
-        sides: dict[str, Any] = {"l": "left", "m": "center", "r": "right"}
+        sides: dict[str, Any] = {"l": "left", "m": "center"}
         for words in sheet.words:
             figure.text(
                 words.x / size[0],

@@ -51,7 +51,7 @@ def make(request: Request) -> Parity:
     usual = request.size or ModelFacts.of(network).training_size or USUAL_SIZE
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]
-    images, of = _pictures(request, usual, MEASURED, RENDERED)
+    images, origin = _pictures(request, usual, MEASURED, RENDERED)
     texts = {**onnx.facts(source), "precision": request.precision}
     made = (
         program.trace(source, usual) if request.format == "pt2" else _model(source, request, usual)
@@ -65,7 +65,7 @@ def make(request: Request) -> Parity:
             images,
             sizes,
             precision=request.precision,
-            of=of,
+            pictures_from=origin,
         )
         measured.check(request.out.name)
         _write(made, draft, request.format, {**texts, "parity": measured.text()})

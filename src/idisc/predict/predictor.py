@@ -74,9 +74,9 @@ def load(
 class Predictor:
     """A network that answers in metres, or in normals."""
 
-    def __init__(self, engine: Engine, facts: ModelFacts | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.facts = facts or ModelFacts.of(engine)
+        self.facts = ModelFacts.of(engine)
 
     @overload
     def predict(

@@ -270,7 +270,7 @@ def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:
         return ask
     first = ask(next(clip.frames()).image)
     try:
-        factor = float(first.rescaled(known).depth.max() / first.depth.max())
+        factor = first.factor(known)
     except InputError as error:
         raise InputError(f"{clip.path}: {error}") from None
     why = f"known {Known.parse(known)} in the first frame"
