@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.fakes import explained, exported, pairs, shipped
+from tests.fakes import explained, exported, onnx_files, pairs, shipped
 
 from idisc.cli import explain
 from idisc.cli.main import main
@@ -170,6 +170,7 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     edd = tmp_path / "edd"
     config = replace(pairs.TINY, discretization="edd")
     save_checkpoint(edd, config, explained.network(config).state_dict(), {})
+    room = onnx_files.depth_of_brightness(tmp_path / "room.onnx")
     out = ("-o", tmp_path / "out")
     calls = {
         ("explain", *out): "name pictures, or a dataset with --data",
@@ -179,7 +180,7 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("explain", tmp_path / "x.png", *out): "x.png: no such file",
         ("explain", picture, *out, "--weights", tmp_path / "none"): "none: not there",
         (
-            *("explain", picture, *out, "--weights", "room.onnx"),
+            *("explain", picture, *out, "--weights", room),
         ): "room.onnx: an exported file gives depth and no more; name the checkpoint folder",
         ("explain", picture, *out, "--weights", edd): "discretization=edd has no IDRs",
         ("explain", picture, *out, "--weights", tiny, "--weights", edd): "are for --data",

@@ -210,7 +210,7 @@ def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) 
     door = app.create_app(predictor)
     with TestClient(door) as client:
         why = client.get("/health").json()["explorer_missing"]
-        assert why.startswith("IDRs can be looked at with a checkpoint folder")
+        assert why.startswith("small.onnx: an exported file gives depth and no more")
         answer = client.post("/explain", files={"file": ("a.png", PNG)})
         assert (answer.status_code, answer.json()) == (400, {"error": why})
         token = kept(client)

@@ -325,7 +325,7 @@ def test_a_model_without_idrs_says_so(browser: Any) -> None:
     with Running(served.serve(explorer=False)) as running:
         opened = Opened(browser, running.url)
         page = opened.upload()
-        assert opened.read("#inside-lead").startswith("IDRs can be looked at with a checkpoint")
+        assert opened.read("#inside-lead").endswith("name the checkpoint folder it was made from")
         assert page.locator("#look").is_hidden()
         opened.context.close()
 

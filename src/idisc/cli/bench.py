@@ -15,6 +15,7 @@ import click
 from idisc import config, files, paper
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
+from idisc.images import size_text
 from idisc.settings import ModelConfig
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from idisc.settings import Recipe
 
 Size = tuple[int, int]
-USUAL_SIZE = (480, 640)  # of files that do not say what they were made for
 _NAMES = {
     "onnx": "ONNX Runtime",
     "openvino": "OpenVINO",
@@ -111,7 +111,7 @@ def _bench_recipe(
         raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
     network = IDisc(model).eval().requires_grad_(False).to(device)
     rgb = torch.rand(1, 3, height, width, device=device)
-    about = {"recipe": recipe.name, "size": f"{height}x{width}", **_about(device)}
+    about = {"recipe": recipe.name, "size": size_text((height, width)), **_about(device)}
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     components = bench.measure_components(network, rgb, repeats)
     results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
@@ -148,14 +148,14 @@ def _bench_file(
 ) -> dict[str, Any]:
     """An exported file, beside its network in torch where that is installed."""
     from idisc.predict import pace
-    from idisc.predict.engine import ModelFacts
+    from idisc.predict.engine import USUAL_SIZE, ModelFacts
     from idisc.predict.onnx_engine import OnnxEngine
 
     named = {"device": device != "cpu", "compare": compare, "train": batch, "set": changes}
     options.refuse("recipes, not for files", **named)
     engine = OnnxEngine(path, threads=threads or 0)
     size = engine.fixed_size or size or ModelFacts.of(engine).training_size or USUAL_SIZE
-    about = {"file": path.name, "size": f"{size[0]}x{size[1]}"}
+    about = {"file": path.name, "size": size_text(size)}
     if "model" not in engine.origin or not importlib.util.find_spec("torch"):
         click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
         seconds = pace.medians({"onnx": pace.asking(engine, size)}, repeats)["onnx"]

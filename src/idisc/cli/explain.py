@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import files, visualize
+from idisc import config, files, visualize
 from idisc.cli import options, progress, tables
 from idisc.errors import IdiscError, InputError, require
 from idisc.zoo import cards
@@ -117,10 +117,10 @@ class Choice:
 
     def check(self, predictor: Predictor) -> None:
         """Before any work is done: numbers that the network does not have."""
-        from idisc.explain.idrs import network_of
+        from idisc.predict.engine import network_of
 
-        config = network_of(predictor).config
-        count, last = config.afp.idrs, config.resolutions - 1
+        model = network_of(predictor.engine).config
+        count, last = model.afp.idrs, model.resolutions - 1
         for option, wanted in (("--level", self.levels), ("--mute", self.muted)):
             for level in wanted:
                 if not 0 <= level <= last:
@@ -254,7 +254,9 @@ class PhotoRun:
         }
         path = self.saving.figure("idrs", figures.idr_grid(self.shown, chosen))
         numbers = self.saving.folder / "idrs.json"
-        files.write_json(numbers, {"format": "idisc/1", **self.saving.about, **report.as_json()})
+        files.write_json(
+            numbers, {"format": config.FORMAT, **self.saving.about, **report.as_json()}
+        )
         return f"all: {path}, {numbers}"
 
     def _wanted(self, level: int) -> bool:
@@ -265,8 +267,9 @@ def _explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savi
     """The usage report of the first network, and panels of all of them."""
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import evaluate
-    from idisc.explain.idrs import explain, network_of
+    from idisc.explain.idrs import explain
     from idisc.explain.usage import Collector
+    from idisc.predict.engine import network_of
 
     for name, predictor in predictors.items():
         if predictor.engine.task != dataset.spec.task:
@@ -274,7 +277,7 @@ def _explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savi
                 f"{name}: predicts {predictor.engine.task}, {dataset.spec.name} holds"
                 f" {dataset.spec.task}"
             )
-    network, collector = network_of(saving.predictor), Collector()
+    network, collector = network_of(saving.predictor.engine), Collector()
 
     def watched(sample: Sample) -> Any:
         size = sample.target.shape[0], sample.target.shape[1]
@@ -325,7 +328,7 @@ def _write_report(report: Report, dataset: Dataset, saving: Saving) -> list[Path
     title = f"{saving.predictor.facts.name} on {dataset.spec.title}"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
-    files.write_json(numbers, {"format": "idisc/1", **about, **report.as_json()})
+    files.write_json(numbers, {"format": config.FORMAT, **about, **report.as_json()})
     names = {"attention": "read by ISD", "partition": "dealt out by AFP"}
     usages = {
         names[kind]: [level.total[kind] for level in report.levels]
@@ -377,21 +380,12 @@ def _panels(
 
 def _open(model: str | None, device: str) -> Predictor:
     """A network with its insides; of a model that ships, its checkpoint."""
-    from idisc.predict.engine import open_model
+    from idisc.predict.engine import network_of, open_model
     from idisc.predict.predictor import Predictor
 
-    if model and model.endswith(".onnx"):
-        raise InputError(
-            f"{model}: an exported file gives depth and no more; name the checkpoint folder it was"
-            " made from"
-        )
-    opened = Predictor(open_model(model, device, part=cards.CHECKPOINT))
-    network = getattr(opened.engine, "network", None)
-    if network is not None and network.config.discretization != "isd":
-        raise InputError(
-            f"{model}: a network with discretization={network.config.discretization} has no IDRs"
-        )
-    return opened
+    engine = open_model(model, device, part=cards.CHECKPOINT)
+    network_of(engine)  # says what is wrong with it
+    return Predictor(engine)
 
 
 def _opened(data: Path, dataset: str | None, split: str, size: tuple[int, int] | None) -> Dataset:

@@ -13,13 +13,12 @@ from idisc.errors import InputError
 from idisc.export import onnx, parity, program, quantize
 from idisc.export.parity import Parity, Precision
 from idisc.images import Size
-from idisc.predict.engine import Engine, ModelFacts
+from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 
 Format = Literal["onnx", "pt2", "openvino"]
 SUFFIX: dict[Format, str] = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
-USUAL_SIZE: Size = (480, 640)  # of pictures to measure on, where the checkpoint does not say
 MEASURED, CALIBRATED = 4, 16  # pictures of the user's, at most
 RENDERED = 2  # pictures if there are none
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from idisc.data.synthetic import make_shot
 from idisc.errors import CheckFailed, InputError
-from idisc.images import Size, read_image, resize_smooth
+from idisc.images import Size, read_image, resize_smooth, size_text
 from idisc.predict.engine import Engine
 from idisc.predict.inputs import PICTURES
 from idisc.settings import Task
@@ -117,7 +117,7 @@ def measure(
             agreeing += int(agree.sum())
             pixels += agree.size
     fixed = exported.fixed_size
-    names = tuple(f"{_text(fixed)} to {_text(s)}" if fixed else _text(s) for s in sizes)
+    names = tuple(f"{size_text(fixed)} to {size_text(s)}" if fixed else size_text(s) for s in sizes)
     return Parity(
         precision=precision,
         largest=largest,
@@ -172,7 +172,3 @@ def _agree(ours: NDArray[np.float32], theirs: NDArray[np.float32], task: Task) -
 def _bounds(bound: Tolerance, unit: str) -> str:
     parts = [f"{bound.largest:g} {unit} at most"] if np.isfinite(bound.largest) else []
     return ", ".join([*parts, f"{bound.mean:g} {unit} on average", f"d1 {bound.d1:g}"])
-
-
-def _text(size: Size) -> str:
-    return f"{size[0]}x{size[1]}"

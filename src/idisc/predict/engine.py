@@ -23,10 +23,12 @@ from idisc.data import catalog
 from idisc.errors import CheckpointError, InputError, require
 from idisc.images import Size
 from idisc.recipes import RECIPES
+from idisc.settings import Task
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
 UNKNOWN = "unknown"
+USUAL_SIZE: Size = (480, 640)  # of networks that do not say what they were trained at
 Precision = Literal["fp32", "bf16", "fp16"]
 
 
@@ -35,7 +37,7 @@ class Engine(Protocol):
 
     name: str  # what it was loaded from, for people
     sha256: str  # of its weights
-    task: Literal["depth", "normals"]
+    task: Task
     origin: Mapping[str, Any]  # what the file says of itself; see ModelFacts
     fixed_size: Size | None  # the one size of pictures it runs on; None: any
 
@@ -152,6 +154,20 @@ def open_model(
     engine = open_engine(cards.locate(card, part), device, precision)
     engine.name = card.name  # all of them are called model.onnx
     return engine
+
+
+def network_of(engine: Engine) -> Any:
+    """The network inside, a torch module with IDRs; InputError if there is none to look into."""
+    network = getattr(engine, "network", None)
+    if network is None:
+        raise InputError(
+            f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
+            " it was made from"
+        )
+    kind = network.config.discretization
+    if kind != "isd":
+        raise InputError(f"{engine.name}: a network with discretization={kind} has no IDRs")
+    return network
 
 
 def open_engine(path: Path, device: str = "cpu", precision: Precision | None = None) -> Engine:
