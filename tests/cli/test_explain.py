@@ -156,12 +156,13 @@ def test_what_fails_is_named_and_the_rest_is_done(
 ) -> None:
     good, bad, out = photo(tmp_path / "in", "a.png"), tmp_path / "bad.png", tmp_path / "out"
     bad.write_bytes(b"no picture")
-    arguments = ("explain", good, bad, tmp_path / "none.png", "-o", out, "--level", 0)
+    none = tmp_path / "none.png"
+    arguments = ("explain", good, bad, none, "-o", out, "--level", 0)
     assert run(*arguments, "--weights", checkpoint()) == 2
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 2
     assert "failed: " in printed.err
-    assert printed.err.splitlines()[-1] == "idisc: 2 of 3 failed"
+    assert printed.err.splitlines()[-1] == f"idisc: 2 of 3 failed: {none}, {bad}"
     assert (out / "a_levels.png").is_file()
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from idisc import config, files, visualize
 from idisc.cli import options, progress, tables
+from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, InputError, require
 from idisc.zoo import cards
 
@@ -167,26 +168,20 @@ class PhotoRun:
         self.saving, self.choice, self.size = saving, choice, size
         self.collector: Collector = Collector()
         self.shown: list[tuple[str, Explanation]] = []  # pictures of the common grid
-        self.failures: list[str] = []
 
     def run(self, items: Sequence[Input], problems: Sequence[str]) -> None:
         """Explain them all, say what was written, and fail if something was not."""
-        self.failures += problems
+        failures = Failures(problems)
         with progress.bar("explaining") as advance:
             for done, item in enumerate(items, start=1):
                 try:
                     click.echo(self._photo(item))
                 except IdiscError as error:
-                    self.failures.append(str(error))
+                    failures.add(item.label, error)
                 advance(done, len(items))
         if self.shown:
             click.echo(self._together())
-        if len(self.failures) == 1 and not self.shown:
-            raise InputError(self.failures[0])
-        for reason in self.failures:
-            tables.note(f"failed: {reason}")
-        if self.failures:
-            raise InputError(f"{len(self.failures)} of {len(items) + len(problems)} failed")
+        failures.finish(len(items) + len(problems))
 
     def _photo(self, item: Input) -> str:
         """All figures of one photo; a line about them."""

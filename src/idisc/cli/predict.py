@@ -18,6 +18,7 @@ import numpy as np
 from idisc import config
 from idisc.camera import Camera
 from idisc.cli import options, progress, tables
+from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, IdiscWarning, InputError
 
 if TYPE_CHECKING:
@@ -107,9 +108,10 @@ def command(
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
-    run = Run(predictor.load(model, device, precision), saving, how, film)
+    loaded = predictor.load(model, device, precision)
+    run = Run(loaded, saving, how, film, Failures(found.problems))
     run.add_all(found.inputs)
-    run.report(found.problems)
+    run.report()
 
 
 @dataclass(frozen=True)
@@ -165,13 +167,17 @@ class Run:
     """Pictures one after the other; what fails is kept for the summary."""
 
     def __init__(
-        self, predictor: Predictor, saving: Saving, how: dict[str, Any], film: dict[str, Any]
+        self,
+        predictor: Predictor,
+        saving: Saving,
+        how: dict[str, Any],
+        film: dict[str, Any],
+        failures: Failures,
     ) -> None:
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.lines: list[tuple[str, bool]] = []  # text, and whether it is for stderr
-        self.failures: list[tuple[str, str]] = []  # what, and why
+        self.failures = failures
         self.warnings: dict[str, list[str]] = {}  # text -> pictures
-        self.count = 0
 
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
@@ -185,14 +191,13 @@ class Run:
         """Predict and save one picture or video."""
         from idisc.predict import video
 
-        self.count += 1
         try:
             if video.is_video(item.path):
                 about, written, facts = self._video(item, advance)
             else:
                 about, written, facts = self._picture(item)
         except IdiscError as error:
-            self.failures.append((item.label, str(error)))
+            self.failures.add(item.label, error)
             return
         where = ", ".join(str(path) for path in written) or "stdout"
         self.lines.append((f"{item.label}: {about} -> {where}", not written))
@@ -218,23 +223,14 @@ class Run:
         )
         return _film_in_words(outcome), list(outcome.files), outcome.facts
 
-    def report(self, problems: Sequence[str]) -> None:
+    def report(self) -> None:
         """Say what was done; what was not is an error with exit code 2."""
         for line, aside in self.lines:
             click.echo(line, err=aside)
         for text, labels in self.warnings.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")
-        reasons = [*problems, *(reason for _, reason in self.failures)]
-        if len(reasons) == 1 and not self.lines:
-            raise InputError(reasons[0])
-        for reason in reasons:
-            tables.note(f"failed: {reason}")
-        if reasons:
-            names = [text.partition(": ")[0] for text in problems]
-            names += [label for label, _ in self.failures]
-            total = self.count + len(problems)
-            raise InputError(f"{len(reasons)} of {total} failed: {', '.join(names)}")
+        self.failures.finish(len(self.lines) + len(self.failures.found))
 
 
 def _in_words(prediction: Prediction) -> str:
