@@ -24,7 +24,7 @@ def lookup(table: Mapping[str, T], name: str, what: str) -> T:
     """The entry `name` of a table; a wrong name is an InputError that offers the nearest ones."""
     if name in table:
         return table[name]
-    raise InputError(f"{what} '{name}' does not exist; {_nearest(name, table)}")
+    raise InputError(f"{what} '{name}' does not exist; {nearest(name, table)}")
 
 
 def to_json(config: Any) -> dict[str, Any]:
@@ -124,7 +124,8 @@ def _checked(value: object, kind: Any, where: str) -> Any:
     return value
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The end of a message about a wrong name: those that are like it, or all there are."""
     choices = list(names)
     near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
     if near:

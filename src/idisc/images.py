@@ -380,6 +380,11 @@ def _neighbours(
     return first, np.minimum(first + 1, length - 1), (place - first).astype(np.float32)
 
 
+def size_text(size: Size) -> str:
+    """As one writes it on the command line: 480x640."""
+    return f"{size[0]}x{size[1]}"
+
+
 def resize_smooth(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     """Bilinear over all pixels that a new pixel covers: how photos of any size are reduced."""
     if image.shape[:2] == size:

@@ -10,6 +10,7 @@ in and a neutral grey on the way out.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -281,3 +282,10 @@ def _table(colours: str) -> Picture:
     table = np.asarray(colour_of(np.linspace(0, 1, 256)))[:, :3]
     table = table[::-1] if reverse else table
     return (table * 255 + 0.5).astype(np.uint8)
+
+
+def plain(text: str) -> str:
+    """Only letters that Pillow's own font has: accents go, other scripts become question marks."""
+    bare = unicodedata.normalize("NFKD", text)
+    kept = "".join(letter for letter in bare if not unicodedata.combining(letter))
+    return " · ".join(part.encode("ascii", "replace").decode() for part in kept.split(" · "))

@@ -116,18 +116,18 @@ def test_compare_holds_our_formulations_against_the_oracle(tmp_path: Path) -> No
     assert (code, err) == (0, "")
     record = json.loads((tmp_path / "numbers.json").read_text())
     names = ["accelerated", "plain", "oracle"][0 if sampling.kernel_available() else 1 :]
-    titles = [
-        "Sampling core of MSDA, inference",
-        "Sampling core of MSDA, forward and backward",
-        "The whole network, inference",
-    ]
-    assert list(record) == ["about", "components", *titles, "peak_bytes"]
-    for title in titles:
+    assert list(record) == ["about", "components", "cores", "networks", "peak_bytes"]
+    tables = {
+        "Sampling core of MSDA, inference": record["cores"]["inference"],
+        "Sampling core of MSDA, forward and backward": record["cores"]["forward_and_backward"],
+        "The whole network, inference": record["networks"],
+    }
+    for title, rows in tables.items():
         assert title in out
-        assert [row["name"] for row in record[title]] == names
-        oracle = record[title][-1]
+        assert [row["name"] for row in rows] == names
+        oracle = rows[-1]
         assert oracle["times_faster"] == 1.0
-        for row in record[title]:
+        for row in rows:
             assert row["times_faster"] == pytest.approx(oracle["seconds"] / row["seconds"])
     assert list(record["peak_bytes"]) == names
     assert all(value > 27_759_053 * 4 for value in record["peak_bytes"].values())  # the weights
@@ -186,14 +186,14 @@ def test_a_folder_for_the_record_is_refused_before_anything_is_measured(tmp_path
     assert err.count("\n") == 1
 
 
-def test_a_training_step_is_compared_as_well() -> None:
-    code, out, _ = bench("tiny_synthetic", "--size", "32x48", "--repeats", "1", "--train", "2")
+def test_a_training_step_is_compared_as_well(tmp_path: Path) -> None:
+    record = tmp_path / "numbers.json"
+    small = ["tiny_synthetic", "--size", "32x48", "--repeats", "1", "--train", "2"]
+    code, out, _ = bench(*small, "--json", str(record))
     assert code == 0
+    assert json.loads(record.read_text())["step"][-1]["name"] == "oracle"
     assert "A training step of 2 pictures" in out
     assert "images/s" in out.splitlines()[-2]
-
-
-ENGINES = "Engines, a picture from bytes to metres"
 
 
 def test_engines_stand_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,17 +204,17 @@ def test_engines_stand_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.Mon
     small = ["tiny_synthetic", "--size", "32x48", "--repeats", "1", "--engines"]
     code, out, err = bench(*small, "--json", str(record))
     assert (code, err) == (0, "exporting; this takes a minute or two ...\n")
-    assert ENGINES in out
+    assert "Engines, a picture from bytes to metres" in out
     found = json.loads(record.read_text())
     names = {"onnx", "plain", "oracle"} | (
         {"accelerated"} if sampling.kernel_available() else set()
     )
-    rows = {row["name"]: row for row in found[ENGINES]}
+    rows = {row["name"]: row for row in found["engines"]}
     assert set(rows) == names
     oracle = rows["oracle"]["seconds"]
     for row in rows.values():
         assert row["times_faster"] == pytest.approx(oracle / row["seconds"])
-    seconds = [row["seconds"] for row in found[ENGINES]]
+    seconds = [row["seconds"] for row in found["engines"]]
     assert seconds == sorted(seconds)
     assert found["start"]["seconds"] > found["start"]["network"] > 0
     assert "idisc predict of one photo by ONNX: " in out
@@ -242,10 +242,10 @@ def test_a_file_that_does_not_know_its_network_is_measured_alone(tmp_path: Path)
     ("arguments", "message"),
     [
         (["none.onnx"], "none.onnx: no such file"),
-        (["none.onnx", "--compare"], "--compare is for recipes; leave it out with a file"),
-        (["none.onnx", "--train", "2"], "--train is for recipes; leave it out with a file"),
-        (["none.onnx", "--set", "a=1"], "--set is for recipes; leave it out with a file"),
-        (["none.onnx", "--device", "cuda"], "--device is for recipes; leave it out with a file"),
+        (["none.onnx", "--compare"], "--compare is for recipes, not for files; leave it out"),
+        (["none.onnx", "--train", "2"], "--train is for recipes, not for files; leave it out"),
+        (["none.onnx", "--set", "a=1"], "--set is for recipes, not for files; leave it out"),
+        (["none.onnx", "--device", "cuda"], "--device is for recipes, not for files; leave it out"),
         ([*SMALL, "--engines", "--device", "cuda"], "--engines: on the CPU; leave out --device"),
     ],
 )

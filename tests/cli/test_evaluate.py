@@ -534,6 +534,10 @@ def test_bad_calls_are_one_line(
         ("evaluate", *guess, *data, "--out", own): "own: exists already",
         ("evaluate", *guess, *data, "--set", "max_depth=0.02"): "no valid pixel",
         (*submission, "--onnx", model): "--kitti-submission needs a network and --out",
+        (*submission, "--out", none, *data): "--data is for scoring, not for --kitti-submission",
+        (*submission, "--out", none, "--protocol", "bts"): "--protocol is for scoring, not for",
+        (*submission, "--out", none, "--set", "cap=none"): "--set is for scoring, not for",
+        (*submission, "--out", none, "--size", "48x64"): "--size is for scoring, not for",
         (*submission, *guess, "--out", none): "needs a network and --out",
         (*submission, "--onnx", model, "--out", none): "0.png: 24x32 pixels; the benchmark's",
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.fakes import explained, exported, pairs, shipped
+from tests.fakes import explained, exported, onnx_files, pairs, shipped
 
 from idisc.cli import explain
 from idisc.cli.main import main
@@ -156,12 +156,13 @@ def test_what_fails_is_named_and_the_rest_is_done(
 ) -> None:
     good, bad, out = photo(tmp_path / "in", "a.png"), tmp_path / "bad.png", tmp_path / "out"
     bad.write_bytes(b"no picture")
-    arguments = ("explain", good, bad, tmp_path / "none.png", "-o", out, "--level", 0)
+    none = tmp_path / "none.png"
+    arguments = ("explain", good, bad, none, "-o", out, "--level", 0)
     assert run(*arguments, "--weights", checkpoint()) == 2
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 2
     assert "failed: " in printed.err
-    assert printed.err.splitlines()[-1] == "idisc: 2 of 3 failed"
+    assert printed.err.splitlines()[-1] == f"idisc: 2 of 3 failed: {none}, {bad}"
     assert (out / "a_levels.png").is_file()
 
 
@@ -170,20 +171,31 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     edd = tmp_path / "edd"
     config = replace(pairs.TINY, discretization="edd")
     save_checkpoint(edd, config, explained.network(config).state_dict(), {})
+    room = onnx_files.depth_of_brightness(tmp_path / "room.onnx")
     out = ("-o", tmp_path / "out")
     calls = {
-        ("explain", *out): "name photos, or a dataset with --data",
-        ("explain", picture, "--data", tmp_path, *out): "name photos, or a dataset with --data",
+        ("explain", *out): "name pictures, or a dataset with --data",
+        ("explain", picture, "--data", tmp_path, *out): "name pictures, or a dataset with --data",
         ("explain", picture): "Missing option '-o'",
         ("explain", picture, *out): "no model ships with this version",
         ("explain", tmp_path / "x.png", *out): "x.png: no such file",
         ("explain", picture, *out, "--weights", tmp_path / "none"): "none: not there",
         (
-            *("explain", picture, *out, "--weights", "room.onnx"),
+            *("explain", picture, *out, "--weights", room),
         ): "room.onnx: an exported file gives depth and no more; name the checkpoint folder",
         ("explain", picture, *out, "--weights", edd): "discretization=edd has no IDRs",
         ("explain", picture, *out, "--weights", tiny, "--weights", edd): "are for --data",
-        ("explain", "--data", tmp_path, *out, "--idrs", "3"): "--mute are for photos",
+        (
+            "explain",
+            "--data",
+            tmp_path,
+            *out,
+            "--idrs",
+            "3",
+        ): "--idrs is for pictures, not for --data; leave it out",
+        ("explain", picture, *out, "--limit", "3"): "--limit is for --data; leave it out",
+        ("explain", picture, *out, "--split", "train"): "--split is for --data; leave it out",
+        ("explain", picture, *out, "--dataset", "nyu"): "--dataset is for --data; leave it out",
         ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
         ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",

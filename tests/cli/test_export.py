@@ -43,7 +43,7 @@ def test_it_writes_one_measured_file_and_says_what_it_is(
     assert "m at most" in lines["parity"]
     engine = OnnxEngine(out)
     assert engine.fixed_size == (48, 64)
-    assert json.loads(engine.origin["parity"])["of"] == "photos"
+    assert json.loads(engine.origin["parity"])["pictures_from"] == "photos"
     image = np.random.default_rng(0).integers(0, 256, (1, 48, 64, 3), dtype=np.uint8)
     for result in (None, (20, 31)):  # for one size, with results of any
         eager = TorchEngine.load(folder)(image, result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from tests.fakes import onnx_files
 from idisc.cli import main as command_line
 from idisc.cli.predict import camera_rule
 from idisc.errors import InputError
+from idisc.outputs import WRITERS
 from idisc.zoo import cards
 
 Result = tuple[int, str, str]
@@ -138,8 +140,14 @@ def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path)
         (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
         (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
         (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
-        (["{photos}", "--smooth", "0.3"], "--smooth is for videos; none is named"),
-        (["{photos}", "--side-by-side"], "--side-by-side is for videos; none is named"),
+        (
+            ["{photos}", "--smooth", "0.3"],
+            "--smooth is for videos, and none is named",
+        ),
+        (
+            ["{photos}", "--side-by-side"],
+            "--side-by-side is for videos, and none is named",
+        ),
         (["{photos}", "--axes", "opencl"], "axis convention 'opencl' does not exist; did you"),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],
@@ -151,6 +159,14 @@ def test_a_wrong_call_is_one_line(
     assert (code, said) == (2, "")
     assert err.startswith(f"idisc: {message}")
     assert err.count("\n") == 1
+
+
+def test_the_help_names_every_format_and_sizes_as_they_are_written(run: Run) -> None:
+    code, said, _ = run("--help")
+    assert code == 0
+    listed = said.partition("Formats: ")[2].partition("Of a video")[0]
+    assert set(WRITERS) == set(re.findall(r"[a-z0-9]+(?=[,. ])", re.sub(r"\(.*?\)", "", listed)))
+    assert "--size HxW " in said
 
 
 def test_stdin_goes_to_stdout(

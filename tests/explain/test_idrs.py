@@ -11,11 +11,12 @@ from tests.fakes import explained
 from tests.fakes.pairs import TINY
 
 from idisc.errors import InputError
-from idisc.explain.idrs import explain, explain_photo, network_of, shown
+from idisc.explain.idrs import explain, explain_photo, shown
 from idisc.images import Photo, read_photo, resize_smooth
 from idisc.model.heads import fuse_depth
 from idisc.model.network import IDisc, Output
 from idisc.model.tokens import size_of, to_placed_tokens
+from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import AfpConfig
@@ -149,7 +150,7 @@ def test_an_exported_file_cannot_be_explained() -> None:
         name, sha256, task, origin, fixed_size = "room.onnx", "", "depth", {}, None
 
     with pytest.raises(InputError, match=r"room\.onnx: an exported file gives depth and no more"):
-        network_of(Predictor(Exported()))  # type: ignore[arg-type]
+        network_of(Exported())  # type: ignore[arg-type]
 
 
 def test_without_afp_the_attention_takes_the_place_of_the_partition() -> None:

@@ -65,7 +65,10 @@ def test_beyond_ten_metres_a_difference_is_a_share_of_the_depth() -> None:
 
 def test_normals_agree_within_their_angle() -> None:
     assert compared(Flat(11, "normals"), Flat(0, "normals")).d1 == 1.0
-    assert compared(Flat(12, "normals"), Flat(0, "normals")).d1 == 0.0
+    apart = compared(Flat(12, "normals"), Flat(0, "normals"))
+    assert apart.d1 == 0.0
+    with pytest.raises(CheckFailed, match=r"of a unit vector at most, .*allows 0\.001 of a unit"):
+        apart.check("x.onnx")
 
 
 def test_a_file_for_one_size_is_asked_for_two_results() -> None:
@@ -98,9 +101,10 @@ def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bo
 
 
 def test_the_record_can_be_read_back() -> None:
-    record = json.loads(compared(Flat(2), Flat(2), precision="int8", of="mine").text())
+    record = json.loads(compared(Flat(2), Flat(2), precision="int8", pictures_from="mine").text())
     assert record["tolerance"] == {"mean": 0.25, "d1": 0.9}
-    assert (record["precision"], record["of"], record["largest"]) == ("int8", "mine", 0.0)
+    assert (record["precision"], record["largest"], record["unit"]) == ("int8", 0.0, "m")
+    assert record["pictures_from"] == "mine"
 
 
 def test_a_tampered_file_fails(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_int8_is_calibrated_on_pictures_and_its_loss_is_known(
 ) -> None:
     model = onnx_export.read(exported.any_size())
     small = quantize.to_int8(model, parity.built_in(3, SIZE), SIZE)
-    onnx_export.check_operators(small)
+    onnx_export.check_operators(small, "small.onnx")
     onnx_export.save(small, tmp_path / "small.onnx")
     engine = OnnxEngine(tmp_path / "small.onnx")
     assert engine.origin["weights_sha256"] == exported.source().sha256  # metadata survives

@@ -34,12 +34,12 @@ def exact(image: NDArray[np.uint8]) -> Depths:
     return Depths(told(image), told(image) / 10)
 
 
-def with_error(factors: list[float], power: float = 1.0) -> Callable[..., Depths]:
+def with_error(factors: list[float]) -> Callable[..., Depths]:
     """A network that is wrong by another factor in each tile."""
     drawn = iter(factors * 100)
 
     def predict(image: NDArray[np.uint8]) -> Depths:
-        depth = next(drawn) * told(image) ** power
+        depth = next(drawn) * told(image)
         return Depths(depth.astype(np.float32), (depth / 10).astype(np.float32))
 
     return predict
@@ -60,13 +60,11 @@ def test_tiles_cover_every_pixel_and_overlap(height: int, width: int, rows: int,
         assert len(steps) == 0 or steps.max() - steps.min() <= 1
 
 
-@given(SIDES, SIDES, st.integers(32, 120), st.sampled_from(["scale", "scale+power"]))
+@given(SIDES, SIDES, st.integers(32, 120))
 @settings(max_examples=25, deadline=None)
-def test_an_exact_network_stays_exact(
-    height: int, width: int, side: int, align: tiles.Align
-) -> None:
+def test_an_exact_network_stays_exact(height: int, width: int, side: int) -> None:
     image, depth = scene(height, width)
-    found = refine(image, depth, exact, lay_out((height, width), (side, side)), align)
+    found = refine(image, depth, exact, lay_out((height, width), (side, side)))
     np.testing.assert_allclose(found.depth, depth, rtol=1e-5)
     assert found.spread is not None
     np.testing.assert_allclose(found.spread, depth / 10, rtol=1e-4)
@@ -80,24 +78,6 @@ def test_an_error_of_scale_in_each_tile_is_removed(factors: list[float]) -> None
     np.testing.assert_allclose(found.depth, depth, rtol=1e-4)
     assert found.spread is not None
     np.testing.assert_allclose(found.spread, depth / 10, rtol=1e-4)
-
-
-def test_an_error_of_power_is_removed_when_it_is_looked_for() -> None:
-    image, depth = scene(120, 150)
-    layout = lay_out((120, 150), (64, 80))
-    wrong = with_error([0.7, 1.3], power=0.8)
-    np.testing.assert_allclose(
-        refine(image, depth, wrong, layout, "scale+power").depth, depth, rtol=0.01
-    )
-    scaled = refine(image, depth, with_error([0.7, 1.3], power=0.8), layout).depth
-    assert np.abs(scaled / depth - 1).max() > 0.02
-
-
-def test_a_wall_without_contrast_keeps_its_power() -> None:
-    image = np.zeros((100, 100, 3), np.uint8)
-    whole = np.full((100, 100), 3.0, np.float32)
-    found = refine(image, whole, exact, lay_out((100, 100), (64, 64)), "scale+power")
-    np.testing.assert_allclose(found.depth, 3.0, rtol=1e-5)
 
 
 def test_detail_comes_from_the_tiles_and_scale_from_the_whole() -> None:

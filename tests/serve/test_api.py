@@ -209,8 +209,8 @@ def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) 
     predictor = idisc.load(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
     door = app.create_app(predictor)
     with TestClient(door) as client:
-        why = client.get("/health").json()["explorer"]
-        assert why.startswith("IDRs can be looked at with a checkpoint folder")
+        why = client.get("/health").json()["explorer_missing"]
+        assert why.startswith("small.onnx: an exported file gives depth and no more")
         answer = client.post("/explain", files={"file": ("a.png", PNG)})
         assert (answer.status_code, answer.json()) == (400, {"error": why})
         token = kept(client)
@@ -333,7 +333,7 @@ def test_files_leave_nothing_behind(client: TestClient, server: served.Served) -
 def test_health_tells_what_a_page_needs(client: TestClient) -> None:
     body = client.get("/health").json()
     assert (body["status"], body["model"], body["domain"]) == ("ok", "red", "indoor")
-    assert (body["waiting"], body["places"], body["explorer"]) == (0, 8, "")
+    assert (body["waiting"], body["places"], body["explorer_missing"]) == (0, 8, "")
 
 
 def test_metrics_count_answers_and_work(client: TestClient) -> None:

@@ -37,7 +37,7 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor, tmp_path: Pat
     expected = explain_photo(predictor, read_photo(PNG, "room.png"))
     files = {"file": ("room.png", PNG)}
     with TestClient(create_app(predictor)) as client:
-        assert client.get("/health").json()["explorer"] == ""
+        assert client.get("/health").json()["explorer_missing"] == ""
         arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
         assert np.array_equal(arrays["depth"], expected.depth)
         for number, level in enumerate(expected.levels):
@@ -62,5 +62,5 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor, tmp_path: Pat
 
 def test_a_network_without_idrs_cannot_be_explored() -> None:
     network = IDisc(replace(pairs.TINY, discretization="none"))
-    with pytest.raises(InputError, match="this network has no IDRs to look at"):
+    with pytest.raises(InputError, match="plain: a network with discretization=none has no IDRs"):
         open_explorer(Predictor(TorchEngine(network, "plain")))

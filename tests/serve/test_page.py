@@ -209,8 +209,8 @@ def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
     page = opened.explore()
     page.mouse.move(*opened.at("#explored", 0.1, 0.5))
     assert opened.read("#belongs") == (
-        "Pixel 12, 48 belongs to: stride 16: IDR 0 100 %, IDR 1 0 %, IDR 2 0 %;"
-        " stride 4: IDR 0 80 %, IDR 1 10 %, IDR 2 10 %."
+        "Pixel 12, 48 belongs to: level 0: IDR 0 100 %, IDR 1 0 %, IDR 2 0 %;"
+        " level 1: IDR 0 80 %, IDR 1 10 %, IDR 2 10 %."
     )
     page.mouse.move(*opened.at("#explored", 0.9, 0.5))
     assert page.locator(".idr.strong").evaluate_all("all => all.map(x => x.dataset.idr)") == [
@@ -222,7 +222,7 @@ def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
     assert dark[:, 12:].max() == 0
     page.locator("[name=kind][value=attention]").check(force=True)
     page.mouse.move(*opened.at("#explored", 0.9, 0.5))
-    assert "reads: stride 16: IDR 2 80 %" in opened.read("#belongs")
+    assert "reads: level 0: IDR 2 80 %" in opened.read("#belongs")
 
 
 def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
@@ -232,7 +232,7 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     idr.click()
     assert idr.get_attribute("aria-pressed") == "true"
     page.mouse.move(1, 1)
-    assert opened.read("#explored-title") == "IDR 0, stride 4, pinned"
+    assert opened.read("#explored-title") == "IDR 0 of level 1, pinned"
     assert pixels(page, "#explored .dim")[:, -3:, 3].min() > 200
     page.locator("#mute").click()
     page.locator("#effect-note", has_text="1 muted:").wait_for()
@@ -259,7 +259,7 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     page.locator("#effect-note", has_text="1 muted:").wait_for()
     label = page.locator(".idr[data-level='0'][data-idr='1']").get_attribute("aria-label")
     assert label.replace("\u202f", " ") == (
-        "IDR 1 of stride 16 has most of 38 % of the pixels; muted."
+        "IDR 1 of level 0 has most of 38 % of the pixels; muted."
     )
     page.locator("#picture").focus()
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
@@ -325,7 +325,7 @@ def test_a_model_without_idrs_says_so(browser: Any) -> None:
     with Running(served.serve(explorer=False)) as running:
         opened = Opened(browser, running.url)
         page = opened.upload()
-        assert opened.read("#inside-lead").startswith("IDRs can be looked at with a checkpoint")
+        assert opened.read("#inside-lead").endswith("name the checkpoint folder it was made from")
         assert page.locator("#look").is_hidden()
         opened.context.close()
 
@@ -339,7 +339,7 @@ def test_a_phone_has_room_for_all_of_it(browser: Any, running: Running, scheme: 
     page.touchscreen.tap(*opened.at("#picture", 0.5, 0.5))
     assert "depth" in opened.read("#reading")
     page.touchscreen.tap(*opened.at("#explored", 0.1, 0.5))
-    assert opened.read("#explored-title") == "IDR 0, stride 4, pinned"
+    assert opened.read("#explored-title") == "IDR 0 of level 1, pinned"
     content = page.locator("header").screenshot()
     corner = np.asarray(Image.open(io.BytesIO(content)).convert("L"))[0, 0]
     assert (corner > 128) == (scheme == "light")

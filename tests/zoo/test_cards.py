@@ -66,7 +66,7 @@ def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
 
 def test_a_wrong_name_is_answered_with_those_that_ship(home: Path) -> None:
     shipped.make(home / "rooms")
-    with pytest.raises(CheckpointError, match=r"^room: not there, nor a shipped model \(rooms\)$"):
+    with pytest.raises(CheckpointError, match=r"^room: not there, nor .* did you mean rooms\?$"):
         idisc.load("room")
 
 

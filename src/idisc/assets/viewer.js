@@ -24,7 +24,7 @@ globalThis.viewer = { async open(root, data) {
   byId("clear").addEventListener("click", () => { state.marks = []; show(); });
   show();
   return {
-    state, depth, rows, columns, bytes, draw, metres, show, unpacked, unpackedDepth, hasCloud: Boolean(cloud),
+    state, rows, columns, bytes, draw, metres, show, unpackedDepth, hasCloud: Boolean(cloud),
     addView: (element, chosen, told) => { views.push(makeView(element, chosen, told)); show(); },
     watch: (watcher) => { watchers.push(watcher); watcher(state); },
     between: () => state.marks.length === 2 ? distance(...state.marks) : null,

@@ -15,10 +15,10 @@ import click
 from idisc import config, files, paper
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
+from idisc.images import size_text
 from idisc.settings import ModelConfig
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from torch import Tensor
 
     from idisc.bench import Comparison, Component
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from idisc.settings import Recipe
 
 Size = tuple[int, int]
-USUAL_SIZE = (480, 640)  # of files that do not say what they were made for
 _NAMES = {
     "onnx": "ONNX Runtime",
     "openvino": "OpenVINO",
@@ -42,7 +41,7 @@ _NAMES = {
 @click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [as in training]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="Of torch, the kernel and other engines.")
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+@options.device
 @click.option(
     "--compare", is_flag=True, help="Also speed and memory beside the oracle, on the CPU."
 )
@@ -76,7 +75,7 @@ def command(
             if asked[name]:
                 raise InputError(f"--{name}: on the CPU; leave out --device")
     if isinstance(recipe, Path):
-        results = _bench_file(recipe, size, repeats, threads, {"device": device != "cpu", **asked})
+        results = _bench_file(recipe, size, repeats, threads, device, **asked)
     else:
         results = _bench_recipe(recipe, size, repeats, threads, device, **asked)
     if record:
@@ -111,7 +110,7 @@ def _bench_recipe(
         raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
     network = IDisc(model).eval().requires_grad_(False).to(device)
     rgb = torch.rand(1, 3, height, width, device=device)
-    about = {"recipe": recipe.name, "size": f"{height}x{width}", **_about(device)}
+    about = {"recipe": recipe.name, "size": size_text((height, width)), **_about(device)}
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     components = bench.measure_components(network, rgb, repeats)
     results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
@@ -127,27 +126,34 @@ def _bench_recipe(
             results |= _print_engines(rows, Path(folder) / bench.FILE, (height, width), repeats)
     if batch:
         rows = bench.compare_steps(network, rgb.expand(batch, -1, -1, -1).contiguous(), repeats)
-        title = f"A training step of {batch} pictures"
-        _print_comparison(title, rows)
+        _print_comparison(f"A training step of {batch} pictures", rows)
         click.echo(f"{batch / rows[0].seconds:.2f} images/s\n")
-        results[title] = [asdict(row) for row in rows]
+        results["step"] = [asdict(row) for row in rows]
     return results
 
 
 def _bench_file(
-    path: Path, size: Size | None, repeats: int, threads: int | None, asked: dict[str, Any]
+    path: Path,
+    size: Size | None,
+    repeats: int,
+    threads: int | None,
+    device: str,
+    *,
+    changes: tuple[str, ...],
+    compare: bool,
+    engines: bool,  # noqa: ARG001  which is what a file gets anyway
+    batch: int | None,
 ) -> dict[str, Any]:
     """An exported file, beside its network in torch where that is installed."""
     from idisc.predict import pace
-    from idisc.predict.engine import ModelFacts
+    from idisc.predict.engine import USUAL_SIZE, ModelFacts
     from idisc.predict.onnx_engine import OnnxEngine
 
-    for name in (name for name, value in asked.items() if value and name != "engines"):
-        option = {"changes": "set", "batch": "train"}.get(name, name)
-        raise click.UsageError(f"--{option} is for recipes; leave it out with a file")
+    named = {"device": device != "cpu", "compare": compare, "train": batch, "set": changes}
+    options.refuse("recipes, not for files", **named)
     engine = OnnxEngine(path, threads=threads or 0)
     size = engine.fixed_size or size or ModelFacts.of(engine).training_size or USUAL_SIZE
-    about = {"file": path.name, "size": f"{size[0]}x{size[1]}"}
+    about = {"file": path.name, "size": size_text(size)}
     if "model" not in engine.origin or not importlib.util.find_spec("torch"):
         click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
         seconds = pace.medians({"onnx": pace.asking(engine, size)}, repeats)["onnx"]
@@ -191,11 +197,10 @@ def _print_engines(rows: list[Comparison], path: Path, size: Size, repeats: int)
     """Print engines side by side and what a call of `idisc predict` takes, and return both."""
     from idisc.predict import pace
 
-    title = "Engines, a picture from bytes to metres"
-    _print_comparison(title, rows)
+    _print_comparison("Engines, a picture from bytes to metres", rows)
     start = pace.time_to_predict(path, size, min(repeats, 3))
     _print_start(start)
-    return {title: [asdict(row) for row in rows], "start": asdict(start)}
+    return {"engines": [asdict(row) for row in rows], "start": asdict(start)}
 
 
 def _print_start(start: Start) -> None:
@@ -210,29 +215,28 @@ def _compare(network: IDisc, rgb: Tensor, repeats: int) -> dict[str, Any]:
     from idisc import bench
 
     model, size = network.config, (rgb.shape[2], rgb.shape[3])
-    comparisons = {
-        "Sampling core of MSDA, inference": bench.compare_cores(
-            model, size, repeats, backward=False
-        ),
-        "Sampling core of MSDA, forward and backward": bench.compare_cores(
-            model, size, repeats, backward=True
-        ),
-        "The whole network, inference": bench.compare_networks(network, rgb, repeats),
-    }
-    for title, rows in comparisons.items():
-        _print_comparison(title, rows)
-    names = [row.name for row in comparisons["The whole network, inference"]]
-    memory = {name: bench.peak_memory(model, size, name) for name in names}
+    forward = bench.compare_cores(model, size, repeats, backward=False)
+    _print_comparison("Sampling core of MSDA, inference", forward)
+    backward = bench.compare_cores(model, size, repeats, backward=True)
+    _print_comparison("Sampling core of MSDA, forward and backward", backward)
+    networks = bench.compare_networks(network, rgb, repeats)
+    _print_comparison("The whole network, inference", networks)
+    memory = {row.name: bench.peak_memory(model, size, row.name) for row in networks}
     _print_memory(memory)
-    tables = {title: [asdict(row) for row in rows] for title, rows in comparisons.items()}
-    return {**tables, "peak_bytes": memory}
+    return {
+        "cores": {
+            "inference": [asdict(row) for row in forward],
+            "forward_and_backward": [asdict(row) for row in backward],
+        },
+        "networks": [asdict(row) for row in networks],
+        "peak_bytes": memory,
+    }
 
 
 def _print_components(rows: list[Component]) -> None:
     names = ("", "latency ms", "images/s", "M parameters", "G mult-adds", "of torch.mm")
-    table = _table("Complexity of the network", names)
-    for row in rows:
-        table.add_row(
+    cells = [
+        (
             row.name,
             f"{row.latency_ms:.1f}",
             f"{1e3 / row.latency_ms:.2f}" if row.latency_ms else "-",
@@ -240,7 +244,9 @@ def _print_components(rows: list[Component]) -> None:
             f"{row.multiply_adds / 1e9:.1f}",
             f"{row.share:.0%}",
         )
-    _print(table)
+        for row in rows
+    ]
+    tables.show("Complexity of the network", names, cells)
     theirs = ", ".join(
         f"{name} {row.latency_ms} ms {row.parameters} M" for name, row in paper.COMPLEXITY.items()
     )
@@ -248,30 +254,14 @@ def _print_components(rows: list[Component]) -> None:
 
 
 def _print_comparison(title: str, rows: list[Comparison]) -> None:
-    table = _table(title, ("", "seconds", "times faster"))
-    for row in rows:
-        table.add_row(_NAMES[row.name], f"{row.seconds:.3f}", f"{row.times_faster:.1f}")
-    _print(table)
+    cells = [(_NAMES[row.name], f"{row.seconds:.3f}", f"{row.times_faster:.1f}") for row in rows]
+    tables.show(title, ("", "seconds", "times faster"), cells)
 
 
 def _print_memory(peaks: dict[str, int]) -> None:
-    table = _table("Peak resident memory of a process that predicts once", ("", "GB", "share"))
-    for name, value in peaks.items():
-        table.add_row(_NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
-    _print(table)
-
-
-def _table(title: str, columns: tuple[str, ...]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)
+    cells = [
+        (_NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
+        for name, value in peaks.items()
+    ]
+    title = "Peak resident memory of a process that predicts once"
+    tables.show(title, ("", "GB", "share"), cells)

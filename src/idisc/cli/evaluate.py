@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,21 +27,15 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 
 
 @click.command(name="evaluate")
-@click.option("--weights", metavar="MODEL", help="Checkpoint folder or name [the default model]")
-@click.option("--onnx", type=options.PATH, help="Exported file; needs no torch.")
+@options.model
+@click.option("--onnx", type=options.PATH, help="As --weights, of an exported file.")
 @click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
 @click.option("--dataset", help="Name, or name:paper [that of the manifest]")
 @click.option(
     "--list", "listing", type=options.PATH, help="Published list file; its paths are below --data."
 )
-@click.option(
-    "--split",
-    type=click.Choice(["train", "test"]),
-    default="test",
-    show_default=True,
-    help="Which pictures to score.",
-)
+@options.split
 @click.option(
     "--protocol",
     "names",
@@ -71,9 +65,11 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
     help="Predicted pixels of 0 or NaN: refuse or leave out.",
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
-@click.option("--size", type=options.PictureSize(), help="Picture in the network, for own folders.")
+@click.option(
+    "--size", type=options.PictureSize(), help="Of the picture in the network [the dataset's]"
+)
 @options.device
-@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
+@options.precision
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
@@ -85,7 +81,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 )
 @options.changes
 def command(
-    weights: str | None,
+    model: str | None,
     onnx: Path | None,
     predictions: Path | None,
     data: Path | None,
@@ -114,20 +110,11 @@ def command(
     from idisc.evaluate.run import evaluate
     from idisc.predict.engine import ModelFacts, open_model
 
-    if sum(source is not None for source in (weights, onnx, predictions)) > 1:
-        raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
-    given = {"scale": scale, "fit": fit != "error", "holes": holes != "error"}
-    if predictions is not None:
-        given = {"device": device != "cpu", "precision": precision}
-    for option in (name for name, value in given.items() if value):
-        kind = "networks" if predictions is not None else "--predictions"
-        raise click.UsageError(f"--{option} is for {kind}; leave it out")
-    opening = partial(open_model, onnx or weights, device, precision)
+    _check(click.get_current_context().params)
+    opening = partial(open_model, onnx or model, device, precision)
     if out:
         files.check_new_folder(out)
-    if benchmark is not None:
-        if predictions is not None or out is None:
-            raise click.UsageError("--kitti-submission needs a network and --out")
+    if benchmark is not None and out is not None:
         _submit(opening(), benchmark, out)
         return
     if data is None:
@@ -157,6 +144,39 @@ def command(
     _note_doubts(results[0])
     if out:
         _write(results, out)
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """UsageError for options that exclude each other, or would do nothing."""
+    other_than = {
+        name: given[name] != usual
+        for name, usual in {
+            "device": "cpu",
+            "fit": "error",
+            "holes": "error",
+            "split": "test",
+            "names": ("paper",),
+        }.items()
+    }
+    if sum(given[source] is not None for source in ("model", "onnx", "predictions")) > 1:
+        raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
+    if given["predictions"] is None:
+        changed = {name: other_than[name] for name in ("fit", "holes")}
+        options.refuse("--predictions", scale=given["scale"], **changed)
+    else:
+        options.refuse("networks", device=other_than["device"], precision=given["precision"])
+    if given["benchmark"] is None:
+        return
+    if given["predictions"] is not None or given["out"] is None:
+        raise click.UsageError("--kitti-submission needs a network and --out")
+    options.refuse(
+        "scoring, not for --kitti-submission",
+        **{name: given[name] for name in ("data", "dataset", "clouds", "size")},
+        list=given["listing"],
+        split=other_than["split"],
+        protocol=other_than["names"],
+        set=given["changes"],
+    )
 
 
 def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:

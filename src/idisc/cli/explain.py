@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import files, visualize
+from idisc import config, files, visualize
 from idisc.cli import options, progress, tables
+from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, InputError, require
 from idisc.zoo import cards
 
@@ -33,7 +34,7 @@ CASES = 5  # rows of qualitative panels
 
 
 @click.command(name="explain")
-@click.argument("pictures", nargs=-1, metavar="[PHOTO]...")
+@click.argument("pictures", nargs=-1, metavar="[PICTURE]...")
 @click.option("-o", "--out", type=options.PATH, required=True, help="Folder of the results.")
 @click.option(
     "--weights",
@@ -41,7 +42,7 @@ CASES = 5  # rows of qualitative panels
     "models",
     metavar="MODEL",
     multiple=True,
-    help="Checkpoint folder or model that ships; with --data give it twice to compare.",
+    help="Checkpoint folder or name of `idisc models` [the default model]; several with --data.",
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
@@ -54,11 +55,9 @@ CASES = 5  # rows of qualitative panels
     show_default=True,
     help="Of the figures; pdf has letters as letters.",
 )
-@click.option("--data", type=options.FOLDER, help="Explain a dataset instead of photos.")
+@click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
 @click.option("--dataset", help="Its name, or name:paper [that of the manifest]")
-@click.option(
-    "--split", type=click.Choice(["train", "test"]), default="test", help="Of the dataset [test]"
-)
+@options.split
 @click.option("--limit", type=click.IntRange(min=1), help="Pictures of it, evenly spread [all]")
 @click.option("--size", type=options.PictureSize(), help="Of the picture in the network.")
 @options.device
@@ -77,9 +76,9 @@ def command(
     size: tuple[int, int] | None,
     device: str,
 ) -> None:
-    """Show what the network sees in each PHOTO: its IDRs, its levels, and depth without some.
+    """Show what the network sees in each PICTURE: its IDRs, its levels, and depth without some.
 
-    Of photos (files, folders, patterns): for each a sheet of all IDRs of every level, the
+    Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
     partition, the likeness of maps, depth by level and with single IDRs muted; for all together a
     grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on the usage
     of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error, several
@@ -88,11 +87,13 @@ def command(
     from idisc.predict import inputs
 
     if bool(pictures) == (data is not None):
-        raise click.UsageError("name photos, or a dataset with --data")
-    if pictures and len(models) > 1:
-        raise click.UsageError("several --weights are for --data; photos take one")
-    if data is not None and (idrs or mutes or levels):
-        raise click.UsageError("--idrs, --level and --mute are for photos")
+        raise click.UsageError("name pictures, or a dataset with --data")
+    if data is not None:
+        options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
+    else:
+        options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
+        if len(models) > 1:
+            raise click.UsageError("several --weights are for --data; pictures take one")
     choice = Choice(_numbers(idrs, "--idrs"), tuple(sorted(set(levels))), _muted(mutes))
     found = None if data is not None else inputs.find(pictures)
     if suffix == "pdf":
@@ -117,10 +118,10 @@ class Choice:
 
     def check(self, predictor: Predictor) -> None:
         """Before any work is done: numbers that the network does not have."""
-        from idisc.explain.idrs import network_of
+        from idisc.predict.engine import network_of
 
-        config = network_of(predictor).config
-        count, last = config.afp.idrs, config.resolutions - 1
+        model = network_of(predictor.engine).config
+        count, last = model.afp.idrs, model.resolutions - 1
         for option, wanted in (("--level", self.levels), ("--mute", self.muted)):
             for level in wanted:
                 if not 0 <= level <= last:
@@ -167,26 +168,20 @@ class PhotoRun:
         self.saving, self.choice, self.size = saving, choice, size
         self.collector: Collector = Collector()
         self.shown: list[tuple[str, Explanation]] = []  # pictures of the common grid
-        self.failures: list[str] = []
 
     def run(self, items: Sequence[Input], problems: Sequence[str]) -> None:
         """Explain them all, say what was written, and fail if something was not."""
-        self.failures += problems
+        failures = Failures(problems)
         with progress.bar("explaining") as advance:
             for done, item in enumerate(items, start=1):
                 try:
                     click.echo(self._photo(item))
                 except IdiscError as error:
-                    self.failures.append(str(error))
+                    failures.add(item.label, error)
                 advance(done, len(items))
         if self.shown:
             click.echo(self._together())
-        if len(self.failures) == 1 and not self.shown:
-            raise InputError(self.failures[0])
-        for reason in self.failures:
-            tables.note(f"failed: {reason}")
-        if self.failures:
-            raise InputError(f"{len(self.failures)} of {len(items) + len(problems)} failed")
+        failures.finish(len(items) + len(problems))
 
     def _photo(self, item: Input) -> str:
         """All figures of one photo; a line about them."""
@@ -254,7 +249,9 @@ class PhotoRun:
         }
         path = self.saving.figure("idrs", figures.idr_grid(self.shown, chosen))
         numbers = self.saving.folder / "idrs.json"
-        files.write_json(numbers, {"format": "idisc/1", **self.saving.about, **report.as_json()})
+        files.write_json(
+            numbers, {"format": config.FORMAT, **self.saving.about, **report.as_json()}
+        )
         return f"all: {path}, {numbers}"
 
     def _wanted(self, level: int) -> bool:
@@ -265,8 +262,9 @@ def _explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savi
     """The usage report of the first network, and panels of all of them."""
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import evaluate
-    from idisc.explain.idrs import explain, network_of
+    from idisc.explain.idrs import explain
     from idisc.explain.usage import Collector
+    from idisc.predict.engine import network_of
 
     for name, predictor in predictors.items():
         if predictor.engine.task != dataset.spec.task:
@@ -274,7 +272,7 @@ def _explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savi
                 f"{name}: predicts {predictor.engine.task}, {dataset.spec.name} holds"
                 f" {dataset.spec.task}"
             )
-    network, collector = network_of(saving.predictor), Collector()
+    network, collector = network_of(saving.predictor.engine), Collector()
 
     def watched(sample: Sample) -> Any:
         size = sample.target.shape[0], sample.target.shape[1]
@@ -325,7 +323,7 @@ def _write_report(report: Report, dataset: Dataset, saving: Saving) -> list[Path
     title = f"{saving.predictor.facts.name} on {dataset.spec.title}"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
-    files.write_json(numbers, {"format": "idisc/1", **about, **report.as_json()})
+    files.write_json(numbers, {"format": config.FORMAT, **about, **report.as_json()})
     names = {"attention": "read by ISD", "partition": "dealt out by AFP"}
     usages = {
         names[kind]: [level.total[kind] for level in report.levels]
@@ -377,21 +375,12 @@ def _panels(
 
 def _open(model: str | None, device: str) -> Predictor:
     """A network with its insides; of a model that ships, its checkpoint."""
-    from idisc.predict.engine import open_model
+    from idisc.predict.engine import network_of, open_model
     from idisc.predict.predictor import Predictor
 
-    if model and model.endswith(".onnx"):
-        raise InputError(
-            f"{model}: an exported file gives depth and no more; name the checkpoint folder it was"
-            " made from"
-        )
-    opened = Predictor(open_model(model, device, part=cards.CHECKPOINT))
-    network = getattr(opened.engine, "network", None)
-    if network is not None and network.config.discretization != "isd":
-        raise InputError(
-            f"{model}: a network with discretization={network.config.discretization} has no IDRs"
-        )
-    return opened
+    engine = open_model(model, device, part=cards.CHECKPOINT)
+    network_of(engine)  # says what is wrong with it
+    return Predictor(engine)
 
 
 def _opened(data: Path, dataset: str | None, split: str, size: tuple[int, int] | None) -> Dataset:

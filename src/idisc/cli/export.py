@@ -10,11 +10,10 @@ import click
 
 from idisc.cli import options, tables
 from idisc.errors import require
+from idisc.images import size_text
 
 if TYPE_CHECKING:
     from idisc.export.parity import Parity
-
-SUFFIXES = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
 
 
 class SizeOrAny(options.PictureSize):
@@ -34,7 +33,11 @@ class SizeOrAny(options.PictureSize):
 @click.argument("checkpoint", type=options.PATH)
 @click.option("-o", "--out", type=options.PATH, help="File to write [beside the checkpoint]")
 @click.option(
-    "--format", "kind", type=click.Choice(list(SUFFIXES)), default="onnx", show_default=True
+    "--format",
+    "kind",
+    type=click.Choice(["onnx", "pt2", "openvino"]),
+    default="onnx",
+    show_default=True,
 )
 @click.option(
     "--precision", type=click.Choice(["fp32", "fp16", "int8"]), default="fp32", show_default=True
@@ -61,10 +64,10 @@ def command(
     require("torch", "timm", "safetensors", "onnx", "onnxscript", extra="train")
     if kind == "openvino":
         require("openvino", extra="openvino")
-    from idisc.export.make import Request, make  # heavy: only when this command runs
+    from idisc.export.make import SUFFIX, Request, make  # heavy: only when this command runs
 
     reduced = "" if precision == "fp32" else f"-{precision}"
-    name = f"{checkpoint.resolve().name}{reduced}{SUFFIXES[kind]}"
+    name = f"{checkpoint.resolve().name}{reduced}{SUFFIX[kind]}"
     path = out or checkpoint.resolve().parent / name
     request = Request(
         folder=checkpoint,
@@ -80,14 +83,14 @@ def command(
 
 
 def _lines(path: Path, size: tuple[int, int] | None, parity: Parity) -> list[tuple[str, str]]:
-    shape = f"pictures of {size[0]}x{size[1]}" if size else "pictures of any size"
+    shape = f"pictures of {size_text(size)}" if size else "pictures of any size"
     return [
         ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB"),
         ("takes", shape),
         ("precision", parity.precision),
+        ("parity", parity.in_words()),
         (
-            "parity",
-            f"{parity.largest:.2g} m at most, {parity.mean:.2g} m on average, d1 {parity.d1:.4f}",
+            "on",
+            f"{parity.pictures} pictures ({parity.pictures_from}) at {' and '.join(parity.sizes)}",
         ),
-        ("on", f"{parity.pictures} pictures ({parity.of}) at {' and '.join(parity.sizes)}"),
     ]

@@ -1,4 +1,4 @@
-"""Types of options that several commands share."""
+"""Options that several commands share, their types, and the refusal of one that does nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from idisc import config, recipes, settings
 from idisc.errors import InputError
 
 PATH = click.Path(path_type=Path)
-PRECISION = click.Choice(["fp32", "bf16", "fp16"])
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
@@ -58,6 +57,10 @@ class PictureSize(click.ParamType[tuple[int, int]]):
 
     name = "HxW"
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """As it is, where click would write capitals."""
+        return self.name
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", value)
         if not match:
@@ -65,13 +68,35 @@ class PictureSize(click.ParamType[tuple[int, int]]):
         return int(match[1]), int(match[2])
 
 
+MODEL = "Checkpoint folder, .onnx file or name of `idisc models` [the default model]"
+
+
+def model(command: Any) -> Any:
+    """The option --weights, or --model, of commands that open one network of any kind."""
+    return click.option("--weights", "--model", "model", metavar="MODEL", help=MODEL)(command)
+
+
 def device(command: Any) -> Any:
-    """The option --device of commands that take a checkpoint or an exported file."""
+    """The option --device of commands that run a network."""
+    option = click.option(
+        "--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ..."
+    )
+    return option(command)
+
+
+def precision(command: Any) -> Any:
+    """The option --precision of commands that take a checkpoint or an exported file."""
+    names = click.Choice(["fp32", "bf16", "fp16"])
+    return click.option("--precision", type=names, help="Of a checkpoint's arithmetic [fp32]")(
+        command
+    )
+
+
+def split(command: Any) -> Any:
+    """The option --split of commands that go through a dataset."""
+    names = click.Choice(["train", "test"])
     return click.option(
-        "--device",
-        default="cpu",
-        show_default=True,
-        help="Of a checkpoint: cpu, cuda, cuda:1 ...; exported files run on the CPU.",
+        "--split", type=names, default="test", show_default=True, help="Pictures of the dataset."
     )(command)
 
 
@@ -80,3 +105,14 @@ def changes(command: Any) -> Any:
     return click.option(
         "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field."
     )(command)
+
+
+def refuse(kind: str, **given: Any) -> None:
+    """UsageError for the first option that was given, as all of them are for `kind` alone.
+
+    Given is what is neither None nor False nor empty; names are those of the options, with "_"
+    for "-".
+    """
+    for name, value in given.items():
+        if value is not None and value is not False and value != ():
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {kind}; leave it out")

@@ -18,6 +18,7 @@ import numpy as np
 from idisc import config
 from idisc.camera import Camera
 from idisc.cli import options, progress, tables
+from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, IdiscWarning, InputError
 
 if TYPE_CHECKING:
@@ -36,13 +37,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.command(name="predict")
 @click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
 @click.option("-o", "--out", type=options.PATH, help="Folder of the results [beside each picture]")
-@click.option(
-    "--weights",
-    "--model",
-    "model",
-    metavar="MODEL",
-    help="Checkpoint folder, .onnx file, or name of `idisc models` [the default model]",
-)
+@options.model
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="What to write [png,png16]"
 )
@@ -65,7 +60,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
 @options.device
-@click.option("--precision", type=options.PRECISION, help="Of a checkpoint's arithmetic [fp32]")
+@options.precision
 def command(
     pictures: tuple[str, ...],
     out: Path | None,
@@ -114,13 +109,9 @@ def command(
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
-    run = Run(loaded, saving, how, film)
-    with progress.bar("predicting") as advance, warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdiscWarning)  # told below, from the facts
-        for done, item in enumerate(found.inputs, start=1):
-            run.add(item, advance)
-            advance(done, len(found.inputs))
-    run.report(found.problems)
+    run = Run(loaded, saving, how, film, Failures(found.problems))
+    run.add_all(found.inputs)
+    run.report()
 
 
 @dataclass(frozen=True)
@@ -176,26 +167,37 @@ class Run:
     """Pictures one after the other; what fails is kept for the summary."""
 
     def __init__(
-        self, predictor: Predictor, saving: Saving, how: dict[str, Any], film: dict[str, Any]
+        self,
+        predictor: Predictor,
+        saving: Saving,
+        how: dict[str, Any],
+        film: dict[str, Any],
+        failures: Failures,
     ) -> None:
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.lines: list[tuple[str, bool]] = []  # text, and whether it is for stderr
-        self.failures: list[tuple[str, str]] = []  # what, and why
+        self.failures = failures
         self.warnings: dict[str, list[str]] = {}  # text -> pictures
-        self.count = 0
+
+    def add_all(self, items: Sequence[Input]) -> None:
+        """Predict and save each of them."""
+        with progress.bar("predicting") as advance, warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # told by the report, from the facts
+            for done, item in enumerate(items, start=1):
+                self.add(item, advance)
+                advance(done, len(items))
 
     def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
         """Predict and save one picture or video."""
         from idisc.predict import video
 
-        self.count += 1
         try:
             if video.is_video(item.path):
                 about, written, facts = self._video(item, advance)
             else:
                 about, written, facts = self._picture(item)
         except IdiscError as error:
-            self.failures.append((item.label, str(error)))
+            self.failures.add(item.label, error)
             return
         where = ", ".join(str(path) for path in written) or "stdout"
         self.lines.append((f"{item.label}: {about} -> {where}", not written))
@@ -221,23 +223,14 @@ class Run:
         )
         return _film_in_words(outcome), list(outcome.files), outcome.facts
 
-    def report(self, problems: Sequence[str]) -> None:
+    def report(self) -> None:
         """Say what was done; what was not is an error with exit code 2."""
         for line, aside in self.lines:
             click.echo(line, err=aside)
         for text, labels in self.warnings.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")
-        reasons = [*problems, *(reason for _, reason in self.failures)]
-        if len(reasons) == 1 and not self.lines:
-            raise InputError(reasons[0])
-        for reason in reasons:
-            tables.note(f"failed: {reason}")
-        if reasons:
-            names = [text.partition(": ")[0] for text in problems]
-            names += [label for label, _ in self.failures]
-            total = self.count + len(problems)
-            raise InputError(f"{len(reasons)} of {total} failed: {', '.join(names)}")
+        self.failures.finish(len(self.lines) + len(self.failures.found))
 
 
 def _in_words(prediction: Prediction) -> str:
@@ -271,9 +264,9 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
     """The options of videos as fields of their plan; an error if there is no video."""
     from idisc.predict.video import Plan, is_video
 
+    if not any(is_video(item.path) for item in items):
+        options.refuse("videos, and none is named", **given)
     asked = [name for name, value in given.items() if value is not None and value is not False]
-    if asked and not any(is_video(item.path) for item in items):
-        raise InputError(f"--{asked[0].replace('_', '-')} is for videos; none is named")
     fps = given["fps"]
     if fps not in (None, "keep") and not re.fullmatch(r"\d+(\.\d+)?", fps):
         raise InputError(f"--fps {fps}: write keep, or a number as 25")

@@ -13,13 +13,7 @@ from idisc.errors import InputError, require
 
 
 @click.command(name="serve")
-@click.option(
-    "--weights",
-    "--model",
-    "model",
-    metavar="MODEL",
-    help="Checkpoint folder, .onnx file or model that ships [the default]",
-)
+@options.model
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @click.option("--max-upload-mb", "upload_mb", type=float, help="Of one picture [25]")
@@ -62,7 +56,9 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise InputError(f"--host {host} --port {port}: cannot listen ({error.strerror})") from None
+        raise InputError(
+            f"--host {host} --port {port}: cannot listen ({error.strerror}); choose another --port"
+        ) from None
 
 
 def _is_local(host: str) -> bool:

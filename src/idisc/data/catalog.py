@@ -17,6 +17,7 @@ from idisc.camera import Camera
 from idisc.data import framing, masks
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.images import Size
+from idisc.settings import Task
 
 Intrinsics = tuple[float, float, float, float]
 """fx, fy, cx, cy in pixels."""
@@ -57,7 +58,7 @@ class DatasetSpec:
         return self.like or self.name.partition(":")[0]
 
     @property
-    def task(self) -> Literal["depth", "normals"]:
+    def task(self) -> Task:
         """What its ground truth is."""
         return self.target.kind
 

@@ -22,6 +22,7 @@ from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_arra
 from idisc.data.manifest import Record
 from idisc.errors import InputError
 from idisc.images import Size, resize_map
+from idisc.settings import Task
 
 SUFFIXES = (".png", *ARRAYS)
 _ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off
@@ -37,7 +38,7 @@ class Reading:
     fit: Literal["error", "resize"] = "error"
     # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
     holes: Literal["error", "skip"] = "error"
-    task: Literal["depth", "normals"] = "depth"
+    task: Task = "depth"
 
 
 class PredictionFiles:

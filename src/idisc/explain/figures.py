@@ -50,7 +50,6 @@ class Case:
     target: NDArray[Any]  # depth (H, W) in metres, or normals (H, W, 3)
     valid: NDArray[np.bool_]  # (H, W), pixels that count
     predictions: Mapping[str, NDArray[Any]]  # by model, at the target's size
-    note: str = ""  # below its name
 
 
 def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: str) -> Grid:
@@ -264,7 +263,6 @@ def panels(cases: Sequence[Case], limit: float, title: str) -> Grid:
     return Grid(
         rows=[_panel(case, low, high, limit) for case in cases],
         heads=heads,
-        sides=[case.note for case in cases],
         title=title,
         note="Errors are absolute; grey has no ground truth or does not count.",
         bars=bars,

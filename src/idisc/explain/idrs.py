@@ -35,8 +35,8 @@ from idisc.images import Photo, Size, resize_smooth
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.network import IDisc
 from idisc.model.tokens import size_of, to_placed_tokens
+from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
-from idisc.predict.torch_engine import TorchEngine
 
 FloatMaps = NDArray[np.float32]
 QUANTILES = (0.02, 0.98)  # of a map's pixels, between which it is clamped to be looked at
@@ -195,18 +195,7 @@ def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) 
     exported file, whose graph gives nothing but its result.
     """
     seen = resize_smooth(photo.image, size or predictor.network_size(photo.size))
-    return replace(explain(network_of(predictor), seen, photo.size), image=photo.image)
-
-
-def network_of(predictor: Predictor) -> IDisc:
-    """The network itself, if the predictor runs one with torch; else an InputError."""
-    engine = predictor.engine
-    if not isinstance(engine, TorchEngine):
-        raise InputError(
-            f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
-            " it was made from"
-        )
-    return engine.network
+    return replace(explain(network_of(predictor.engine), seen, photo.size), image=photo.image)
 
 
 def shown(maps: NDArray[Any]) -> FloatMaps:

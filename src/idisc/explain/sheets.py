@@ -10,7 +10,6 @@ Both draw the same sheet.
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +23,6 @@ from idisc import config, files, visualize
 from idisc.errors import require
 from idisc.visualize import Picture
 
-FORMATS = ("png", "pdf")
 WIDTH = 504.0  # points: seven inches; less if the tiles are small
 DPI = 200  # of the PNG
 _TITLE, _HEAD, _SMALL = 10.5, 8.5, 7.2  # points, of Pillow's font
@@ -37,7 +35,7 @@ _INK, _SOFT = (32, 34, 38), (98, 105, 117)
 _LEADING = 1.3  # of lines of text
 _DEJAVU = 0.84  # size of matplotlib's font, which is wider: as much as keeps the lines as long
 _SLACK = 0.95  # of a line, because some letters of it are wider than that
-Anchor = Literal["l", "m", "r"]
+Anchor = Literal["l", "m"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Words:
-    """A line of text; y is its middle, x its left end, middle or right end."""
+    """A line of text; y is its middle, x its left end or middle."""
 
     text: str
     x: float
@@ -169,13 +167,6 @@ def draw_png(sheet: Sheet, dpi: int = DPI) -> Picture:
     return np.asarray(canvas)
 
 
-def plain(text: str) -> str:
-    """Only letters that Pillow's own font has: accents go, other scripts become question marks."""
-    bare = unicodedata.normalize("NFKD", text)
-    kept = "".join(letter for letter in bare if not unicodedata.combining(letter))
-    return " · ".join(part.encode("ascii", "replace").decode() for part in kept.split(" · "))
-
-
 def _ratios(rows: Sequence[Sequence[Tile | None]]) -> list[float]:
     """Width over height of the widest tile of each column."""
     ratios = [0.0] * max(len(row) for row in rows)
@@ -219,7 +210,7 @@ def _bars(sheet: Sheet, bars: Sequence[Bar], y: float) -> float:
     for number, bar in enumerate(bars):
         x = (number % across) * (width + 6 * _GAP) + _MARGIN + _GAP
         top = y + (number // across) * (height + 2.9 * _SMALL)
-        sheet.words.append(Words(plain(bar.label), x, top + _SMALL / 2, _SMALL))
+        sheet.words.append(Words(visualize.plain(bar.label), x, top + _SMALL / 2, _SMALL))
         ramp = np.linspace(bar.low, bar.high, 256)[None]
         colours = visualize.colourise(ramp, bar.low, bar.high, bar.colours)
         foot = top + _SMALL * 1.35
@@ -248,7 +239,7 @@ def _paragraph(
 def _wrapped(text: str, size: float, room: float) -> list[str]:
     """Lines no longer than `room` points, broken between words."""
     lines: list[str] = []
-    for word in plain(text).split():
+    for word in visualize.plain(text).split():
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and _length(longer, size) <= room:
             lines[-1] = longer
@@ -267,7 +258,7 @@ def _words(
     colour: tuple[int, int, int],
 ) -> Words:
     """A line cut where it would run into its neighbour's."""
-    text = plain(text)
+    text = visualize.plain(text)
     while len(text) > 4 and _length(text, size) > room + _GAP / 2:
         text = text[:-3].rstrip(" .,") + ".."
     return Words(text, x, y, size, anchor, colour)
@@ -284,7 +275,7 @@ def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 def _save_png(sheet: Sheet, path: Path, record: str, title: str) -> None:
     info = PngImagePlugin.PngInfo()
-    info.add_text("Title", plain(title))
+    info.add_text("Title", visualize.plain(title))
     info.add_text("idisc", record)  # which also tells `predict.inputs` that this is a result
     picture = Image.fromarray(draw_png(sheet))
     picture.save(path, format="PNG", pnginfo=info, dpi=(DPI, DPI))
@@ -304,7 +295,7 @@ def _save_pdf(sheet: Sheet, path: Path, record: str, title: str) -> None:
             axes = figure.add_axes((*box, placed.width / size[0], placed.height / size[1]))
             axes.imshow(placed.picture, aspect="auto", interpolation="none")
             axes.axis("off")
-        sides: dict[str, Any] = {"l": "left", "m": "center", "r": "right"}
+        sides: dict[str, Any] = {"l": "left", "m": "center"}
         for words in sheet.words:
             figure.text(
                 words.x / size[0],
@@ -315,6 +306,6 @@ def _save_pdf(sheet: Sheet, path: Path, record: str, title: str) -> None:
                 ha=sides[words.anchor],
                 va="center",
             )
-        described = {"Title": plain(title), "Subject": record, "CreationDate": None}
+        described = {"Title": visualize.plain(title), "Subject": record, "CreationDate": None}
         with path.open("wb") as file:
             FigureCanvasPdf(figure).print_pdf(file, metadata=described)

@@ -13,13 +13,12 @@ from idisc.errors import InputError
 from idisc.export import onnx, parity, program, quantize
 from idisc.export.parity import Parity, Precision
 from idisc.images import Size
-from idisc.predict.engine import Engine, ModelFacts
+from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 
 Format = Literal["onnx", "pt2", "openvino"]
 SUFFIX: dict[Format, str] = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
-USUAL_SIZE: Size = (480, 640)  # of pictures to measure on, where the checkpoint does not say
 MEASURED, CALIBRATED = 4, 16  # pictures of the user's, at most
 RENDERED = 2  # pictures if there are none
 
@@ -51,7 +50,7 @@ def make(request: Request) -> Parity:
     usual = request.size or ModelFacts.of(network).training_size or USUAL_SIZE
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]
-    images, of = _pictures(request, usual, MEASURED, RENDERED)
+    images, origin = _pictures(request, usual, MEASURED, RENDERED)
     texts = {**onnx.facts(source), "precision": request.precision}
     made = (
         program.trace(source, usual) if request.format == "pt2" else _model(source, request, usual)
@@ -65,7 +64,7 @@ def make(request: Request) -> Parity:
             images,
             sizes,
             precision=request.precision,
-            of=of,
+            pictures_from=origin,
         )
         measured.check(request.out.name)
         _write(made, draft, request.format, {**texts, "parity": measured.text()})

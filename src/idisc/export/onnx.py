@@ -91,7 +91,7 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
     model = _simplified(model)
     _name_axes(model, size)
     _forget_the_trace(model)
-    check_operators(model)
+    check_operators(model, network.config.encoder)
     return model
 
 
@@ -145,11 +145,17 @@ def save(model: Any, path: Path) -> None:
         draft.write_bytes(model.SerializeToString())
 
 
-def check_operators(model: Any) -> None:
-    """CheckpointError if there is an operator that runtimes are known to get wrong, or ours."""
+def check_operators(model: Any, name: str) -> None:
+    """CheckpointError if there is an operator that runtimes are known to get wrong, or ours.
+
+    `name` is for people: a file, or the encoder that the graph is made of.
+    """
     for node in nodes(model.graph):
         if node.op_type in FORBIDDEN or node.domain not in ("", "ai.onnx"):
-            raise CheckpointError(f"the graph has {node.op_type}, which runtimes get wrong")
+            raise CheckpointError(
+                f"{name}: its graph has {node.op_type}, which runtimes get wrong; nothing is"
+                " written, choose another encoder"
+            )
 
 
 def nodes(part: Any) -> Iterator[Any]:

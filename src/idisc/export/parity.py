@@ -20,16 +20,18 @@ from numpy.typing import NDArray
 
 from idisc.data.synthetic import make_shot
 from idisc.errors import CheckFailed, InputError
-from idisc.images import Size, read_image, resize_smooth
+from idisc.images import Size, read_image, resize_smooth, size_text
 from idisc.predict.engine import Engine
+from idisc.predict.inputs import PICTURES
+from idisc.settings import Task
 
 Precision = Literal["fp32", "fp16", "int8"]
 Images = Sequence[NDArray[np.uint8]]
 FAR = 10.0  # metres; from here on a difference counts as a share of the depth
 D1 = 1.25  # two depths agree if neither is more than this times the other
 D1_DEG = 11.25  # and two normals if the angle between them is less
-SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 BUILT_IN = "rendered rooms"
+UNITS: dict[Task, str] = {"depth": "m", "normals": "of a unit vector"}  # of differences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +55,12 @@ class Parity:
     """The differences over all pictures and sizes."""
 
     precision: Precision
-    largest: float  # metres
+    largest: float
     mean: float
+    unit: str  # of both
     d1: float
     pictures: int
-    of: str  # which pictures
+    pictures_from: str  # a folder's name, or BUILT_IN
     sizes: tuple[str, ...]  # of the picture in the network, and of the result where that differs
 
     def text(self) -> str:
@@ -71,10 +74,16 @@ class Parity:
         fine = self.largest <= bound.largest and self.mean <= bound.mean and self.d1 >= bound.d1
         if not fine:  # also for NaN
             raise CheckFailed(
-                f"{name}: differs from the network by {self.largest:.2g} m at most,"
-                f" {self.mean:.2g} m on average, d1 {self.d1:.4f}; {self.precision} allows"
-                f" {_bounds(bound)}"
+                f"{name}: differs from the network by {self.in_words()}; {self.precision} allows"
+                f" {_bounds(bound, self.unit)}"
             )
+
+    def in_words(self) -> str:
+        """The numbers with their unit."""
+        return (
+            f"{self.largest:.2g} {self.unit} at most, {self.mean:.2g} {self.unit} on average,"
+            f" d1 {self.d1:.4f}"
+        )
 
 
 def measure(
@@ -84,7 +93,7 @@ def measure(
     sizes: Sequence[Size],
     *,
     precision: Precision = "fp32",
-    of: str = BUILT_IN,
+    pictures_from: str = BUILT_IN,
 ) -> Parity:
     """Both engines on all pictures, resized to each of the two sizes.
 
@@ -92,7 +101,8 @@ def measure(
     """
     if not images or not sizes:
         raise InputError("parity: at least one picture and one size are needed")
-    largest, total, agreeing, count = 0.0, 0.0, 0, 0
+    largest, total, count = 0.0, 0.0, 0
+    agreeing, pixels = 0, 0
     for image in images:
         for size in sizes:
             shown = resize_smooth(image, exported.fixed_size or size)[None]
@@ -102,17 +112,20 @@ def measure(
                 difference /= np.maximum(np.abs(theirs) / FAR, 1)
             largest = max(largest, _largest(difference))
             total += float(difference.sum())
-            agreeing += int(_agree(ours, theirs, network.task).sum()) * (difference.ndim == 3 or 3)
             count += difference.size
+            agree = _agree(ours, theirs, network.task)
+            agreeing += int(agree.sum())
+            pixels += agree.size
     fixed = exported.fixed_size
-    names = tuple(f"{_text(fixed)} to {_text(s)}" if fixed else _text(s) for s in sizes)
+    names = tuple(f"{size_text(fixed)} to {size_text(s)}" if fixed else size_text(s) for s in sizes)
     return Parity(
         precision=precision,
         largest=largest,
         mean=total / count,
-        d1=agreeing / count,
+        unit=UNITS[network.task],
+        d1=agreeing / pixels,
         pictures=len(images),
-        of=of,
+        pictures_from=pictures_from,
         sizes=names,
     )
 
@@ -131,9 +144,9 @@ def built_in(count: int, size: Size) -> list[NDArray[np.uint8]]:
 
 def pictures_of(folder: Path, count: int) -> list[NDArray[np.uint8]]:
     """Up to so many pictures of a folder, evenly spread over its names."""
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
     if not paths:
-        raise InputError(f"{folder}: no pictures in it ({', '.join(SUFFIXES)})")
+        raise InputError(f"{folder}: no pictures in it ({', '.join(PICTURES)})")
     chosen = np.linspace(0, len(paths) - 1, min(count, len(paths))).round().astype(int)
     return [read_image(paths[index]) for index in chosen]
 
@@ -144,9 +157,7 @@ def _largest(difference: NDArray[np.float64]) -> float:
     return value if np.isfinite(value) else float("inf")
 
 
-def _agree(
-    ours: NDArray[np.float32], theirs: NDArray[np.float32], task: Literal["depth", "normals"]
-) -> NDArray[np.bool_]:
+def _agree(ours: NDArray[np.float32], theirs: NDArray[np.float32], task: Task) -> NDArray[np.bool_]:
     """Of each pixel, (B, H, W)."""
     agree: NDArray[np.bool_]
     if task == "depth":
@@ -158,10 +169,6 @@ def _agree(
     return agree
 
 
-def _bounds(bound: Tolerance) -> str:
-    parts = [f"{bound.largest:g} m at most"] if np.isfinite(bound.largest) else []
-    return ", ".join([*parts, f"{bound.mean:g} m on average", f"d1 {bound.d1:g}"])
-
-
-def _text(size: Size) -> str:
-    return f"{size[0]}x{size[1]}"
+def _bounds(bound: Tolerance, unit: str) -> str:
+    parts = [f"{bound.largest:g} {unit} at most"] if np.isfinite(bound.largest) else []
+    return ", ".join([*parts, f"{bound.mean:g} {unit} on average", f"d1 {bound.d1:g}"])

@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from idisc.errors import CheckpointError, require
 from idisc.export.onnx import Source
 from idisc.images import Size, resize_map
 from idisc.model.network import IDisc
+from idisc.settings import Task
 
 FACTS = "idisc.json"  # the entry of a program's archive that says what it is
 
@@ -71,7 +72,7 @@ class ProgramEngine:
         self.name, self.sha256 = path.name, files.sha256(path)
         self.origin: Mapping[str, Any] = known
         self.fixed_size: Size | None = (int(height), int(width))
-        self.task: Literal["depth", "normals"] = _task(known)
+        self.task: Task = _task(known)
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
@@ -114,7 +115,7 @@ class OpenVinoEngine:
         known = openvino.Core().read_model(path).get_rt_info("idisc")
         self.origin: Mapping[str, Any] = json.loads(known.astype(str))
         self.name, self.sha256 = path.name, files.sha256(path)
-        self.task: Literal["depth", "normals"] = _task(self.origin)
+        self.task: Task = _task(self.origin)
         height, width = list(self._model.input("image").partial_shape)[1:3]
         dynamic = height.is_dynamic or width.is_dynamic
         self.fixed_size = None if dynamic else (height.get_length(), width.get_length())
@@ -145,5 +146,5 @@ def _load(path: Path) -> tuple[Any, dict[str, Any]]:
         raise CheckpointError(f"{path}: not a program of ours ({reason})") from None
 
 
-def _task(known: Mapping[str, Any]) -> Literal["depth", "normals"]:
+def _task(known: Mapping[str, Any]) -> Task:
     return "normals" if json.loads(known["model"])["task"] == "normals" else "depth"

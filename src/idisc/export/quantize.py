@@ -24,6 +24,7 @@ from idisc.images import Size, resize_smooth
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 HALF_MAX = 65504.0
+HEAD_CHANNELS = 4  # at most: log depth has 1; a normal and its concentration, 3 + 1
 
 
 def to_half(model: Any) -> Any:
@@ -34,7 +35,9 @@ def to_half(model: Any) -> Any:
     half = onnx.ModelProto()
     half.CopyFrom(model)
     part = half.graph
-    weights = {tensor.name: tensor for tensor in part.initializer if tensor.data_type == 1}
+    weights = {
+        tensor.name: tensor for tensor in part.initializer if tensor.data_type == TensorProto.FLOAT
+    }
     made: dict[str, str] = {}
     nodes: list[Any] = []
 
@@ -112,15 +115,6 @@ class _Reader:
             return None
         return {"image": resize_smooth(image, self._size)[None], "size": np.array(self._size)}
 
-    def __iter__(self) -> Iterator[dict[str, NDArray[np.generic]]]:
-        return iter(self.get_next, None)
-
-    def __next__(self) -> dict[str, NDArray[np.generic]]:
-        found = self.get_next()
-        if found is None:
-            raise StopIteration
-        return found
-
 
 def _is_product(node: Any, weights: Any) -> bool:
     return node.op_type in PRODUCTS and any(name in weights for name in node.input[:2])
@@ -130,7 +124,7 @@ def _delicate(model: Any, name: str) -> bool:
     """Whether a product ends in few numbers, one of which decides: the heads' log depth."""
     node = next(item for item in model.graph.node if item.name == name)
     for tensor in model.graph.initializer:
-        if tensor.name in node.input[:2] and min(tensor.dims[:2], default=0) <= 4:
+        if tensor.name in node.input[:2] and min(tensor.dims[:2], default=0) <= HEAD_CHANNELS:
             return node.op_type != "Conv"
     return False
 

@@ -19,6 +19,8 @@ from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.visualize import DEPTH_COLOURS, Picture
 
+MOST_STEPS = 65535  # that 16 bits can count
+
 
 class Axes(NamedTuple):
     """Which way x, y and z point."""

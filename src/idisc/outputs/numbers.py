@@ -10,10 +10,9 @@ import numpy as np
 
 from idisc import files, geometry
 from idisc.errors import InputError
-from idisc.outputs.depicted import AXES, Depicted, Options, record, save_png
+from idisc.outputs.depicted import AXES, MOST_STEPS, Depicted, Options, record, save_png
 
 MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
-_MOST = 65535  # steps in 16 bits
 
 
 def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
@@ -23,14 +22,14 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     road = depicted.facts.get("domain", "").startswith("road")
     unit = options.metres_per_unit
     if unit is None:
-        unit = ROAD_UNIT if road or deepest > _MOST * MILLIMETRE else MILLIMETRE
-    if deepest > _MOST * unit:
+        unit = ROAD_UNIT if road or deepest > MOST_STEPS * MILLIMETRE else MILLIMETRE
+    if deepest > MOST_STEPS * unit:
         raise InputError(
             f"{path}: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at "
-            f"{_MOST * unit:.1f} m; choose larger steps, npy, npz or exr"
+            f"{MOST_STEPS * unit:.1f} m; choose larger steps, npy, npz or exr"
         )
     units = np.rint(np.where(there, depicted.depth, 0) / np.float64(unit))
-    values = np.where(there, np.clip(units, 1, _MOST), 0).astype(np.uint16)
+    values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)
     about = record(depicted, file=path.name, metres_per_unit=unit, empty=0)
     said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
     save_png(path, values, about, metres_per_unit=repr(unit), Description=said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +77,7 @@ def _framed(picture: Picture, legend: tuple[float, float, str], words: str) -> P
     bar = visualize.legend(low, high, "m", colours, width)
     size = max(11, min(width // 50, 16))
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
-    lines = _wrapped(_plain(words), font, width - 2 * margin)
+    lines = _wrapped(visualize.plain(words), font, width - 2 * margin)
     foot = Image.new("RGB", (width, len(bar) + (len(lines) * 3 + 3) * size // 2), _PAPER)
     foot.paste(Image.fromarray(bar))
     draw = ImageDraw.Draw(foot)
@@ -88,12 +87,6 @@ def _framed(picture: Picture, legend: tuple[float, float, str], words: str) -> P
     if width != length:
         foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)
     return np.concatenate([picture, np.asarray(foot)])
-
-
-def _plain(words: str) -> str:
-    """Only letters that Pillow's own font has: accents go, other scripts become question marks."""
-    bare = "".join(c for c in unicodedata.normalize("NFKD", words) if not unicodedata.combining(c))
-    return " · ".join(part.encode("ascii", "replace").decode() for part in bare.split(" · "))
 
 
 def _wrapped(

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files, geometry, visualize
-from idisc.outputs.depicted import USUAL, Depicted, Options, camera_facts, fact_line
+from idisc.outputs.depicted import MOST_STEPS, USUAL, Depicted, Options, camera_facts, fact_line
 
 _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
-_MOST = 65535  # steps in 16 bits
 
 
 def scene(depicted: Depicted, options: Options = USUAL) -> dict[str, Any]:
@@ -55,7 +54,7 @@ def scene(depicted: Depicted, options: Options = USUAL) -> dict[str, Any]:
 
 def packed_depth(depth: NDArray[np.float32]) -> dict[str, Any]:
     """Metres (H, W), 0 for none, in 16-bit steps: differences along each row, deflated, base64."""
-    unit = float(depth.max()) / _MOST or 1.0
+    unit = float(depth.max()) / MOST_STEPS or 1.0
     units = np.rint(depth / unit).astype("<u2")
     steps = np.diff(units, axis=1, prepend=np.uint16(0)).astype("<u2")  # modulo 65536; packs well
     return {"metres_per_unit": unit, "depth": _packed(steps.tobytes())}

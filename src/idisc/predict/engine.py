@@ -17,15 +17,18 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc import config
 from idisc.camera import Camera
 from idisc.data import catalog
 from idisc.errors import CheckpointError, InputError, require
 from idisc.images import Size
 from idisc.recipes import RECIPES
+from idisc.settings import Task
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
 UNKNOWN = "unknown"
+USUAL_SIZE: Size = (480, 640)  # of networks that do not say what they were trained at
 Precision = Literal["fp32", "bf16", "fp16"]
 
 
@@ -34,7 +37,7 @@ class Engine(Protocol):
 
     name: str  # what it was loaded from, for people
     sha256: str  # of its weights
-    task: Literal["depth", "normals"]
+    task: Task
     origin: Mapping[str, Any]  # what the file says of itself; see ModelFacts
     fixed_size: Size | None  # the one size of pictures it runs on; None: any
 
@@ -145,12 +148,26 @@ def open_model(
         return open_engine(Path(model), device, precision)
     known = cards.shipped()
     if model is not None and str(model) not in known:
-        offered = f", nor a shipped model ({', '.join(known)})" if known else ""
+        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
         raise CheckpointError(f"{model}: not there{offered}")
     card = known[str(model)] if model is not None else cards.default_card()
     engine = open_engine(cards.locate(card, part), device, precision)
     engine.name = card.name  # all of them are called model.onnx
     return engine
+
+
+def network_of(engine: Engine) -> Any:
+    """The network inside, a torch module with IDRs; InputError if there is none to look into."""
+    network = getattr(engine, "network", None)
+    if network is None:
+        raise InputError(
+            f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
+            " it was made from"
+        )
+    kind = network.config.discretization
+    if kind != "isd":
+        raise InputError(f"{engine.name}: a network with discretization={kind} has no IDRs")
+    return network
 
 
 def open_engine(path: Path, device: str = "cpu", precision: Precision | None = None) -> Engine:

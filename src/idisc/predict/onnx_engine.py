@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.images import Size, resize_map
+from idisc.settings import Task
 
 
 class OnnxEngine:
@@ -46,11 +47,10 @@ class OnnxEngine:
         known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
         if not known or outputs[:1] not in (["depth"], ["normals"]):
             raise CheckpointError(
-                f"{path}: not an export of ours (image bytes to metres); let the program that it"
-                " belongs to write its predictions, and pass them with --predictions"
+                f"{path}: not an export of ours (image bytes to metres); `idisc export` makes one"
             )
         self.name, self.sha256 = path.name, files.sha256(path)
-        self.task: Literal["depth", "normals"] = "depth" if outputs[0] == "depth" else "normals"
+        self.task: Task = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs
         self.origin: Mapping[str, Any] = texts

@@ -73,9 +73,7 @@ class Prediction:
     """The metres of one picture, at its size, and how they came about."""
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
-    depth: (
-        FloatMap  # (H, W) metres along the optical axis; NaN, all of it, of a network for normals
-    )
+    depth: FloatMap  # (H, W) metres along the optical axis; of a network for normals all NaN
     camera: Camera  # of the picture; its `origin` says where it comes from
     spread: FloatMap | None = None  # (H, W) metres; `facts["spread"]` says of what
     normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
@@ -132,9 +130,16 @@ class Prediction:
         `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as a tuple.
         """
         wanted = Known.parse(known)
+        factor = self.factor(wanted)
+        why = f"known {wanted}, predicted {wanted.metres / factor:.4g} m"
+        return self.scaled(factor, why)
+
+    def factor(self, known: object) -> float:
+        """By how much a known distance, as for `rescaled`, enlarges the scene."""
+        wanted = Known.parse(known)
         found = self.measured(wanted.first, wanted.second)
         if not found > 1e-6:  # nor NaN, which is all that a network for normals gives
             raise InputError(
                 f"known distance {wanted}: {found:g} m are predicted, nothing to scale"
             )
-        return self.scaled(wanted.metres / found, f"known {wanted}, predicted {found:.4g} m")
+        return wanted.metres / found

@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 from idisc import geometry
 from idisc.camera import Camera, camera_of
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.images import Photo, PhotoSource, Size, read_photo, resize_smooth
+from idisc.images import Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
 from idisc.predict import tiles
-from idisc.predict.engine import UNKNOWN, Engine, ModelFacts, Precision, open_model
+from idisc.predict.engine import UNKNOWN, USUAL_SIZE, Engine, ModelFacts, Precision, open_model
 from idisc.predict.prediction import Known, Prediction
 
 CameraRule = Camera | Callable[[Size], Camera] | None
 """A camera, or how to make one for a picture of some size; None: EXIF, or else assumed."""
 FloatMaps = NDArray[np.float32]
-USUAL_SIZE = (480, 640)  # of networks that do not say what they were trained at
 STRIDE = 32  # of the coarsest map of every encoder
 FAR_DEG, FAR_RATIO = 15.0, 1.25  # how unlike training a camera may be without a warning
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
@@ -74,9 +73,9 @@ def load(
 class Predictor:
     """A network that answers in metres, or in normals."""
 
-    def __init__(self, engine: Engine, facts: ModelFacts | None = None) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.facts = facts or ModelFacts.of(engine)
+        self.facts = ModelFacts.of(engine)
 
     @overload
     def predict(
@@ -187,7 +186,9 @@ class Predictor:
         depth, spread = answer.maps, answer.spread
         if request.tile:
             layout = self.layout(photo.size, request)
-            facts["tiles"] = f"{len(layout)} of {_text(layout.size)}, aligned to the whole picture"
+            facts["tiles"] = (
+                f"{len(layout)} of {size_text(layout.size)}, aligned to the whole picture"
+            )
             if len(layout) > 1:
                 ask = partial(self._ask_tile, request=request)
                 depth, spread = tiles.refine(photo.image, depth, ask, layout)
@@ -247,14 +248,16 @@ class Predictor:
 
     def _size_text(self, picture: Size, request: Request) -> str:
         if request.size:
-            return f"{_text(request.size)}, as asked for"
+            return f"{size_text(request.size)}, as asked for"
         if self.engine.fixed_size:
-            return f"{_text(self.engine.fixed_size)}, the only one of this file"
+            return f"{size_text(self.engine.fixed_size)}, the only one of this file"
         size, trained = self.network_size(picture), self.facts.training_size
         if size == trained:
-            return f"{_text(size)}, as in training"
-        start = f"{_text(trained)} of training" if trained else f"{_text(USUAL_SIZE)} (usual)"
-        return f"{_text(size)}: {start} in the shape of the picture"
+            return f"{size_text(size)}, as in training"
+        start = (
+            f"{size_text(trained)} of training" if trained else f"{size_text(USUAL_SIZE)} (usual)"
+        )
+        return f"{size_text(size)}: {start} in the shape of the picture"
 
 
 def _pair(size: object, what: str) -> Size:
@@ -350,7 +353,3 @@ def _joined(plain: Answer, mirrored: Answer) -> Answer:
 def _camera_text(camera: Camera) -> str:
     across = f"{camera.fov_deg:.0f} deg"
     return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
-
-
-def _text(size: Size) -> str:
-    return f"{size[0]}x{size[1]}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,8 @@ from idisc.errors import InputError
 from idisc.images import Size
 
 FloatMap = NDArray[np.float32]
-Align = Literal["scale", "scale+power"]
 OVERLAP = 0.25  # share of a tile's side, at least
 MOST_TILES = 16  # when the size is left to us: each costs a pass of the network
-_LEAST_SPREAD = 0.05  # deviation of log depth below which a wall has no contrast to fit a power to
-_POWERS = (0.5, 2.0)
 
 
 class Depths(NamedTuple):
@@ -72,13 +69,8 @@ def refine(
     whole: FloatMap,
     predict: Callable[[NDArray[np.uint8]], Depths],
     tiles: Tiles,
-    align: Align = "scale",
 ) -> Depths:
-    """Depth of a picture (H, W, 3) from its tiles, aligned to `whole` (H, W), the pass over all.
-
-    `align`: one factor for each tile, or also a power (a line in log depth), for networks whose
-    contrast of depth changes with the field of view.
-    """
+    """Depth of a picture (H, W, 3) from its tiles, aligned to `whole` (H, W), the pass over all."""
     rows, columns = _window(tiles.size[0]), _window(tiles.size[1])
     depth, spread = np.zeros_like(whole), np.zeros_like(whole)
     has_spread = True
@@ -86,14 +78,13 @@ def refine(
         for left in tiles.lefts:
             place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
             found = predict(image[place])
-            factor, power = _fit(found.depth, whole[place], align)
-            aligned = factor * found.depth**power
+            factor = _factor(found.depth, whole[place])
             weight = rows[:, None] * columns
-            depth[place] += weight * aligned
+            depth[place] += weight * (factor * found.depth)
             if found.spread is None:
                 has_spread = False
-            else:  # d(a x^p) = p (a x^p) dx / x
-                spread[place] += weight * found.spread * (power * aligned / found.depth)
+            else:
+                spread[place] += weight * (factor * found.spread)
     total_rows = _sums(rows, tiles.tops, whole.shape[0])
     total = total_rows[:, None], _sums(columns, tiles.lefts, whole.shape[1])
     for canvas in (depth, spread):
@@ -122,14 +113,8 @@ def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
     return total
 
 
-def _fit(tile: FloatMap, whole: FloatMap, align: Align) -> tuple[float, float]:
-    """(a, p) such that a * tile ** p is closest to the whole: medians, as edges never agree."""
+def _factor(tile: FloatMap, whole: FloatMap) -> float:
+    """Such that factor * tile is closest to the whole: the median, as edges never agree."""
     step = max(1, round(math.sqrt(tile.size / 50_000)))  # enough for a median
     x, y = (np.log(depth[::step, ::step], dtype=np.float64) for depth in (tile, whole))
-    power = 1.0
-    if align == "scale+power" and x.std() >= _LEAST_SPREAD:
-        low, high = x <= np.quantile(x, 0.4), x >= np.quantile(x, 0.6)
-        rise = np.median(x[high]) - np.median(x[low])
-        if rise > 0:
-            power = float(np.clip((np.median(y[high]) - np.median(y[low])) / rise, *_POWERS))
-    return math.exp(float(np.median(y - power * x))), power
+    return math.exp(float(np.median(y - x)))

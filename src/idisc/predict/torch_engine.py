@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from idisc.images import Size
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.network import IDisc, Output
 from idisc.predict.engine import Precision
+from idisc.settings import Task
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -37,7 +38,7 @@ class TorchEngine:
     ) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
-        self.task: Literal["depth", "normals"] = network.config.task
+        self.task: Task = network.config.task
         self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod

@@ -24,7 +24,7 @@ import numpy as np
 from idisc import files, outputs, visualize
 from idisc.errors import InputError, MissingExtra, require
 from idisc.images import Photo, resize_smooth
-from idisc.outputs.depicted import fact_line, record
+from idisc.outputs.depicted import MOST_STEPS, fact_line, record
 from idisc.outputs.numbers import MILLIMETRE, ROAD_UNIT
 from idisc.predict.inputs import VIDEOS
 from idisc.predict.prediction import Known, Prediction
@@ -40,7 +40,6 @@ _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they 
 _CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
 _TICKS = 90_000  # of a film's clock, in a second
 _LEAST_WIDTH = 320  # px: of a panel with a legend; smaller ones are enlarged
-_DEEPEST = 65535  # steps in 16 bits
 _BT709 = 1  # the colours of HD television, as FFmpeg numbers them
 
 Ask = Callable[[Picture], Prediction]
@@ -89,7 +88,7 @@ class Outcome:
     smoothed: float | None  # the same after smoothing; None also without it
     cuts: tuple[int, ...]  # frames that begin another scene
     notes: tuple[str, ...]  # what was left out or missing, for people
-    facts: Mapping[str, str]  # of the first frame's prediction
+    facts: Mapping[str, str]  # of a frame's prediction; they are the same for all
 
 
 def is_video(path: Path | None) -> bool:
@@ -270,7 +269,7 @@ def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:
         return ask
     first = ask(next(clip.frames()).image)
     try:
-        factor = float(first.rescaled(known).depth.max() / first.depth.max())
+        factor = first.factor(known)
     except InputError as error:
         raise InputError(f"{clip.path}: {error}") from None
     why = f"known {Known.parse(known)} in the first frame"
@@ -286,7 +285,7 @@ def _settled(plan: Plan, clip: Clip, ask: Ask, road: bool) -> Plan:
         return plan
     apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
     depths = [look(ask(frame.image).depth) for frame in islice(clip.frames(apart), SAMPLES)]
-    deep = 1.5 * max(float(depth.max()) for depth in depths) > _DEEPEST * MILLIMETRE
+    deep = 1.5 * max(float(depth.max()) for depth in depths) > MOST_STEPS * MILLIMETRE
     limits = visualize.depth_limits(*depths) if colours else options.limits
     unit = (ROAD_UNIT if road or deep else MILLIMETRE) if factor else options.metres_per_unit
     return replace(plan, options=replace(options, limits=limits, metres_per_unit=unit))
@@ -296,7 +295,7 @@ def _write_frame(
     kind: str, folder: Path, options: outputs.Options, frame: Frame, shown: Prediction
 ) -> None:
     """One file of a sequence, named by the number of its frame."""
-    most = _DEEPEST * (options.metres_per_unit or MILLIMETRE)
+    most = MOST_STEPS * (options.metres_per_unit or MILLIMETRE)
     if kind == "png16" and shown.depth.max() > most:
         facts = {**shown.facts, "left out": f"depth beyond {most:.1f} m, stored as none"}
         shown = replace(shown, depth=np.where(shown.depth > most, 0, shown.depth), facts=facts)

@@ -23,7 +23,7 @@ from idisc import config, geometry, outputs, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.images import read_photo
-from idisc.predict.prediction import Known, Prediction
+from idisc.predict.prediction import Prediction
 from idisc.predict.predictor import Predictor
 from idisc.serve.explorer import Explanation, Explorer, Level
 from idisc.serve.limits import Limits
@@ -162,11 +162,7 @@ def rescaled(prediction: Prediction, known: str | None) -> Prediction:
 
 def scale(prediction: Prediction, known: str | None) -> float:
     """By how much a known distance enlarges a scene; 1 without one."""
-    if not known:
-        return 1.0
-    wanted = Known.parse(known)
-    prediction.rescaled(wanted)  # says what is wrong with it
-    return wanted.metres / prediction.measured(wanted.first, wanted.second)
+    return prediction.factor(known) if known else 1.0
 
 
 def maps_bytes(explanation: Explanation) -> bytes:

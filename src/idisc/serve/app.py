@@ -293,7 +293,7 @@ async def health(request: Request) -> Any:
         "typical_s": server.jobs.typical_s,
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
-        "explorer": server.explorer_missing,
+        "explorer_missing": server.explorer_missing,
     }
 
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import InputError
 from idisc.images import Size, resize_smooth
+from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
 
 FloatMaps = NDArray[np.float32]
@@ -81,11 +81,4 @@ class NetworkExplorer:
 
 def open_explorer(predictor: Predictor) -> Explorer:
     """The explorer of a predictor; InputError says in one line why there is none."""
-    network = getattr(predictor.engine, "network", None)
-    if network is None:
-        raise InputError(
-            "IDRs can be looked at with a checkpoint folder; this exported file gives depth alone"
-        )
-    if network.config.discretization != "isd":
-        raise InputError("this network has no IDRs to look at")
-    return NetworkExplorer(predictor, network)
+    return NetworkExplorer(predictor, network_of(predictor.engine))

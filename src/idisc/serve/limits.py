@@ -36,6 +36,12 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _DRAIN_S = 10.0  # for what is still being sent to a request that is refused
+_OPTIONS = {
+    "upload_mb": "--max-upload-mb",
+    "megapixels": "--max-megapixels",
+    "queue": "--queue",
+    "timeout_s": "--timeout",
+}  # of `idisc serve`; the other limits have none
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
 
 
@@ -56,7 +62,8 @@ class Limits:
         for each in fields(self):
             value = getattr(self, each.name)
             if not (math.isfinite(value) and value > 0):
-                raise InputError(f"{each.name.replace('_', ' ')} {value}: above 0 is needed")
+                name = _OPTIONS.get(each.name, each.name)
+                raise InputError(f"{name} {value:g}: a number above 0 is needed")
 
     @property
     def pixels(self) -> int:

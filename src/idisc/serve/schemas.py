@@ -35,7 +35,7 @@ class Health(BaseModel):
     typical_s: float = Field(description="How long a prediction takes once it is its turn")
     upload_mb: float
     megapixels: float
-    explorer: str = Field(description="Empty, or why IDRs cannot be looked at")
+    explorer_missing: str = Field(description="Why IDRs cannot be looked at; empty if they can")
 
 
 class Example(BaseModel):

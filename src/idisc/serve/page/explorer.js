@@ -8,7 +8,7 @@ const LEAST_RANGE = 0.01; // of its weights: what varies by less is shown as fla
 
 /** Bring the explorer to life; returns its state, which survives a rescaling. */
 export async function openExplorer({ scene, data, about, maps, mute, complain, state }) {
-  state ??= { kind: "partition", pinned: null, muted: new Map() }; // "level:idr" of both
+  state ??= { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
   const [height, width] = about.maps;
   const levels = await readLevels();
   const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
@@ -20,7 +20,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   byId("explorer").hidden = false;
   scene.addView(byId("explored"), (index) => {
     if (index >= 0) pin(levels.length - 1, strongest(levels.at(-1), index));
-  }, (index) => `IDR ${strongest(levels.at(-1), index)}`);
+  }, (index) => `IDR ${strongest(levels.at(-1), index)} of level ${levels.length - 1}`);
   scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
   showPinned();
@@ -125,10 +125,10 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
       const made = byId("level-template").content.cloneNode(true);
       const extra = document.createElement("span");
       extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
-      made.querySelector("h3").append(["Coarse", "Middle", "Fine"].at(levels.length === 3 ? number : number - levels.length) ?? `Level ${number}`, extra);
+      made.querySelector("h3").append(`Level ${number}`, extra);
       made.querySelector("img").src = data.photo;
       const group = made.querySelector(".idrs");
-      group.setAttribute("aria-label", `IDRs of stride ${level.stride}; arrow keys move, Enter pins, M mutes`);
+      group.setAttribute("aria-label", `IDRs of level ${number}; arrow keys move, Enter pins, M mutes`);
       group.append(...Array.from({ length: level.idrs }, (_, idr) => makeButton(number, idr)));
       group.addEventListener("keydown", (event) => rove(event, group));
       Object.assign(level, { spot: made.querySelector(".spot canvas"), note: made.querySelector(".spot-note"), buttons: [...group.children] });
@@ -141,7 +141,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
     button.type = "button";
     button.className = "idr";
     button.tabIndex = idr ? -1 : 0;
-    button.title = `IDR ${idr}`;
+    button.title = `IDR ${idr} of level ${number}`;
     Object.assign(button.dataset, { level: number, idr });
     button.append(document.createElement("canvas"), document.createElement("i"));
     thumbnail(button.firstChild, levels[number], idr);
@@ -192,7 +192,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
       level.note.textContent = found
         ? `IDR ${order[0]} has ${percent(found[order[0]])} of this pixel`
         : `IDR ${shown}, ${pinned === null ? "the largest" : "pinned"}`;
-      if (found) words.push(`stride ${level.stride}: ${order.slice(0, 3).map((idr) => `IDR ${idr} ${percent(found[idr])}`).join(", ")}`);
+      if (found) words.push(`level ${number}: ${order.slice(0, 3).map((idr) => `IDR ${idr} ${percent(found[idr])}`).join(", ")}`);
     });
     const verb = state.kind === "partition" ? "belongs to" : "reads";
     const rest = state.pinned ? describe(...state.pinned) : "Point at a pixel to see which IDRs it belongs to; click to pin the strongest.";
@@ -209,7 +209,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
 
   function describe(number, idr) {
     const level = levels[number];
-    return `IDR ${idr} of stride ${level.stride} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
+    return `IDR ${idr} of level ${number} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
   }
 
   function isMuted(number, idr) {
@@ -219,7 +219,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   function showPinned() {
     const [number, idr] = hovered ?? state.pinned ?? [0, null];
     dim(byId("explored").querySelector(".dim"), levels[number], idr);
-    byId("explored-title").textContent = idr === null ? "Picture" : `IDR ${idr}, stride ${levels[number].stride}${hovered ? "" : ", pinned"}`;
+    byId("explored-title").textContent = idr === null ? "Picture" : `IDR ${idr} of level ${number}${hovered ? "" : ", pinned"}`;
     byId("mute").hidden = byId("unpin").hidden = !state.pinned;
     if (state.pinned) byId("mute").textContent = isMuted(...state.pinned) ? "Unmute it" : "Mute it";
     byId("unmute").hidden = !state.muted.size;

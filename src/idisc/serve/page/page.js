@@ -4,7 +4,7 @@ import { openExplorer } from "./explorer.js";
 
 const byId = (id) => document.getElementById(id);
 const health = await fetch("/health").then((answer) => answer.json());
-const current = { token: "", known: "", scene: null, explorer: null, file: null };
+const current = { token: "", known: "", scene: null, explorer: null };
 let turn = 0; // of the photo that is being worked on; older ones are not shown any more
 let stopped = new AbortController();
 
@@ -300,8 +300,8 @@ function wireKnown(data) {
 function wireExplorer(data) {
   const again = current.explorer; // after rescaling, with the same pins and mutes
   current.explorer = null;
-  if (health.explorer) {
-    byId("inside-lead").textContent = health.explorer;
+  if (health.explorer_missing) {
+    byId("inside-lead").textContent = health.explorer_missing;
     byId("look").hidden = true;
     return;
   }
