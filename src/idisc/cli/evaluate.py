@@ -108,7 +108,7 @@ def command(
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.run import evaluate
-    from idisc.predict.engine import ModelFacts, open_model
+    from idisc.predict.engine import open_model
 
     _check(click.get_current_context().params)
     opening = partial(open_model, onnx or model, device, precision)
@@ -120,30 +120,22 @@ def command(
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    name = dataset or named_in(data)
-    opened = open_dataset(data, name, split, listing, size)
+    reopen = partial(open_dataset, data, dataset or named_in(data), split, listing)
+    opened = reopen(size)
     predictor: PredictionFiles | EnginePredictor
     if predictions is not None:
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
         predictor = PredictionFiles(predictions, opened.records, reading)
     else:
         engine = opening()
-        usual = engine.fixed_size or ModelFacts.of(engine).training_size
-        if opened.spec.size is None and usual:
-            shown = "{}x{}".format(*usual)
-            tables.note(f"{engine.name}: sees pictures at {shown}, as in its training; or --size")
-            opened = open_dataset(data, name, split, listing, usual)
+        if opened.spec.size is None and (usual := _usual_size(engine)):
+            opened = reopen(usual)
         predictor = _network(engine, opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
     about = predictor.about()
-    results = [replace(result, about=about) for result in results]
-    for result in results:
-        _print(result)
-    _note_doubts(results[0])
-    if out:
-        _write(results, out)
+    _tell([replace(result, about=about) for result in results], out)
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -196,6 +188,17 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
+def _usual_size(engine: Engine) -> tuple[int, int] | None:
+    """The size at which a network learnt, for pictures that have none of their own; it is said."""
+    from idisc.predict.engine import ModelFacts
+
+    usual = engine.fixed_size or ModelFacts.of(engine).training_size
+    if usual:
+        shown = "{}x{}".format(*usual)
+        tables.note(f"{engine.name}: sees pictures at {shown}, as in its training; or --size")
+    return usual
+
+
 def _network(engine: Engine, dataset: Dataset) -> EnginePredictor:
     from idisc.evaluate.run import EnginePredictor
 
@@ -232,6 +235,15 @@ def _note_doubts(result: Result) -> None:
             f"predictions are {result.ratio:.3g} times the ground truth: another unit?"
             " --scale says the metres of one, 0.001 for millimetres"
         )
+
+
+def _tell(results: Sequence[Result], out: Path | None) -> None:
+    """On the screen, and in a folder if there is one."""
+    for result in results:
+        _print(result)
+    _note_doubts(results[0])
+    if out:
+        _write(results, out)
 
 
 def _write(results: Sequence[Result], out: Path) -> None:
