@@ -1,0 +1,83 @@
+"""What each part of the network buys on real rooms: the rows of the paper's table, and our choices.
+
+Every row is trained by `idisc train` behind the same frozen encoder, whose features are computed
+once, and judged by the pictures that the recipe holds out of training. Rows that are there already
+are not trained again, an interrupted one goes on.
+
+    python docs/examples/ablation.py --data nyu_labelled --out rows \
+        --weights tf_efficientnet_lite2.pth+fastdepth.onnx --steps 300
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from idisc.paper import ABLATIONS as PAPER
+from idisc.recipes import ABLATIONS
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "8 IDRs": ("afp.idrs=8",),
+    "64 IDRs": ("afp.idrs=64",),
+    "width 64": ("decoder.width=64", "afp.width=64"),
+    "width 128": ("decoder.width=128", "afp.width=128"),
+    "1 layer of MSDA": ("decoder.layers=1",),
+    "1 layer of ISD": ("isd.layers=1",),
+    "1 resolution": ("resolutions=1",),
+}
+TOLD = ("d1", "rmse", "abs_rel")
+
+
+def trained(name: str, changes: tuple[str, ...], given: argparse.Namespace) -> dict[str, Any]:
+    """The last validation of one row, after its training."""
+    run = given.out / name.replace(" ", "_")
+    if not (run / "config.json").exists():
+        settings = [f"model.{change}" for change in changes] + [
+            "train.freeze=encoder",
+            f"train.cache_features={given.out / 'features'}",
+            f"train.iterations={given.steps}",
+            f"train.validate_every={given.steps}",
+            "train.lr=1e-3",
+            "train.ema=0.98",
+        ]
+        call = ["train", "indoor_small", "--data", given.data, "--out", run]
+        call += ["--weights", given.weights, *(part for one in settings for part in ("--set", one))]
+    else:
+        call = ["train", "--resume", run]
+    subprocess.run([sys.executable, "-m", "idisc", *map(str, call)], check=True)
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return next(line for line in reversed(lines) if line["kind"] == "validation")
+
+
+def tell(cells: list[str]) -> None:
+    """One line of the table, as soon as it is known."""
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Train what is missing, then print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, help="made by `idisc prepare nyu_labelled`"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--weights", required=True, help="of the encoder, as for `idisc train`")
+    parser.add_argument("--steps", type=int, default=300)
+    given = parser.parse_args()
+    tell(["row", *TOLD, "the paper's, Swin-L"])
+    tell(["---"] * (len(TOLD) + 2))
+    for name, changes in {**ABLATIONS, **CHOICES}.items():
+        found = trained(name, changes, given)
+        paper = " ".join(f"{PAPER[name][metric]:.3f}" for metric in TOLD) if name in PAPER else ""
+        tell([name, *(f"{found[metric]:.3f}" for metric in TOLD), paper])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The card of the indoor model that ships: what it is made of, and what it scores.
+
+The commands that make it, after `idisc train` (docs/results.md has that one):
+
+    idisc export RUN/best -o src/idisc/zoo/indoor_small/model.onnx --pictures PHOTOS
+    cp -r RUN/best src/idisc/zoo/indoor_small/checkpoint
+    idisc evaluate --onnx src/idisc/zoo/indoor_small/model.onnx --data nyu --out report
+    python docs/examples/write_card.py report/report.json
+
+The numbers are those of the report, which knows the hash of the file that it scored; a report of
+another file is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from idisc import files
+from idisc.zoo import cards
+
+NAME = "indoor_small"
+TOLD = ("d1", "abs_rel", "rmse", "d2", "d3", "log10", "silog")
+INGREDIENTS = (
+    cards.Ingredient(
+        name="NYU-Depth v2, labelled set",
+        role="pictures and depth",
+        licence="published for research, without a licence text",
+        source="https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html",
+    ),
+    cards.Ingredient(
+        name="460 more indoor pairs",
+        role="pictures and depth (NYU-Depth v2 raw, and recordings of a course at IST Lisbon)",
+        licence="published for research, without a licence text",
+    ),
+    cards.Ingredient(
+        name="synthetic rooms",
+        role="pictures and depth (`idisc prepare synthetic`)",
+        licence="Apache-2.0",
+    ),
+    cards.Ingredient(
+        name="EfficientNet-lite2",
+        role="weights that the encoder began with (ImageNet)",
+        licence="Apache-2.0",
+        source="https://github.com/huggingface/pytorch-image-models",
+    ),
+    cards.Ingredient(
+        name="FastDepth",
+        role="weights that the encoder began with (48,000 pictures of NYU-Depth v2)",
+        licence="MIT",
+        source="https://github.com/dwofk/fast-depth",
+    ),
+)
+NOTES = (
+    "For rooms as a camera of about 60 degrees sees them. Not for streets or landscapes. Mirrors,"
+    " windows and screens mislead it. The ground truth it was measured against has its holes filled"
+    " in, so its numbers are not quite those of the literature."
+)
+
+
+def main() -> None:
+    """Write zoo/indoor_small/card.json from a report of `idisc evaluate --out`."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("report", type=Path)
+    report = json.loads(parser.parse_args().report.read_text())
+    folder = cards.HOME / NAME
+    if report["about"]["weights_sha256"] != files.sha256(folder / cards.ONNX):
+        sys.exit(f"the report is not of {folder / cards.ONNX}; evaluate that file")
+    origin = json.loads((folder / cards.CHECKPOINT / "config.json").read_text())["origin"]
+    scores = [
+        cards.Score(
+            dataset=report["dataset"]["name"],
+            protocol=report["protocol"]["name"],
+            metric=metric,
+            value=report["totals"][metric],
+            low=report["intervals"][metric][0],
+            high=report["intervals"][metric][1],
+        )
+        for metric in TOLD
+    ]
+    card = cards.ModelCard(
+        name=NAME,
+        title="metric depth of rooms, for laptops",
+        licence="Apache-2.0",
+        domain=origin["domain"],
+        depth_range=tuple(origin["depth_range"]),
+        training_size=tuple(origin["training_size"]),
+        training_fov_deg=origin["training_fov_deg"],
+        parameters=7.1,
+        ingredients=INGREDIENTS,
+        scores=tuple(scores),
+        files=cards.describe(folder),
+        default=True,
+        notes=NOTES,
+    )
+    files.write_json(folder / cards.CARD, dataclasses.asdict(card))
+    sys.stdout.write(f"{folder / cards.CARD}\n")
+
+
+if __name__ == "__main__":
+    main()
