@@ -23,7 +23,7 @@ import idisc  # noqa: E402
 from idisc import geometry, outputs  # noqa: E402
 from idisc.errors import InputError  # noqa: E402
 from idisc.predict.predictor import Predictor  # noqa: E402
-from idisc.serve import app, limits  # noqa: E402
+from idisc.serve import app, explorer, limits  # noqa: E402
 
 PNG = served.png()
 KNOWN = "10,20 50,20 = 5m"
@@ -206,8 +206,8 @@ def test_explain_answers_an_upload_too(client: TestClient) -> None:
 
 
 def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) -> None:
-    predictor = idisc.load(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
-    door = app.create_app(predictor)
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    door = app.create_app(explorer.open_network(path))
     with TestClient(door) as client:
         why = client.get("/health").json()["explorer_missing"]
         assert why.startswith("small.onnx: an exported file gives depth and no more")
@@ -221,7 +221,7 @@ def test_a_network_for_normals_is_refused_at_the_start() -> None:
     engine = served.RedEngine()
     engine.task = "normals"
     with pytest.raises(InputError, match="red predicts normals; the page needs depth"):
-        app.create_app(Predictor(engine))
+        app.create_app(explorer.with_explorer(Predictor(engine)))
 
 
 # Errors

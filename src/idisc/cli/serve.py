@@ -30,12 +30,11 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
     require("fastapi", "uvicorn", "python_multipart", "prometheus_client", extra="serve")
     import uvicorn
 
-    from idisc.predict import predictor
-    from idisc.serve import app, limits
+    from idisc.serve import app, explorer, limits
 
     wanted = limits.Limits(**{name: value for name, value in given.items() if value is not None})
     hosts = limits.LOOPBACK if _is_local(host) else None
-    served = app.create_app(predictor.load(model, device), wanted, hosts=hosts)
+    served = app.create_app(explorer.open_network(model, device), wanted, hosts=hosts)
     if hosts is None:
         tables.note(f"{host}: whoever reaches this machine can use the server")
     listening = _listen(host, port)

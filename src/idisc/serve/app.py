@@ -25,10 +25,9 @@ from idisc import __version__
 from idisc.errors import IdiscError, InputError
 from idisc.images import TooManyPixels
 from idisc.predict.inputs import PICTURES
-from idisc.predict.predictor import Predictor
 from idisc.serve import answers, schemas
 from idisc.serve.answers import Answers, File, Upload
-from idisc.serve.explorer import Explorer, open_explorer
+from idisc.serve.explorer import Opened
 from idisc.serve.jobs import PREDICT, Jobs
 from idisc.serve.limits import Door, Limits, problem
 from idisc.serve.metrics import Metrics
@@ -74,21 +73,13 @@ class Server:
 
 
 def create_app(
-    predictor: Predictor,
-    limits: Limits | None = None,
-    *,
-    hosts: frozenset[str] | None = None,
-    explorer: Explorer | None = None,
+    opened: Opened, limits: Limits | None = None, *, hosts: frozenset[str] | None = None
 ) -> Door:
-    """The application around a predictor; `hosts` are the names it answers to, None: all."""
+    """The application around a network; `hosts` are the names it answers to, None: all."""
+    predictor, explorer, missing = opened
     if predictor.engine.task != "depth":
         raise InputError(f"{predictor.engine.name} predicts normals; the page needs depth")
-    limits, metrics, missing = limits or Limits(), Metrics(), ""
-    if explorer is None:
-        try:
-            explorer = open_explorer(predictor)
-        except InputError as error:
-            missing = str(error)
+    limits, metrics = limits or Limits(), Metrics()
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
     server = Server(
