@@ -102,7 +102,7 @@ def test_a_dataset_becomes_a_report_and_panels(
     assert {path.name for path in out.iterdir()} == names
     printed = capsys.readouterr().out
     assert "2 pictures" in printed
-    assert "level 2, stride 4, partition" in printed
+    assert "level 2 (stride 4), dealt out by AFP" in printed
     assert all(f"written: {out / name}" in printed for name in names)
     record = json.loads((out / "usage.json").read_text())
     assert len(record["pictures"]) == 2
@@ -110,9 +110,9 @@ def test_a_dataset_becomes_a_report_and_panels(
 
 
 def test_networks_are_told_apart_by_their_folders() -> None:
-    assert explain._named([]) == {"default": None}
+    assert explain.name_networks([]) == {"default": None}
     one, other = checkpoint(), checkpoint(seed=1)
-    named = explain._named([one, other])
+    named = explain.name_networks([one, other])
     assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
 
 
@@ -146,7 +146,7 @@ def test_the_default_is_the_checkpoint_beside_the_shipped_export(
     save_checkpoint(folder / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
     shipped.make(folder)
     for model in (None, "rooms"):
-        opened = explain._open(model, "cpu")
+        opened = explain.open_predictor(model, "cpu")
         assert opened.facts.name == "rooms"
         assert isinstance(opened.engine, TorchEngine)
 
