@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-fastapi = pytest.importorskip("fastapi", reason="the extra serve is not installed")
-from fastapi.testclient import TestClient  # noqa: E402
-from tests.fakes import onnx_files, served  # noqa: E402
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+from fastapi.testclient import TestClient
+from tests.fakes import onnx_files, served
 
-import idisc  # noqa: E402
-from idisc import geometry, outputs  # noqa: E402
-from idisc.errors import InputError  # noqa: E402
-from idisc.predict.predictor import Predictor  # noqa: E402
-from idisc.serve import app, explorer, limits  # noqa: E402
+import idisc
+from idisc import geometry, outputs
+from idisc.errors import InputError
+from idisc.predict.predictor import Predictor
+from idisc.serve import app, explorer, limits
 
 PNG = served.png()
 KNOWN = "10,20 50,20 = 5m"
@@ -203,6 +203,19 @@ def test_explain_answers_an_upload_too(client: TestClient) -> None:
     arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
     assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
     assert arrays["depth"].shape == (48, 64)
+
+
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
+    server: served.Served, client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise InputError("too dark")
+
+    monkeypatch.setattr(server.explorer, "explain", fails)
+    answer = client.post(f"/explain?format={kind}", files={"file": ("room.png", PNG)})
+    assert (answer.status_code, answer.json()) == (400, {"error": "too dark"})
+    assert "idisc_results_kept 0" in client.get("/metrics").text
 
 
 def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) -> None:
