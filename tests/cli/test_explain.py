@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.fakes import explained, exported, onnx_files, pairs, shipped
+from tests.fakes.called import run
 
 from idisc.cli import explain
-from idisc.cli.main import main
 from idisc.model.checkpoint import save_checkpoint
 from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 @cache

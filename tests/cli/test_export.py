@@ -10,20 +10,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import exported, onnx_files, shipped
+from tests.fakes.called import run
 
-from idisc.cli.main import main
 from idisc.export import graph, parity
 from idisc.export import onnx as onnx_export
 from idisc.export.parity import Precision
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 def test_it_writes_one_measured_file_and_says_what_it_is(

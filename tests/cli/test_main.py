@@ -11,35 +11,20 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.fakes.called import Ended, Run
 
 import idisc
 from idisc import errors
 from idisc.cli import main as command_line
 
-Result = tuple[int, str, str]  # exit code, stdout, stderr
-Run = Callable[..., Result]
-Fail = Callable[[BaseException], Result]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call the command line in this process."""
-
-    def call(*arguments: str) -> Result:
-        with pytest.raises(SystemExit) as end:
-            command_line.main(list(arguments))
-        code = end.value.code
-        assert isinstance(code, int)
-        return (code, *capsys.readouterr())
-
-    return call
+Fail = Callable[[BaseException], Ended]
 
 
 @pytest.fixture
 def fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> Fail:
     """Run a command that raises the given error."""
 
-    def call(error: BaseException) -> Result:
+    def call(error: BaseException) -> Ended:
         @click.command()
         def command() -> None:
             raise error

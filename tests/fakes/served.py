@@ -41,7 +41,7 @@ class RedEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
         self.calls += 1
-        assert self.go.wait(30)
+        assert self.go.wait(120)
         red = 1 + images[..., 0].astype(np.float32) / 100
         return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
 

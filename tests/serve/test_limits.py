@@ -21,7 +21,7 @@ from tests.fakes import served
 from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.predict.prediction import Prediction
-from idisc.serve.limits import Limits
+from idisc.serve.limits import Limits, names_at
 from idisc.serve.results import Gone, Results
 
 PNG = served.png()
@@ -248,6 +248,25 @@ def test_other_pages_may_not_send_pictures(site: str, status: int) -> None:
         answer = client.post("/predict", files=FILES, headers={"sec-fetch-site": site})
         assert answer.status_code == status
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("localhost.example", False),
+    ],
+)
+def test_what_is_this_machine(host: str, local: bool) -> None:
+    names = names_at(host)
+    assert (names is not None) is local
+    assert names is None or {"localhost", f"[{host}]" if ":" in host else host} <= names
 
 
 # Results
