@@ -146,14 +146,13 @@ def exported(network: IDisc, folder: Path) -> dict[str, Engine]:
     from idisc.export import onnx, program
     from idisc.predict.onnx_engine import OnnxEngine
 
-    source = onnx.Source(Path("bench"), network, {}, "")
     threads = torch.get_num_threads()
     path = folder / FILE
     onnx.save(onnx.build(network), path)
     engines: dict[str, Engine] = {"onnx": OnnxEngine(path, threads=threads)}
     if importlib.util.find_spec("openvino"):
         model = onnx.build(network, by_block=False)
-        onnx.describe(model, onnx.facts(source))
+        onnx.describe(model, onnx.facts(TorchEngine(network, "bench")))
         program.export_openvino(model, path.with_suffix(".xml"))
         engines["openvino"] = program.OpenVinoEngine(path.with_suffix(".xml"), threads=threads)
     return engines

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.fakes import exported, onnx_files
+from tests.fakes.called import run
 
-from idisc.cli.main import main
 from idisc.export import onnx as onnx_export
 from idisc.model import sampling
 
@@ -25,14 +25,9 @@ CHANNELS = (768, 384, 192, 96)  # of Swin-T there
 def bench(*arguments: str) -> tuple[int, str, str]:
     """Exit code, stdout, stderr."""
     out, err = io.StringIO(), io.StringIO()
-    with (
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        pytest.raises(SystemExit) as end,
-    ):
-        main(["bench", *arguments])
-    assert isinstance(end.value.code, int)
-    return end.value.code, out.getvalue(), err.getvalue()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run("bench", *arguments)
+    return code, out.getvalue(), err.getvalue()
 
 
 def cells(out: str) -> dict[str, list[str]]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.fakes.called import run
 from tests.golden import rule, store
 
 import idisc
-from idisc.cli.main import main
 from idisc.zoo.published import PUBLISHED
 
 CASE = store.Case(store.HERE, "cases", "nyu_swint_117x150")
@@ -21,12 +21,6 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("released") / "nyu_swintiny.pt"
     torch.save({name: torch.as_tensor(value) for name, value in CASE.weights().items()}, path)
     return path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 def test_it_says_what_it_recognised_and_the_result_predicts_as_published(

@@ -7,14 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-
-from idisc.cli.main import main
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
+from tests.fakes.called import run
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 import torch
 from PIL import Image
 from tests.fakes import indoor, onnx_files, pairs, road
+from tests.fakes.called import run
 
 from idisc import paper, recipes
-from idisc.cli.main import main
 from idisc.data import catalog
 from idisc.data.dataset import open_dataset
 from idisc.model.checkpoint import save_checkpoint
@@ -26,12 +26,6 @@ from idisc.model.network import IDisc
 from idisc.zoo import cards
 
 DATASETS = ["nyu", "nyu_labelled", "nyu_normals", "sunrgbd", "diode", "kitti", "argoverse", "ddad"]
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 def repaint(raw: Path, pattern: str, size: tuple[int, int]) -> None:

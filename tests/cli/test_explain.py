@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.fakes import explained, exported, onnx_files, pairs, shipped
+from tests.fakes.called import run
 
 from idisc.cli import explain
-from idisc.cli.main import main
 from idisc.model.checkpoint import save_checkpoint
 from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 @cache
@@ -102,7 +96,7 @@ def test_a_dataset_becomes_a_report_and_panels(
     assert {path.name for path in out.iterdir()} == names
     printed = capsys.readouterr().out
     assert "2 pictures" in printed
-    assert "level 2, stride 4, partition" in printed
+    assert "level 2 (stride 4), dealt out by AFP" in printed
     assert all(f"written: {out / name}" in printed for name in names)
     record = json.loads((out / "usage.json").read_text())
     assert len(record["pictures"]) == 2
@@ -110,9 +104,9 @@ def test_a_dataset_becomes_a_report_and_panels(
 
 
 def test_networks_are_told_apart_by_their_folders() -> None:
-    assert explain._named([]) == {"default": None}
+    assert explain.name_networks([]) == {"default": None}
     one, other = checkpoint(), checkpoint(seed=1)
-    named = explain._named([one, other])
+    named = explain.name_networks([one, other])
     assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
 
 
@@ -146,7 +140,7 @@ def test_the_default_is_the_checkpoint_beside_the_shipped_export(
     save_checkpoint(folder / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
     shipped.make(folder)
     for model in (None, "rooms"):
-        opened = explain._open(model, "cpu")
+        opened = explain.open_predictor(model, "cpu")
         assert opened.facts.name == "rooms"
         assert isinstance(opened.engine, TorchEngine)
 

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes import exported
+from tests.fakes import exported, onnx_files, shipped
+from tests.fakes.called import run
 
-from idisc.cli.main import main
 from idisc.export import graph, parity
 from idisc.export import onnx as onnx_export
 from idisc.export.parity import Precision
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
+from idisc.zoo import cards
 
 
 def test_it_writes_one_measured_file_and_says_what_it_is(
@@ -89,13 +85,37 @@ def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
     assert path.stat().st_size < exported.any_size().stat().st_size
 
 
+def test_the_checkpoint_of_a_shipped_model_goes_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "zoo" / "rooms"
+    shutil.copytree(exported.checkpoint(), folder / cards.CHECKPOINT)
+    shipped.make(folder)
+    monkeypatch.setattr(cards, "HOME", folder.parent)
+    monkeypatch.setattr(
+        onnx_export, "build", lambda *_, **__: onnx_export.read(exported.any_size())
+    )
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert run("export", "rooms") == 0  # beside the checkpoint would be within the package
+    assert f"{here / 'rooms.onnx'}, " in capsys.readouterr().out
+    assert OnnxEngine(here / "rooms.onnx").origin["weights"] == "rooms"
+    assert run("export", "room") == 2
+    assert "room: not there, nor a shipped model; did you mean rooms" in capsys.readouterr().err
+
+
 def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = exported.checkpoint()
     empty = tmp_path / "empty"
     empty.mkdir()
     calls = {
         ("export",): "Missing argument 'CHECKPOINT'",
-        ("export", tmp_path / "none"): "none: no such folder",
+        ("export", tmp_path / "none"): "none: not there",
+        (
+            "export",
+            onnx_files.depth_of_brightness(tmp_path / "room.onnx"),
+        ): "room.onnx: exported already; name the checkpoint it was made from",
         ("export", folder, "-o", tmp_path / "room.pt"): "a file for onnx ends in .onnx",
         ("export", folder, "--size", "big"): "'big' is not a size; write 480x640, or dynamic",
         ("export", folder, "--size", "480"): "'480' is not a size",
@@ -119,7 +139,7 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert message in printed.err
         assert printed.out == ""
         assert "Traceback" not in printed.err
-    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "room.onnx"]
 
 
 def test_an_encoder_that_cannot_be_followed_is_one_line(

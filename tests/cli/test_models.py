@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.fakes import shipped
+from tests.fakes.called import Run
 
-from idisc.cli import main as command_line
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            command_line.main([*map(str, arguments)])
-        code = end.value.code
-        assert isinstance(code, int)
-        return (code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture(autouse=True)

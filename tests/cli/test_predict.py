@@ -5,37 +5,25 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import ExifTags, Image
-from tests.fakes import onnx_files
+from tests.fakes import called, onnx_files
+from tests.fakes.called import Run
 
-from idisc.cli import main as command_line
 from idisc.cli.predict import camera_rule
 from idisc.errors import InputError
 from idisc.outputs import WRITERS
 from idisc.zoo import cards
 
-Result = tuple[int, str, str]
-Run = Callable[..., Result]
-
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call the command in this process: exit code, stdout, stderr."""
-
-    def call(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as end:
-            command_line.main(["predict", *map(str, arguments)])
-        code = end.value.code
-        assert isinstance(code, int)
-        return (code, *capsys.readouterr())
-
-    return call
+def run(run: Run) -> Run:
+    return partial(run, "predict")
 
 
 @pytest.fixture(autouse=True)
@@ -181,9 +169,7 @@ def test_stdin_goes_to_stdout(
     ):
         stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
         monkeypatch.setattr("sys.stdin", stdin)
-        with pytest.raises(SystemExit) as end:
-            command_line.main(["predict", "-", "--weights", str(model), *formats])
-        assert end.value.code == 0
+        assert called.run("predict", "-", "--weights", model, *formats) == 0
         out, err = capsysbinary.readouterr()
         np.testing.assert_allclose(check(out), 1.5, atol=0.001)
         assert err.startswith(b"stdin: 1.50 to 1.50 m")

@@ -15,15 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import indoor, road
+from tests.fakes.called import run
 
 from idisc import files
-from idisc.cli.main import main
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 @pytest.fixture

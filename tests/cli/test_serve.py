@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fakes import onnx_files
-
-from idisc.cli import main as command_line
-from idisc.cli import serve
+from tests.fakes.called import Run
 
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            command_line.main(["serve", *arguments])
-        assert isinstance(end.value.code, int)
-        return (end.value.code, *capsys.readouterr())
-
-    return call
+def run(run: Run) -> Run:
+    return partial(run, "serve")
 
 
 @pytest.fixture
@@ -88,20 +79,3 @@ def test_what_cannot_be_is_one_line(
     assert run("--weights", weights)[2] == (
         "idisc: fastapi is not installed; it comes with: pip install 'idisc[serve]'\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("host", "local"),
-    [
-        ("127.0.0.1", True),
-        ("127.1.2.3", True),
-        ("::1", True),
-        ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("192.168.1.2", False),
-        ("localhost.example", False),
-    ],
-)
-def test_what_is_this_machine(host: str, local: bool) -> None:
-    assert serve._is_local(host) is local

@@ -11,10 +11,10 @@ import pytest
 import torch
 from PIL import Image
 from tests.fakes import pairs
+from tests.fakes.called import run
 
 from idisc import load_network
 from idisc.cli import train
-from idisc.cli.main import main
 from idisc.train import features
 from idisc.train.distributed import World
 from idisc.train.loop import Summary
@@ -30,12 +30,6 @@ TINY = {
     "train.batch_size": 2,
     "train.validate_every": 2,
 }
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as caught:
-        main([str(argument) for argument in arguments])
-    return int(caught.value.code or 0)
 
 
 def training(data: object, out: object, *more: object, **changes: object) -> list[object]:

@@ -211,7 +211,7 @@ def test_a_few_maps_in_another_unit_are_named(pairs: Pairs) -> None:
     save_depth(pairs.depth(3), scene(3)[1], units_per_metre=10)
     finding = only(pairs.report())
     assert finding.files == ("depth/0003.png",)
-    assert "1 of 20 depth maps are in another unit than the others: depth/0003.png" in (
+    assert "1 of 20 depth maps is in another unit than the others: depth/0003.png" in (
         finding.message
     )
 
@@ -371,8 +371,8 @@ def test_a_constant_map_and_an_empty_one_are_named(pairs: Pairs) -> None:
     save_depth(pairs.depth(4), lone)
     found = {finding.check: finding for finding in pairs.report().findings}
     assert found.keys() == {"constant", "empty", "sparse"}
-    assert "1 depth maps have one value everywhere: depth/0000.png" in found["constant"].message
-    assert "1 depth maps have no valid pixel: depth/0001.png" in found["empty"].message
+    assert "1 depth map has one value everywhere: depth/0000.png" in found["constant"].message
+    assert "1 depth map has no valid pixel: depth/0001.png" in found["empty"].message
     assert found["sparse"].severity == "warning"
     assert found["sparse"].files == ("depth/0004.png",)
 
@@ -437,8 +437,8 @@ def test_disparity_of_a_few_maps_is_a_hint(pairs: Pairs, count: int) -> None:
     finding = only(pairs.report())
     assert (finding.severity, finding.check) == ("warning", "inverted")
     assert finding.message.endswith(
-        f"in 100% of {count} depth maps: too few to tell, but they may be disparity or inverse"
-        " depth; if near is large in them, convert them to metres"
+        f"in 100% of {count} depth map{'s' * (count > 1)}: too few to tell, but they may be"
+        " disparity or inverse depth; if near is large in them, convert them to metres"
     )
 
 
@@ -464,7 +464,7 @@ def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs: Pairs) -> None:
     pairs.rows[0]["depth"] = last
     found = {finding.check: finding for finding in pairs.report().findings}
     assert found.keys() == {"names", "pairs"}
-    assert "20 pairs have different numbers in their names" in found["names"].message
+    assert "20 pairs have different numbers in the names" in found["names"].message
     assert "images/0001.png with depth/0000.png" in found["names"].message
     assert found["pairs"].severity == "error"
     assert "off by 1: depth/0000.png fits images/0000.png, not images/0001.png" in (
@@ -497,7 +497,7 @@ def test_shuffled_pairs_are_found_by_their_edges(pairs: Pairs) -> None:
     for index, other in enumerate(order):
         save_depth(pairs.depth(index), scene(int(other))[1])
     finding = only(pairs.report())
-    assert "depth maps fit another picture better than their own" in finding.message
+    assert "depth maps fit another picture better: depth" in finding.message
     assert finding.severity == "error"
 
 
@@ -577,13 +577,13 @@ def test_pictures_in_both_splits_are_named(pairs: Pairs) -> None:
     pairs.rows.append({**pairs.rows[0], "split": "test"})
     found = {finding.check: finding for finding in pairs.report().findings}
     assert found.keys() == {"splits", "scenes"}
-    assert "1 pictures are in train and in test: images/0000.png" in found["splits"].message
+    assert "1 picture is in train and in test: images/0000.png" in found["splits"].message
 
 
 def test_a_scene_in_both_splits_is_an_error(pairs: Pairs) -> None:
     pairs.rows[-1]["scene"] = "room_0"
     finding = only(pairs.report())
-    assert finding.message == ("1 scenes are in train and in test: room_0; keep each in one split")
+    assert finding.message == ("1 scene is in train and in test: room_0; keep each in one split")
     assert finding.severity == "error"
 
 
@@ -643,7 +643,7 @@ def test_missing_intrinsics_are_a_warning(pairs: Pairs) -> None:
     pairs.rows[7].update(fx="", fy="", cx="", cy="")
     finding = only(pairs.report())
     assert finding.severity == "warning"
-    assert "1 of 20 pictures have no intrinsics: images/0007.png" in finding.message
+    assert "1 of 20 pictures has no intrinsics: images/0007.png" in finding.message
 
 
 def test_a_size_that_differs_from_the_manifest_is_an_error(pairs: Pairs) -> None:

@@ -28,7 +28,7 @@ def network() -> TorchEngine:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("program") / "small.pt2"
-    make(Request(folder=exported.checkpoint(), out=path, format="pt2", size=SIZE))
+    make(Request(model=exported.checkpoint(), out=path, format="pt2", size=SIZE))
     return path
 
 
@@ -66,7 +66,7 @@ def test_without_openvino_the_extra_is_named(tmp_path: Path) -> None:
 @pytest.mark.skipif(not OPENVINO, reason="openvino is not installed")
 def test_openvino_gives_what_the_network_gives(network: TorchEngine, tmp_path: Path) -> None:
     path = tmp_path / "small.xml"
-    make(Request(folder=exported.checkpoint(), out=path, format="openvino"))
+    make(Request(model=exported.checkpoint(), out=path, format="openvino"))
     engine = program.OpenVinoEngine(path)
     assert engine.fixed_size is None
     assert json.loads(engine.origin["parity"])["largest"] < 1e-4

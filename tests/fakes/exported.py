@@ -10,11 +10,11 @@ from pathlib import Path
 import torch
 from tests.fakes.pairs import TINY
 
-from idisc.export import onnx
 from idisc.export.make import Request, make
 from idisc.images import Size
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import IsdConfig, ModelConfig
 
 SIZE: Size = (96, 128)
@@ -68,14 +68,14 @@ def bins() -> Path:
 def any_size() -> Path:
     """Its ONNX file for any size."""
     path = place() / "small.onnx"
-    make(Request(folder=checkpoint(), out=path))
+    make(Request(model=checkpoint(), out=path))
     return path
 
 
 @cache
-def source() -> onnx.Source:
-    """Its source."""
-    return onnx.Source.load(checkpoint())
+def source() -> TorchEngine:
+    """The network that they are made from."""
+    return TorchEngine.load(checkpoint())
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []

@@ -45,6 +45,20 @@ def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> 
     return _write(path, nodes, constants, inputs, ("depth", FLOAT, "Bhw"), more)
 
 
+def depth_and_spread(path: Path) -> Path:
+    """depth = brightness / 50 in metres, and a tenth of it as spread."""
+    nodes = [
+        _node("Cast", ["image"], "bytes", to=FLOAT),
+        _node("ReduceMean", ["bytes"], "grey", axes=[3], keepdims=0),
+        _node("Div", ["grey", "fifty"], "depth"),
+        _node("Div", ["depth", "ten"], "spread"),
+    ]
+    constants = {"fifty": np.array(50, np.float32), "ten": np.array(10, np.float32)}
+    spread = _field(12, _value("spread", FLOAT, "BHW"))  # outputs are in the order of the fields
+    inputs: list[tuple[str, int, Shape]] = [("image", UINT8, "BHW3")]
+    return _write(path, nodes, constants, inputs, ("depth", FLOAT, "BHW"), last=spread)
+
+
 def mean_depth_at_size(path: Path) -> Path:
     """One depth everywhere, the mean of all bytes in metres, at the size that is asked for."""
     nodes = [
@@ -83,6 +97,13 @@ def for_one_size(path: Path) -> Path:
     return _write(path, nodes, {}, [("image", UINT8, shape)], ("normals", FLOAT, shape))
 
 
+def describe(path: Path, **texts: str) -> Path:
+    """Add texts to the metadata of a file."""
+    entries = [_field(1, key.encode()) + _field(2, text.encode()) for key, text in texts.items()]
+    path.write_bytes(path.read_bytes() + b"".join(_field(14, entry) for entry in entries))
+    return path
+
+
 def _write(
     path: Path,
     nodes: Sequence[bytes],
@@ -90,10 +111,12 @@ def _write(
     inputs: Sequence[tuple[str, int, Shape]],
     output: tuple[str, int, Shape],
     more: bytes = b"",
+    last: bytes = b"",
 ) -> Path:
     graph = b"".join(_field(1, node) for node in nodes) + _field(2, b"graph") + more
     graph += b"".join(_field(5, _tensor(name, value)) for name, value in constants.items())
     graph += b"".join(_field(11, _value(*each)) for each in inputs) + _field(12, _value(*output))
+    graph += last
     opset = _field(8, _field(1, b"") + _field(2, 13))
     path.write_bytes(_field(1, 8) + _field(7, graph) + opset)
     return path

@@ -15,6 +15,7 @@ from PIL import Image
 from idisc.images import resize_map
 from idisc.predict.predictor import Predictor
 from idisc.serve.app import create_app
+from idisc.serve.explorer import Opened, with_explorer
 from idisc.serve.limits import LOOPBACK, Door, Limits
 
 Maps = NDArray[np.float32]
@@ -40,7 +41,7 @@ class RedEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
         self.calls += 1
-        assert self.go.wait(30)
+        assert self.go.wait(120)
         red = 1 + images[..., 0].astype(np.float32) / 100
         return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
 
@@ -105,7 +106,9 @@ class Served:
 def serve(explorer: bool = True, **limits: Any) -> Served:
     """A server of this machine with the fake engine; `limits` are fields of `Limits`."""
     engine, thirds = RedEngine(), ThirdsExplorer() if explorer else None
-    app = create_app(Predictor(engine), Limits(**limits), hosts=LOOPBACK, explorer=thirds)
+    predictor = Predictor(engine)
+    opened = with_explorer(predictor) if thirds is None else Opened(predictor, thirds)
+    app = create_app(opened, Limits(**limits), hosts=LOOPBACK)
     return Served(app, engine, thirds)
 
 

@@ -172,8 +172,7 @@ def test_the_precision_of_a_file_is_its_own(tmp_path: Path) -> None:
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with pytest.raises(InputError, match=r"^--precision fp32: small\.onnx is as it was made, an"):
         open_engine(path, precision="fp32")
-    entry = onnx_files._field(1, b"precision") + onnx_files._field(2, b"fp16")
-    path.write_bytes(path.read_bytes() + onnx_files._field(14, entry))
+    onnx_files.describe(path, precision="fp16")
     assert open_engine(path, precision="fp16").origin["precision"] == "fp16"
     with pytest.raises(InputError, match=r"small\.onnx is fp16, an \.onnx file decides for itself"):
         open_engine(path, precision="bf16")

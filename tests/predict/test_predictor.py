@@ -6,7 +6,6 @@ import io
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +26,6 @@ from idisc.images import Photo, resize_map
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.engine import ModelFacts, origin_of_data
-from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.predictor import Predictor, adapted
 
 Maps = NDArray[np.float32]
@@ -482,22 +480,16 @@ def test_facts_that_make_no_sense_are_named(size: object) -> None:
 
 
 def test_an_exported_file_says_what_it_is_and_how_sure(tmp_path: Path) -> None:
-    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    for key, value in (("domain", "road"), ("training_size", "32x64"), ("licence", "CC0")):
-        entry = onnx_files._field(1, key.encode()) + onnx_files._field(2, value.encode())
-        path.write_bytes(path.read_bytes() + onnx_files._field(14, entry))  # metadata_props
+    path = onnx_files.depth_and_spread(tmp_path / "small.onnx")
+    onnx_files.describe(path, domain="road", training_size="32x64", licence="CC0")
     model = idisc.load(path)
     assert (model.facts.domain, model.facts.licence) == ("road", "CC0")
     assert model.network_size((64, 128)) == (32, 64)
-    engine = model.engine
-    assert isinstance(engine, OnnxEngine)
-    depth = np.full((1, 32, 64), 2.0, np.float32)
-    engine._outputs = ["depth", "spread"]
-    engine._session = SimpleNamespace(run=lambda names, feeds: [depth, depth / 10][: len(names)])
-    result = model.predict(picture(64, 128))
+    grey = np.full((64, 128, 3), 100, np.uint8)  # 2 m
+    result = model.predict(grey)
     assert result.spread is not None
     np.testing.assert_allclose(result.spread, 0.2, rtol=1e-6)
-    np.testing.assert_allclose(engine(picture(32, 64)[None]), 2.0)
+    np.testing.assert_allclose(model.engine(grey[None]), 2.0)
 
 
 def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:

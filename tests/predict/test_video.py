@@ -251,8 +251,14 @@ def test_frames_are_predicted_as_they_are_decoded(
     still: Path, predictor: Predictor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     order: list[str] = []
-    decode, ask = video._shown, Predictor.predict
-    monkeypatch.setattr(video, "_shown", lambda *given: (order.append("d"), decode(*given))[1])
+    decode, ask = video.Clip.frames, Predictor.predict
+
+    def decoded(clip: video.Clip, every: int = 1) -> Iterator[video.Frame]:
+        for frame in decode(clip, every):
+            order.append("d")
+            yield frame
+
+    monkeypatch.setattr(video.Clip, "frames", decoded)
     monkeypatch.setattr(
         Predictor, "predict", lambda self, source, **how: (order.append("p"), ask(self, source))[1]
     )

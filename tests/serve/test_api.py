@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-fastapi = pytest.importorskip("fastapi", reason="the extra serve is not installed")
-from fastapi.testclient import TestClient  # noqa: E402
-from tests.fakes import onnx_files, served  # noqa: E402
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+from fastapi.testclient import TestClient
+from tests.fakes import onnx_files, served
 
-import idisc  # noqa: E402
-from idisc import geometry, outputs  # noqa: E402
-from idisc.errors import InputError  # noqa: E402
-from idisc.predict.predictor import Predictor  # noqa: E402
-from idisc.serve import app, limits  # noqa: E402
+import idisc
+from idisc import geometry, outputs
+from idisc.errors import InputError
+from idisc.predict.predictor import Predictor
+from idisc.serve import app, explorer, limits
 
 PNG = served.png()
 KNOWN = "10,20 50,20 = 5m"
@@ -205,9 +205,22 @@ def test_explain_answers_an_upload_too(client: TestClient) -> None:
     assert arrays["depth"].shape == (48, 64)
 
 
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
+    server: served.Served, client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise InputError("too dark")
+
+    monkeypatch.setattr(server.explorer, "explain", fails)
+    answer = client.post(f"/explain?format={kind}", files={"file": ("room.png", PNG)})
+    assert (answer.status_code, answer.json()) == (400, {"error": "too dark"})
+    assert "idisc_results_kept 0" in client.get("/metrics").text
+
+
 def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) -> None:
-    predictor = idisc.load(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
-    door = app.create_app(predictor)
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    door = app.create_app(explorer.open_network(path))
     with TestClient(door) as client:
         why = client.get("/health").json()["explorer_missing"]
         assert why.startswith("small.onnx: an exported file gives depth and no more")
@@ -221,7 +234,7 @@ def test_a_network_for_normals_is_refused_at_the_start() -> None:
     engine = served.RedEngine()
     engine.task = "normals"
     with pytest.raises(InputError, match="red predicts normals; the page needs depth"):
-        app.create_app(Predictor(engine))
+        app.create_app(explorer.with_explorer(Predictor(engine)))
 
 
 # Errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,16 +13,18 @@ import pytest
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import torch
 from fastapi.testclient import TestClient
-from tests.fakes import pairs, served
+from tests.fakes import explained, pairs, served, shipped
 
-from idisc.errors import InputError
 from idisc.explain.idrs import explain_photo
 from idisc.images import read_photo
+from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.serve.app import create_app
-from idisc.serve.explorer import open_explorer
+from idisc.serve.explorer import Opened, open_network, with_explorer
+from idisc.zoo import cards
 
 PNG = served.png(served.ramp(96, 128))
 
@@ -33,10 +36,36 @@ def predictor() -> Predictor:
     return Predictor(TorchEngine(network, "tiny", origin={"training_size": [96, 128]}))
 
 
-def test_a_checkpoint_is_explained_over_http(predictor: Predictor, tmp_path: Path) -> None:
+@pytest.fixture
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Room for models that ship."""
+    monkeypatch.setattr(cards, "HOME", tmp_path)
+    return tmp_path
+
+
+def ship(folder: Path, *, checkpoint: bool = True) -> None:
+    """A model with both of its parts, or with its exported file alone."""
+    if checkpoint:
+        state = explained.network().state_dict()
+        save_checkpoint(folder / cards.CHECKPOINT, pairs.TINY, state, {})
+    shipped.make(folder)
+
+
+def answers(opened: Opened) -> tuple[str, int]:
+    """What /health says of the explorer, and how /explain answers a photo."""
+    with TestClient(create_app(opened)) as client:
+        why = client.get("/health").json()["explorer_missing"]
+        answer = client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
+        if why:
+            assert answer.json() == {"error": why}
+        assert client.post("/predict", files={"file": ("room.png", PNG)}).status_code == 200
+    return why, answer.status_code
+
+
+def test_a_checkpoint_is_explained_over_http(predictor: Predictor) -> None:
     expected = explain_photo(predictor, read_photo(PNG, "room.png"))
     files = {"file": ("room.png", PNG)}
-    with TestClient(create_app(predictor)) as client:
+    with TestClient(create_app(with_explorer(predictor))) as client:
         assert client.get("/health").json()["explorer_missing"] == ""
         arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
         assert np.array_equal(arrays["depth"], expected.depth)
@@ -62,5 +91,36 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor, tmp_path: Pat
 
 def test_a_network_without_idrs_cannot_be_explored() -> None:
     network = IDisc(replace(pairs.TINY, discretization="none"))
-    with pytest.raises(InputError, match="plain: a network with discretization=none has no IDRs"):
-        open_explorer(Predictor(TorchEngine(network, "plain")))
+    opened = with_explorer(Predictor(TorchEngine(network, "plain")))
+    assert opened.explorer is None
+    assert opened.missing == "plain: a network with discretization=none has no IDRs"
+
+
+@pytest.mark.parametrize("name", [None, "rooms"])
+def test_of_a_shipped_model_the_checkpoint_predicts_and_explains(
+    zoo: Path, name: str | None
+) -> None:
+    ship(zoo / "rooms")
+    opened = open_network(name)
+    assert isinstance(opened.predictor.engine, TorchEngine)  # and no second network beside it
+    assert opened.predictor.facts.name == "rooms"
+    assert answers(opened) == ("", 200)
+
+
+def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(
+    zoo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ship(zoo / "rooms")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    opened = open_network()
+    assert isinstance(opened.predictor.engine, OnnxEngine)
+    why = "IDRs of rooms: torch is not installed; it comes with: pip install 'idisc[train]'"
+    assert answers(opened) == (why, 400)
+
+
+def test_a_model_that_ships_without_its_checkpoint_predicts(zoo: Path) -> None:
+    ship(zoo / "rooms", checkpoint=False)
+    opened = open_network("rooms")
+    assert isinstance(opened.predictor.engine, OnnxEngine)
+    why = "IDRs of rooms: it ships without the checkpoint they are read from"
+    assert answers(opened) == (why, 400)

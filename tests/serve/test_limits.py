@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-fastapi = pytest.importorskip("fastapi", reason="the extra serve is not installed")
-from fastapi.testclient import TestClient  # noqa: E402
-from starlette.types import Message  # noqa: E402
-from tests.fakes import served  # noqa: E402
+pytest.importorskip("fastapi", reason="the extra serve is not installed")
+from fastapi.testclient import TestClient
+from starlette.types import Message
+from tests.fakes import served
 
-from idisc.camera import Camera  # noqa: E402
-from idisc.errors import InputError  # noqa: E402
-from idisc.predict.prediction import Prediction  # noqa: E402
-from idisc.serve.limits import Limits  # noqa: E402
-from idisc.serve.results import Results  # noqa: E402
+from idisc.camera import Camera
+from idisc.errors import InputError
+from idisc.predict.prediction import Prediction
+from idisc.serve.limits import Limits, names_at
+from idisc.serve.results import Gone, Results
 
 PNG = served.png()
 FILES = {"file": ("room.png", PNG)}
@@ -250,6 +250,25 @@ def test_other_pages_may_not_send_pictures(site: str, status: int) -> None:
         assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.1.2.3", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("localhost.example", False),
+    ],
+)
+def test_what_is_this_machine(host: str, local: bool) -> None:
+    names = names_at(host)
+    assert (names is not None) is local
+    assert names is None or {"localhost", f"[{host}]" if ":" in host else host} <= names
+
+
 # Results
 
 
@@ -272,9 +291,8 @@ def test_results_go_when_nobody_asked_for_a_while() -> None:
     results.thin_out()
     assert len(results) == 1
     assert results.find(first).asked == 15
-    with pytest.raises(fastapi.HTTPException) as caught:
+    with pytest.raises(Gone, match="not kept any more; send the photo again"):
         results.find(second)
-    assert caught.value.status_code == 404
 
 
 def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import importlib.util
 import io
-import shutil
 import socket
 import threading
 import time
@@ -19,9 +16,9 @@ from PIL import Image
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import uvicorn
-from tests.fakes import served
+from tests.fakes import browsing, served
+from tests.fakes.browsing import pixels
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PHOTO = {"name": "room.png", "mimeType": "image/png", "buffer": served.png(served.ramp(96, 128))}
 
@@ -40,27 +37,15 @@ class Running:
 
     def __enter__(self) -> Running:
         self.thread.start()
-        while not self.server.started:
+        while not self.server.started and self.thread.is_alive():
             time.sleep(0.01)
+        assert self.server.started
         return self
 
     def __exit__(self, *_: object) -> None:
         self.server.should_exit = True
-        self.thread.join(30)
+        self.thread.join(browsing.PATIENCE_S)
         self.listening.close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None or importlib.util.find_spec("playwright") is None:
-        pytest.skip("needs playwright and Chromium")
-    from playwright.sync_api import sync_playwright
-
-    gpu = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-    with sync_playwright() as play:
-        chromium = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *gpu])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +59,7 @@ class Opened:
 
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         options.setdefault("viewport", {"width": 900, "height": 640})
-        self.context = browser.new_context(**options)
+        self.context = browsing.new_context(browser, **options)
         self.page, self.url = self.context.new_page(), url
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
@@ -89,7 +74,7 @@ class Opened:
 
     def upload(self) -> Any:
         self.page.set_input_files("#file", PHOTO)
-        self.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+        self.page.wait_for_selector("html[data-ready='3d']")
         self.page.locator("#status").wait_for(state="hidden")
         return self.page
 
@@ -117,13 +102,6 @@ def opened(browser: Any, running: Running) -> Iterator[Opened]:
     assert page.complaints == []
 
 
-def pixels(page: Any, selector: str) -> Any:
-    """RGBA of a canvas."""
-    data = page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
-    content = base64.b64decode(data.partition(",")[2])
-    return np.asarray(Image.open(io.BytesIO(content)).convert("RGBA"))
-
-
 def test_a_photo_becomes_metres_under_the_cursor(opened: Opened) -> None:
     page = opened.upload()
     assert opened.read("#title") == "room.png"
@@ -146,7 +124,7 @@ def test_a_photo_can_be_dropped(opened: Opened) -> None:
         }""",
         list(PHOTO["buffer"]),
     )
-    opened.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+    opened.page.wait_for_selector("html[data-ready='3d']")
     assert opened.read("#title") == "dropped.png"
 
 
@@ -187,16 +165,14 @@ def test_every_format_is_downloaded(opened: Opened) -> None:
 
 def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
     page = opened.upload()
-
-    def shot() -> Any:
-        page.wait_for_timeout(400)
-        return pixels(page, "#stage canvas").astype(int)
-
-    first = shot()
+    first = browsing.at_rest(page, "#stage canvas")
     assert 0.1 < (first[..., 3] > 0).mean() < 0.95
     page.locator("#stage").focus()
     page.keyboard.press("ArrowRight")
-    assert np.abs(shot() - first).max() > 50
+    turned = browsing.eventually(
+        lambda: pixels(page, "#stage canvas"), lambda seen: np.abs(seen - first).max() > 50
+    )
+    assert np.abs(turned - first).max() > 50
     page.locator("[name=shown][value=normals]").check(force=True)
     picture = page.locator("#depth .normals")
     picture.wait_for()
@@ -227,7 +203,7 @@ def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
 
 def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     page = opened.explore()
-    whole = pixels(page, "#without canvas").astype(int)
+    whole = pixels(page, "#without canvas")
     idr = page.locator(".idr[data-level='1'][data-idr='0']")
     idr.click()
     assert idr.get_attribute("aria-pressed") == "true"
@@ -237,11 +213,11 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     page.locator("#mute").click()
     page.locator("#effect-note", has_text="1 muted:").wait_for()
     assert opened.read("#effect-note").endswith("up to 0.50 m")
-    changed = np.abs(pixels(page, "#without canvas").astype(int) - whole).sum(axis=2)
+    changed = np.abs(pixels(page, "#without canvas") - whole).sum(axis=2)
     assert (changed[:, 5:40] > 0).mean() > 0.9
     assert (changed[:, 50:] > 20).mean() == 0
     page.locator("[name=effect][value=change]").check(force=True)
-    shades = pixels(page, "#without canvas").astype(int)
+    shades = pixels(page, "#without canvas")
     assert (shades[:, :40, 0] - shades[:, :40, 2]).min() > 100  # orange: farther
     page.mouse.move(*opened.at("#without", 0.1, 0.5))
     tag = page.locator("#without .tag").nth(1).inner_text()
@@ -302,7 +278,7 @@ def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
         second.page.locator("#message", has_text="The server is busy; trying again").wait_for()
         running.engine.go.set()
         for each in (first, second):
-            each.page.wait_for_selector("html[data-ready='3d']", timeout=30_000)
+            each.page.wait_for_selector("html[data-ready='3d']")
             assert [text for text in each.complaints if "429" not in text] == []
             each.context.close()
 

@@ -53,7 +53,7 @@ def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
         case.body["file"] = PNG
     if "token" in (case.path_parameters or {}):
         answers = SERVER.app.app.state.server.answers  # type: ignore[attr-defined]
-        case.path_parameters["token"] = answers.in_short(answers.predict(UPLOAD))["result"]
+        case.path_parameters["token"] = answers.keep(answers.predict(UPLOAD))["result"]
     case.call_and_validate(checks=CHECKS)
 
 

@@ -30,7 +30,7 @@ class SizeOrAny(options.PictureSize):
 
 
 @click.command(name="export")
-@click.argument("checkpoint", type=options.PATH)
+@click.argument("checkpoint")
 @click.option("-o", "--out", type=options.PATH, help="File to write [beside the checkpoint]")
 @click.option(
     "--format",
@@ -49,14 +49,14 @@ class SizeOrAny(options.PictureSize):
     "--pictures", type=options.FOLDER, help="Measure and calibrate on these [rendered rooms]"
 )
 def command(
-    checkpoint: Path,
+    checkpoint: str,
     out: Path | None,
     kind: Any,
     precision: Any,
     size: tuple[int, int] | None,
     pictures: Path | None,
 ) -> None:
-    """Turn the folder CHECKPOINT into one file, from RGB bytes to metres.
+    """Turn CHECKPOINT, a folder or a model that ships, into one file from RGB bytes to metres.
 
     The file is compared with the network on pictures at two sizes. What they differ by is written
     into it; out of tolerance (fp32: 1 mm) there is no file, and the exit code is 3.
@@ -65,12 +65,14 @@ def command(
     if kind == "openvino":
         require("openvino", extra="openvino")
     from idisc.export.make import SUFFIX, Request, make  # heavy: only when this command runs
+    from idisc.predict.engine import card_of
 
+    card = card_of(checkpoint)
+    beside = Path(checkpoint).resolve() if card is None else Path.cwd() / card.name
     reduced = "" if precision == "fp32" else f"-{precision}"
-    name = f"{checkpoint.resolve().name}{reduced}{SUFFIX[kind]}"
-    path = out or checkpoint.resolve().parent / name
+    path = out or beside.with_name(f"{beside.name}{reduced}{SUFFIX[kind]}")
     request = Request(
-        folder=checkpoint,
+        model=checkpoint,
         out=path,
         format=kind,
         precision=precision,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from typing import Any
 
@@ -30,12 +29,11 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
     require("fastapi", "uvicorn", "python_multipart", "prometheus_client", extra="serve")
     import uvicorn
 
-    from idisc.predict import predictor
-    from idisc.serve import app, limits
+    from idisc.serve import app, explorer, limits
 
     wanted = limits.Limits(**{name: value for name, value in given.items() if value is not None})
-    hosts = limits.LOOPBACK if _is_local(host) else None
-    served = app.create_app(predictor.load(model, device), wanted, hosts=hosts)
+    hosts = limits.names_at(host)
+    served = app.create_app(explorer.open_network(model, device), wanted, hosts=hosts)
     if hosts is None:
         tables.note(f"{host}: whoever reaches this machine can use the server")
     listening = _listen(host, port)
@@ -59,11 +57,3 @@ def _listen(host: str, port: int) -> socket.socket:
         raise InputError(
             f"--host {host} --port {port}: cannot listen ({error.strerror}); choose another --port"
         ) from None
-
-
-def _is_local(host: str) -> bool:
-    """Whether an address can be reached from this machine only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

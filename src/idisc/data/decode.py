@@ -19,6 +19,7 @@ from PIL import Image
 from idisc import files
 from idisc.errors import InputError
 from idisc.images import open_picture
+from idisc.outputs.depicted import MOST_STEPS
 
 FloatArray = NDArray[np.float32]
 StoredDepth = NDArray[np.float32] | NDArray[np.uint16]
@@ -92,7 +93,7 @@ def write_depth(path: Path, depth: StoredDepth, metres_per_unit: float) -> None:
     units = depth.astype(np.float64)
     if depth.dtype != np.uint16:
         units = np.where(np.isfinite(units), units, 0) / metres_per_unit  # NaN is no value
-    write_png(path, np.clip(units, 0, 65535).astype(np.uint16))
+    write_png(path, np.clip(units, 0, MOST_STEPS).astype(np.uint16))
 
 
 def write_normals(path: Path, normals: FloatArray, stored: NormalMap) -> None:

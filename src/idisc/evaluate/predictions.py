@@ -21,7 +21,7 @@ from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.images import Size, resize_map
+from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
 
 SUFFIXES = (".png", *ARRAYS)
@@ -82,11 +82,11 @@ class PredictionFiles:
     def _fitted(self, values: FloatArray, path: Path, sample: Sample) -> FloatArray:
         """Another size, resized to what it shows by its aspect: the crop, or the full frame."""
         size, (top, left, full) = _size(sample.target), sample.place
-        height, width = _size(values)
-        expected = " or ".join(dict.fromkeys(f"{h}x{w}" for h, w in (size, full)))
+        height, width = found = _size(values)
+        expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
         if self.reading.fit == "error":
             raise InputError(
-                f"{path}: {height}x{width} pixels, {expected} expected;"
+                f"{path}: {size_text(found)} pixels, {expected} expected;"
                 " pass --fit resize to stretch it"
             )
         off = {
@@ -95,8 +95,9 @@ class PredictionFiles:
         whole = off[full] < off[size]
         if size != full and min(off.values()) > _ASPECT:
             raise InputError(
-                f"{path}: {height}x{width} pixels have the aspect neither of the scored crop nor of"
-                f" the full frame ({expected}), so it is unknown what they show; resize them to one"
+                f"{path}: {size_text(found)} pixels have the aspect neither of the scored crop nor"
+                f" of the full frame ({expected}), so it is unknown what they show; resize them to"
+                " one"
             )
         self.resized["full frame" if whole else "scored crop"] += 1
         values = self._without_holes(values, path)  # before a resize that would smear them

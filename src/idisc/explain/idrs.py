@@ -26,14 +26,14 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from idisc.errors import InputError
 from idisc.images import Photo, Size, resize_smooth
 from idisc.model.discretization import SceneDiscretization
-from idisc.model.network import IDisc
+from idisc.model.heads import resized
+from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
@@ -162,9 +162,8 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
         found = network.config.discretization
         raise InputError(f"discretization={found}: a network without IDRs has none to look at")
     size = size or (image.shape[0], image.shape[1])
-    bytes_ = torch.tensor(image[None], device=network.mean.device)
     with torch.inference_mode():
-        rgb = bytes_.permute(0, 3, 1, 2).float() / 255  # (1, 3, H, W)
+        rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
         features, embeddings = network.decode(network.encode(rgb))
         fine = size_of(embeddings[-1])
         idrs, answers, levels = [], [], []
@@ -218,7 +217,7 @@ def _maps(weights: Tensor, size: Size, fine: Size) -> FloatMaps:
     shares = weights.float().mean(1)  # (1, M, N)
     shares = shares / shares.sum(dim=-1, keepdim=True)
     maps = shares.mT.unflatten(-1, size)  # (1, N, H_l, W_l)
-    return _contiguous(F.interpolate(maps, size=fine, mode="bilinear", align_corners=True)[0])
+    return _contiguous(resized(maps, fine)[0])
 
 
 def _as_array(prediction: Tensor) -> FloatMaps:

@@ -29,7 +29,8 @@ from idisc.explain.idrs import Explanation, Level
 
 Floats = NDArray[np.float64]
 Kind = Literal["attention", "partition"]
-KINDS: tuple[Kind, ...] = ("attention", "partition")
+KINDS: dict[Kind, str] = {"attention": "read by ISD", "partition": "dealt out by AFP"}
+COLUMNS = ("in effect", "in a picture", "used", "merged", "idle")  # of a table; `LevelUsage.row`
 MERGED = 0.95  # cosine of two maps
 IDLE = 0.1  # of the share that each would have if all had the same
 
@@ -136,6 +137,18 @@ class LevelUsage:
     stride: int
     total: Mapping[Kind, Usage]  # the maps of all pictures side by side
     pictures: Mapping[Kind, Sequence[float]]  # effective number in each picture, in their order
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"level {self.index} (stride {self.stride})"
+
+    def row(self, kind: Kind) -> list[str]:
+        """Its numbers, under `COLUMNS`."""
+        usage = self.total[kind]
+        values = (usage.effective, np.mean(self.pictures[kind]), usage.used)
+        counts = (len(usage.merged), len(usage.idle))
+        return [*(f"{value:.2f}" for value in values), *map(str, counts)]
 
 
 @dataclass(frozen=True)

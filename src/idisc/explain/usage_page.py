@@ -17,9 +17,9 @@ import numpy as np
 from PIL import Image
 
 from idisc import visualize
-from idisc.explain.usage import IDLE, MERGED, Kind, LevelUsage, Report, Usage
+from idisc.errors import counted
+from idisc.explain.usage import COLUMNS, IDLE, KINDS, MERGED, LevelUsage, Report, Usage
 
-_KINDS: dict[Kind, str] = {"attention": "ISD reads", "partition": "AFP deals out"}
 _COLOURS = "viridis"
 _CELL = 12  # pixels of a matrix's cell
 _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
@@ -28,11 +28,10 @@ _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
 def page(report: Report, title: str, about: Mapping[str, str]) -> str:
     """The whole page; `about` says which network and which pictures."""
     template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
-    count = len(report.names)
     return Template(template).substitute(
         kind="usage of IDRs",
         title=escape(title),
-        lead=escape(f"{next(iter(about.values()), '')} · {count:,} pictures"),
+        lead=escape(f"{next(iter(about.values()), '')} · {counted(len(report.names), 'picture')}"),
         headline="".join(_headline(level) for level in report.levels),
         beside=_table(report.levels),
         measured=_METHOD,
@@ -58,7 +57,7 @@ _METHOD = (
 def _headline(level: LevelUsage) -> str:
     usage, each = level.total["attention"], level.pictures["attention"]
     return (
-        f"<div><dt>level {level.index}, stride {level.stride}</dt>"
+        f"<div><dt>{level.name}</dt>"
         f'<dd class="value">{usage.effective:.1f}<span class="unit">of {len(usage.shares)}</span>'
         f'</dd><dd class="small">IDRs in effect</dd>'
         f'<dd class="small">single pictures: {min(each):.1f} to {max(each):.1f}</dd></div>'
@@ -66,13 +65,13 @@ def _headline(level: LevelUsage) -> str:
 
 
 def _table(levels: Sequence[LevelUsage]) -> str:
-    names = ("in effect", "in a picture", "used", "merged", "idle")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
     body = "".join(
-        f'<tr><th scope="row">level {level.index}, stride {level.stride}'
-        f"<small>{_KINDS[kind]}</small></th>{_cells(usage, level.pictures[kind])}</tr>"
+        f'<tr><th scope="row">{level.name}<small>{KINDS[kind]}</small></th>'
+        + "".join(f"<td>{value}</td>" for value in level.row(kind))
+        + "</tr>"
         for level in levels
-        for kind, usage in level.total.items()
+        for kind in level.total
     )
     return _section(
         "How many IDRs count",
@@ -82,12 +81,6 @@ def _table(levels: Sequence[LevelUsage]) -> str:
         f'<div class="scroll"><table><thead><tr><th scope="col">maps</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>",
     )
-
-
-def _cells(usage: Usage, pictures: Sequence[float]) -> str:
-    values = (f"{usage.effective:.2f}", f"{np.mean(pictures):.2f}", f"{usage.used:.2f}")
-    counts = (f"{len(usage.merged)}", f"{len(usage.idle)}")
-    return "".join(f"<td>{value}</td>" for value in (*values, *counts))
 
 
 def _chart(level: LevelUsage) -> str:
@@ -109,7 +102,7 @@ def _chart(level: LevelUsage) -> str:
                 f'<rect class="{style}" x="{x:.1f}" y="{_FLOOR - high:.1f}"'
                 f' width="{wide:.1f}" height="{high:.1f}"/>'
             )
-            told.append(f"{_KINDS[kind]} {share:.2%}")
+            told.append(f"{KINDS[kind]} {share:.2%}")
         bars += f"<g><title>{': '.join([told[0], ', '.join(told[1:])])}</title>{drawn}</g>"
         if idr % 4 == 0:
             middle = _LEFT + (idr + 0.4) * step
@@ -126,15 +119,15 @@ def _chart(level: LevelUsage) -> str:
         f'<svg viewBox="0 0 {_WIDTH} {_FLOOR + 24}" role="img" aria-label="{label}">'
         f'{rows}{bars}<path class="mark" d="M{_LEFT} {even:.1f}H{_WIDTH}"/></svg>'
     )
-    text = "Colour: weight in what ISD reads; grey: in what AFP deals out. Dashed: even shares."
-    return _section(f"Shares at level {level.index}, stride {level.stride}", text, chart)
+    text = f"Colour: {KINDS['attention']}; grey: {KINDS['partition']}. Dashed: even shares."
+    return _section(f"Shares at {level.name}", text, chart)
 
 
 def _matrices(levels: Sequence[LevelUsage]) -> str:
     rows = ""
     for kind in levels[0].total:
         figures = (
-            _matrix(each.total[kind], f"level {each.index}, {_KINDS[kind]}") for each in levels
+            _matrix(each.total[kind], f"level {each.index}, {KINDS[kind]}") for each in levels
         )
         rows += f'<div class="pictures">{"".join(figures)}</div>'
     return _section(
@@ -162,7 +155,7 @@ def _matrix(usage: Usage, caption: str) -> str:
 
 def _collapsed(levels: Sequence[LevelUsage]) -> str:
     rows = "".join(
-        f'<tr><th scope="row">level {level.index}<small>{_KINDS[kind]}</small></th>'
+        f'<tr><th scope="row">level {level.index}<small>{KINDS[kind]}</small></th>'
         f'<td class="words">{_merged_text(usage)}</td>'
         f'<td class="words">{", ".join(map(str, usage.idle)) or "none"}</td></tr>'
         for level in levels
@@ -199,7 +192,7 @@ def _extremes(report: Report) -> str:
     )
     return _section(
         "Pictures with the fewest and the most",
-        "IDRs in effect, what ISD reads.",
+        f"IDRs in effect, {KINDS['attention']}.",
         f'<div class="scroll"><table><thead><tr><th scope="col">picture</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>",
     )

@@ -27,7 +27,7 @@ from idisc.model import swin
 from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
 from idisc.model.fastdepth import FastDepthEncoder
-from idisc.model.network import IDisc
+from idisc.model.network import IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
 from idisc.predict.torch_engine import disagreement
 
@@ -81,7 +81,7 @@ class BytesToMetres(nn.Module):
         only the canvas.
         """
         self.rulers = dict(zip(STRIDES, rulers, strict=False))  # for the hooks, too
-        maps = self.network.encode(image.permute(0, 3, 1, 2).float() / 255)
+        maps = self.network.encode(rgb_of(image))
         maps = [self._as_long(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
         self.rulers = {}
         size = (canvas.shape[0], canvas.shape[1])

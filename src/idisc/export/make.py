@@ -13,9 +13,11 @@ from idisc.errors import InputError
 from idisc.export import onnx, parity, program, quantize
 from idisc.export.parity import Parity, Precision
 from idisc.images import Size
-from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts
+from idisc.model.network import IDisc
+from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts, open_model
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.zoo import cards
 
 Format = Literal["onnx", "pt2", "openvino"]
 SUFFIX: dict[Format, str] = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
@@ -27,7 +29,7 @@ RENDERED = 2  # pictures if there are none
 class Request:
     """What is to be exported, and how."""
 
-    folder: Path  # a checkpoint
+    model: str | Path  # a checkpoint folder, or the name of a model that ships with its own
     out: Path  # a file
     format: Format = "onnx"
     precision: Precision = "fp32"
@@ -45,22 +47,25 @@ class Request:
 
 def make(request: Request) -> Parity:
     """Write the file; CheckFailed, and no file, if it does not do what the network does."""
-    source = onnx.Source.load(request.folder)
-    network = TorchEngine(source.network, source.folder.name, source.sha256, source.origin)
-    usual = request.size or ModelFacts.of(network).training_size or USUAL_SIZE
+    source = open_model(request.model, part=cards.CHECKPOINT)
+    if not isinstance(source, TorchEngine):
+        raise InputError(f"{source.name}: exported already; name the checkpoint it was made from")
+    usual = request.size or ModelFacts.of(source).training_size or USUAL_SIZE
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]
     images, origin = _pictures(request, usual, MEASURED, RENDERED)
     texts = {**onnx.facts(source), "precision": request.precision}
     made = (
-        program.trace(source, usual) if request.format == "pt2" else _model(source, request, usual)
+        program.trace(source.network, usual)
+        if request.format == "pt2"
+        else _model(source.network, request, usual)
     )
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / request.out.name
         _write(made, draft, request.format, texts)
         measured = parity.measure(
             _opened(draft, request.format),
-            network,
+            source,
             images,
             sizes,
             precision=request.precision,
@@ -74,8 +79,8 @@ def make(request: Request) -> Parity:
     return measured
 
 
-def _model(source: onnx.Source, request: Request, usual: Size) -> Any:
-    model = onnx.build(source.network, request.size, by_block=request.format != "openvino")
+def _model(network: IDisc, request: Request, usual: Size) -> Any:
+    model = onnx.build(network, request.size, by_block=request.format != "openvino")
     if request.precision == "fp16":
         model = quantize.to_half(model)
     if request.precision == "int8":

@@ -17,7 +17,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +28,12 @@ from idisc.errors import CheckpointError, InputError
 from idisc.export import graph
 from idisc.export.sampling import DOMAIN, sample_function
 from idisc.images import Size
-from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.network import IDisc
+from idisc.predict.torch_engine import TorchEngine
 
 OPSET = 20  # the first with Gelu
 LARGEST = 2**31 - 2**20  # bytes that one file of protocol buffers can hold, and some to spare
 FORBIDDEN = ("GridSample",)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A checkpoint folder that is exported."""
-
-    folder: Path
-    network: IDisc
-    origin: Mapping[str, Any]
-    sha256: str  # of the weights
-
-    @classmethod
-    def load(cls, folder: Path) -> Source:
-        """The network of a folder and what the folder says of it."""
-        network = load_network(folder).requires_grad_(False)
-        origin = files.read_json(folder / CONFIG).get("origin")
-        known = origin if isinstance(origin, dict) else {}
-        return cls(folder, network, known, files.sha256(folder / WEIGHTS))
 
 
 def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) -> Any:
@@ -68,7 +49,7 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
     outputs: list[str] = [network.config.task]
     if network.config.task == "depth" and network.config.resolutions > 1:
         outputs.append("spread")
-    with _quietly():
+    with quietly("torch.onnx", "torch.export", "onnxscript"):
         program = torch.onnx.export(
             _traced(module, inputs),
             opset_version=OPSET,
@@ -95,8 +76,8 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
     return model
 
 
-def facts(source: Source) -> dict[str, str]:
-    """The metadata that every export of a checkpoint carries, as texts.
+def facts(source: TorchEngine) -> dict[str, str]:
+    """The metadata that every export of a network carries, as texts.
 
     The fields of its origin stand at the top (domain, depth_range, training_size,
     training_fov_deg, data, licence ...), lists as JSON.
@@ -110,7 +91,7 @@ def facts(source: Source) -> dict[str, str]:
         **origin,
         "format": config.FORMAT,
         "model": json.dumps(config.to_json(source.network.config)),
-        "weights": source.folder.resolve().name,
+        "weights": source.name,
         "weights_sha256": source.sha256,
     }
 
@@ -363,9 +344,9 @@ def _forget_the_trace(model: Any) -> None:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """The exporters talk about their own insides; errors still come as exceptions."""
-    loud = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript")]
+def quietly(*loggers: str) -> Iterator[None]:
+    """Exporters talk about their own insides; errors still come as exceptions."""
+    loud = [logging.getLogger(name) for name in loggers]
     levels = [logger.level for logger in loud]
     try:
         for logger in loud:

@@ -21,9 +21,8 @@ from torch import Tensor, nn
 
 from idisc import files
 from idisc.errors import CheckpointError, require
-from idisc.export.onnx import Source
 from idisc.images import Size, resize_map
-from idisc.model.network import IDisc
+from idisc.model.network import IDisc, rgb_of
 from idisc.settings import Task
 
 FACTS = "idisc.json"  # the entry of a program's archive that says what it is
@@ -37,16 +36,16 @@ class Pictures(nn.Module):
         self.network = network
 
     def forward(self, image: Tensor) -> Tensor:
-        prediction = self.network(image.permute(0, 3, 1, 2).float() / 255).prediction
+        prediction = self.network(rgb_of(image)).prediction
         maps = prediction.permute(0, 2, 3, 1)
         return maps[..., 0] if self.network.config.task == "depth" else maps
 
 
-def trace(source: Source, size: Size) -> Any:
+def trace(network: IDisc, size: Size) -> Any:
     """The network as a torch.export program for pictures of one size."""
     with torch.no_grad():
         return torch.export.export(
-            Pictures(source.network).eval(),
+            Pictures(network).eval(),
             (torch.zeros(1, *size, 3, dtype=torch.uint8),),
             strict=False,
         )

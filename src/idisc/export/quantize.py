@@ -7,11 +7,7 @@ where deformable attention looks and what it reads, the exponential and the last
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import InputError
+from idisc.export.onnx import quietly
 from idisc.export.parity import Images
 from idisc.images import Size, resize_smooth
 
@@ -83,7 +80,7 @@ def to_int8(model: Any, images: Images, size: Size) -> Any:
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"
     chosen = [node.name for node in model.graph.node if _is_product(node, weights)]
-    with tempfile.TemporaryDirectory() as folder, _quietly():
+    with tempfile.TemporaryDirectory() as folder, quietly("root"):  # it advises on preparing
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
         onnx.save(model, before)
         quantization.quantize_static(
@@ -141,17 +138,3 @@ def _drop_unused(part: Any) -> None:
     kept = [tensor for tensor in part.initializer if tensor.name in used]
     del part.initializer[:]
     part.initializer.extend(kept)
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Its advice about preparing a model is for models that were not."""
-    root = logging.getLogger()
-    level = root.level
-    try:
-        root.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        root.setLevel(level)

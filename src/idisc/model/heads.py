@@ -37,8 +37,8 @@ def fuse_depth(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -
     The mean is taken at the size `fine`, that of the last one, unless some are left out.
     """
     fine = fine or size_of(levels[-1])
-    depth = torch.stack([_resized(level.exp(), fine) for level in levels]).mean(0)
-    return _resized(depth, size)
+    depth = torch.stack([resized(level.exp(), fine) for level in levels]).mean(0)
+    return resized(depth, size)
 
 
 def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:
@@ -48,8 +48,8 @@ def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None)
     resolutions disagree, and is left so. `fine` as above.
     """
     fine = fine or size_of(levels[-1])
-    normals = torch.stack([_unit_normals(_resized(level, fine)) for level in levels]).mean(0)
-    return _resized(normals, size, mode="bicubic")
+    normals = torch.stack([_unit_normals(resized(level, fine)) for level in levels]).mean(0)
+    return resized(normals, size, mode="bicubic")
 
 
 def _unit_normals(raw: Tensor) -> Tensor:
@@ -58,5 +58,6 @@ def _unit_normals(raw: Tensor) -> Tensor:
     return torch.cat((direction / length, concentration), dim=1)
 
 
-def _resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
+def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
+    """Maps (B, C, h, w) -> (B, C, H, W), corners aligned."""
     return F.interpolate(maps, size=size, mode=mode, align_corners=True)

@@ -45,6 +45,11 @@ class Output:
     """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
 
 
+def rgb_of(images: Tensor) -> Tensor:
+    """Pictures as bytes (B, H, W, 3) -> as a network takes them: (B, 3, H, W) in [0, 1]."""
+    return images.permute(0, 3, 1, 2).float() / 255
+
+
 class IDisc(nn.Module):
     """The network of one configuration, with random weights; `load_network` gives trained ones."""
 

@@ -144,16 +144,28 @@ def open_model(
     `precision` is that of the network's arithmetic, by default fp32; an .onnx file has its own.
     `part` is what is opened of a shipped model: its ONNX file, or its CHECKPOINT.
     """
-    if model is not None and (Path(model).exists() or Path(model).suffix == ".onnx"):
-        return open_engine(Path(model), device, precision)
-    known = cards.shipped()
-    if model is not None and str(model) not in known:
-        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
-        raise CheckpointError(f"{model}: not there{offered}")
-    card = known[str(model)] if model is not None else cards.default_card()
+    card = card_of(model)
+    if card is None:
+        return open_engine(Path(str(model)), device, precision)
     engine = open_engine(cards.locate(card, part), device, precision)
     engine.name = card.name  # all of them are called model.onnx
     return engine
+
+
+def card_of(model: str | Path | None) -> cards.ModelCard | None:
+    """The card of a shipped model by name, the default's for None; None for a path of the user's.
+
+    A path that is there comes before a name.
+    """
+    if model is None:
+        return cards.default_card()
+    if Path(model).exists() or Path(model).suffix == ".onnx":
+        return None
+    known = cards.shipped()
+    if str(model) not in known:
+        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
+        raise CheckpointError(f"{model}: not there{offered}")
+    return known[str(model)]
 
 
 def network_of(engine: Engine) -> Any:

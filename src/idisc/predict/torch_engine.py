@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,7 +15,9 @@ from idisc import files
 from idisc.errors import InputError
 from idisc.images import Size
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
-from idisc.model.network import IDisc, Output
+from idisc.model.heads import resized
+from idisc.model.network import IDisc, Output, rgb_of
+from idisc.model.tokens import size_of
 from idisc.predict.engine import Precision
 from idisc.settings import Task
 
@@ -72,12 +73,11 @@ class TorchEngine:
         if self.task == "normals" or len(output.levels) < 2:
             return self._as_maps(output), None
         levels = tuple(level.float() for level in output.levels)
-        spread = disagreement(levels, size or images.shape[1:3])
+        spread = disagreement(levels, size or (images.shape[1], images.shape[2]))
         return self._as_maps(output), spread[:, 0].float().cpu().numpy()
 
     def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
-        bytes_ = torch.tensor(images, device=self.network.mean.device)
-        rgb = bytes_.permute(0, 3, 1, 2).float() / 255  # (B, 3, H, W)
+        rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
@@ -90,15 +90,10 @@ class TorchEngine:
         return maps[..., 0] if self.task == "depth" else maps
 
 
-def disagreement(levels: tuple[Tensor, ...], size: tuple[int, ...]) -> Tensor:
+def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:
     """Log depth of each resolution, (B, 1, H_l, W_l) -> their deviation in metres (B, 1, H, W).
 
     Taken where the network fuses them, at the finest resolution, and resized as depth is.
     """
-    fine = tuple(levels[-1].shape[2:])
-    depths = torch.stack([_resized(level.exp(), fine) for level in levels])
-    return _resized(depths.std(0, correction=0), size)
-
-
-def _resized(maps: Tensor, size: tuple[int, ...]) -> Tensor:
-    return F.interpolate(maps, size=size, mode="bilinear", align_corners=True)
+    depths = torch.stack([resized(level.exp(), size_of(levels[-1])) for level in levels])
+    return resized(depths.std(0, correction=0), size)

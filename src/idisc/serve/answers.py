@@ -76,8 +76,8 @@ class Answers:
             warnings.simplefilter("ignore", IdiscWarning)  # in the facts, too
             return self.predictor.predict(photo, camera=camera, known=upload.known)
 
-    def in_short(self, prediction: Prediction) -> dict[str, Any]:
-        """A prediction that is kept from now on; see `schemas.Result`."""
+    def keep(self, prediction: Prediction) -> dict[str, Any]:
+        """A prediction in short, which is kept from now on; see `schemas.Result`."""
         token = self.results.keep(prediction)
         low, median, high = np.percentile(prediction.depth, [2, 50, 98]).tolist()
         return {
@@ -120,12 +120,16 @@ class Answers:
         kept = self.results.find(token)
         if kept.explanation is not None:
             return kept.explanation
-        if self.explorer is None:
-            raise InputError("this model cannot be explained; see /health")
-        grid, _ = geometry.thin(kept.prediction.camera, outputs.Options().grid)
-        found = self.explorer.explain(kept.prediction.image, grid.size)
+        found = self.explanation(kept.prediction)
         self.results.explained(token, found)
         return found
+
+    def explanation(self, prediction: Prediction) -> Explanation:
+        """What the IDRs say of a prediction's picture; nothing is kept."""
+        if self.explorer is None:
+            raise InputError("this model cannot be explained; see /health")
+        grid, _ = geometry.thin(prediction.camera, outputs.Options().grid)
+        return self.explorer.explain(prediction.image, grid.size)
 
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""

@@ -25,14 +25,13 @@ from idisc import __version__
 from idisc.errors import IdiscError, InputError
 from idisc.images import TooManyPixels
 from idisc.predict.inputs import PICTURES
-from idisc.predict.predictor import Predictor
 from idisc.serve import answers, schemas
 from idisc.serve.answers import Answers, File, Upload
-from idisc.serve.explorer import Explorer, open_explorer
+from idisc.serve.explorer import Opened
 from idisc.serve.jobs import PREDICT, Jobs
 from idisc.serve.limits import Door, Limits, problem
 from idisc.serve.metrics import Metrics
-from idisc.serve.results import Results
+from idisc.serve.results import Gone, Results
 
 PAGE = {  # address -> file, and what it is
     "/": ("serve/page/index.html", "text/html; charset=utf-8"),
@@ -74,21 +73,13 @@ class Server:
 
 
 def create_app(
-    predictor: Predictor,
-    limits: Limits | None = None,
-    *,
-    hosts: frozenset[str] | None = None,
-    explorer: Explorer | None = None,
+    opened: Opened, limits: Limits | None = None, *, hosts: frozenset[str] | None = None
 ) -> Door:
-    """The application around a predictor; `hosts` are the names it answers to, None: all."""
+    """The application around a network; `hosts` are the names it answers to, None: all."""
+    predictor, explorer, missing = opened
     if predictor.engine.task != "depth":
         raise InputError(f"{predictor.engine.name} predicts normals; the page needs depth")
-    limits, metrics, missing = limits or Limits(), Metrics(), ""
-    if explorer is None:
-        try:
-            explorer = open_explorer(predictor)
-        except InputError as error:
-            missing = str(error)
+    limits, metrics = limits or Limits(), Metrics()
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
     server = Server(
@@ -158,7 +149,7 @@ async def predict(
     def work() -> File | dict[str, Any]:
         prediction = server.answers.predict(upload)
         if format == "json":
-            return server.answers.in_short(prediction)
+            return server.answers.keep(prediction)
         return server.answers.file(prediction, format)
 
     found = await server.jobs.run(request, PREDICT, work)
@@ -178,12 +169,11 @@ async def explain(
     def work() -> File | dict[str, Any]:
         if server.answers.explorer is None:
             raise InputError(server.explorer_missing)
-        token = server.answers.in_short(server.answers.predict(upload))["result"]
+        prediction = server.answers.predict(upload)
+        found = server.answers.explanation(prediction)
         if format == "json":
-            return server.answers.explained(token)
-        content = answers.explanation_npz(server.answers.explain(token))
-        server.answers.results.drop(token)
-        return File(content, answers.MEDIA[".npz"], "explanation.npz")
+            return server.answers.explained(server.answers.results.keep(prediction, found))
+        return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
 
     found = await server.jobs.run(request, "explain", work)
     return _attached(found) if isinstance(found, File) else found
@@ -312,8 +302,8 @@ def _attached(file: File) -> Response:
 
 
 async def _input_problem(_: Request, error: Exception) -> JSONResponse:
-    status = 413 if isinstance(error, TooManyPixels) else 400
-    return problem(HTTPException(status, str(error)))
+    statuses: dict[type[Exception], int] = {TooManyPixels: 413, Gone: 404}
+    return problem(HTTPException(statuses.get(type(error), 400), str(error)))
 
 
 async def _http_problem(_: Request, error: Exception) -> JSONResponse:

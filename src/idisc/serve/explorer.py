@@ -2,21 +2,25 @@
 
 An explorer takes a picture as the network sees it and says which IDRs each pixel belongs to, and
 what depth becomes without some of them. Only a checkpoint can be explored: an exported file gives
-depth and no more.
+depth and no more. Of a model that ships with both, a server opens one: the checkpoint where torch
+can run it, for predictions and IDRs alike, the exported file elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc.errors import InputError, MissingExtra, require
 from idisc.images import Size, resize_smooth
-from idisc.predict.engine import network_of
+from idisc.predict.engine import card_of, network_of, open_model
 from idisc.predict.predictor import Predictor
+from idisc.zoo import cards
 
 FloatMaps = NDArray[np.float32]
 
@@ -79,6 +83,38 @@ class NetworkExplorer:
         return found
 
 
-def open_explorer(predictor: Predictor) -> Explorer:
-    """The explorer of a predictor; InputError says in one line why there is none."""
-    return NetworkExplorer(predictor, network_of(predictor.engine))
+class Opened(NamedTuple):
+    """The one network of a server, and how to look into it."""
+
+    predictor: Predictor
+    explorer: Explorer | None
+    missing: str = ""  # why there is no explorer, and what to do, in one line
+
+
+def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened:
+    """A checkpoint folder, an .onnx file or a shipped model by name; None: the default model."""
+    card = card_of(model)
+    missing = "" if card is None else _missing(card)
+    part = cards.ONNX if missing else cards.CHECKPOINT
+    predictor = Predictor(open_model(model, device, part=part))
+    return Opened(predictor, None, missing) if missing else with_explorer(predictor)
+
+
+def with_explorer(predictor: Predictor) -> Opened:
+    """A predictor with the explorer of its network, or with the reason why it has none."""
+    try:
+        network = network_of(predictor.engine)
+    except InputError as error:
+        return Opened(predictor, None, str(error))
+    return Opened(predictor, NetworkExplorer(predictor, network))
+
+
+def _missing(card: cards.ModelCard) -> str:
+    """What keeps a model that ships from being explored."""
+    if not card.part(cards.CHECKPOINT):
+        return f"IDRs of {card.name}: it ships without the checkpoint they are read from"
+    try:
+        require("torch", "timm", "safetensors", extra="train")
+    except MissingExtra as error:
+        return f"IDRs of {card.name}: {error}"
+    return ""

@@ -8,6 +8,7 @@ slow. On the way out it adds the headers that keep the page's content to itself.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import math
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -43,6 +44,15 @@ _OPTIONS = {
     "timeout_s": "--timeout",
 }  # of `idisc serve`; the other limits have none
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
+
+
+def names_at(host: str) -> frozenset[str] | None:
+    """The names that a server at an address answers to; None, all, if others can reach it."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    return LOOPBACK | {f"[{host}]" if ":" in host else host} if local else None
 
 
 @dataclass(frozen=True, kw_only=True)

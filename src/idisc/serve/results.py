@@ -14,11 +14,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastapi import HTTPException
-
+from idisc.errors import InputError
 from idisc.predict.prediction import Prediction
 from idisc.serve.explorer import Explanation
 from idisc.serve.limits import Limits
+
+
+class Gone(InputError):
+    """A result that is not kept, or not any more."""
 
 
 @dataclass
@@ -48,20 +51,20 @@ class Results:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, prediction: Prediction) -> str:
+    def keep(self, prediction: Prediction, explanation: Explanation | None = None) -> str:
         """The name under which it can be found."""
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._kept[token] = Kept(prediction, self._clock())
+            self._kept[token] = Kept(prediction, self._clock(), explanation)
             self._thin_out()
         return token
 
     def find(self, token: str) -> Kept:
-        """The result of that name; HTTPException if there is none (any more)."""
+        """The result of that name; Gone if there is none (any more)."""
         with self._lock:
             self._thin_out()
             if token not in self._kept:
-                raise HTTPException(404, "this result is not kept any more; send the photo again")
+                raise Gone("this result is not kept any more; send the photo again")
             self._kept.move_to_end(token)
             self._kept[token].asked = self._clock()
             return self._kept[token]

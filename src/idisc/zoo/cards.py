@@ -104,7 +104,11 @@ class ModelCard:
     @property
     def bytes(self) -> int:
         """Of the file that predicts."""
-        return next(file.bytes for file in self.files if file.path == ONNX)
+        return sum(file.bytes for file in self.part(ONNX))
+
+    def part(self, name: str) -> tuple[ModelFile, ...]:
+        """The files of one part, ONNX or CHECKPOINT; none if it ships without."""
+        return tuple(file for file in self.files if file.path.split("/")[0] == name)
 
 
 def shipped() -> dict[str, ModelCard]:
@@ -143,7 +147,7 @@ def default_card() -> ModelCard:
 def locate(card: ModelCard, part: str = ONNX) -> Path:
     """Where a model's ONNX file is, or its checkpoint folder, once their hashes are right."""
     folder = HOME / card.name
-    wanted = [file for file in card.files if file.path.split("/")[0] == part]
+    wanted = card.part(part)
     if not wanted:
         raise CheckpointError(f"{card.name}: ships without its {part}")
     for file in wanted:

@@ -161,7 +161,7 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
             beside = f" (the paper: {stated:,})" if stated is not None else ""
             yield split, f"{counted(count, 'picture')}{beside}"
     pairs = {(record.image, record.target) for record in case.source.records}
-    yield "looked at", f"{len(case.looks):,} of {len(pairs):,} pairs"
+    yield "looked at", f"{len(case.looks):,} of {counted(len(pairs), 'pair')}"
     sizes = [look.image_size for look in case.looks if look.image_size]
     if sizes:
         yield "pictures", _sizes(sizes)

@@ -22,14 +22,22 @@ from idisc.data.dataset import Dataset, has_value
 from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, edges_of
 from idisc.data.manifest import Manifest, Record
-from idisc.errors import InputError
-from idisc.images import FORMATS, Size, open_picture
+from idisc.errors import InputError, counted
+from idisc.images import FORMATS, Size, open_picture, size_text
 
 Severity = Literal["error", "warning"]
 RUN = 4
 """Records in a row that are looked at together: a list that is off by one shows only there."""
 _EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 _EXAMPLES = 3
+_OF_ONE = {  # verbs
+    "are": "is",
+    "differ": "differs",
+    "do": "does",
+    "fit": "fits",
+    "have": "has",
+    "hold": "holds",
+}
 _NARROWEST_DEG, _WIDEST_DEG = 15.0, 150.0  # a long lens, a fisheye
 _FEW = 1000  # values of a map that stand for all of them in percentiles
 
@@ -114,6 +122,13 @@ def listed(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - _EXAMPLES} more" if len(names) > _EXAMPLES else ""
     return ", ".join(names[:_EXAMPLES]) + more
+
+
+def told(count: int, noun: str, what: str, total: int | None = None) -> str:
+    """How many do what: `1 file has no ...`, `3 files have no ...`, `1 of 9 files has no ...`."""
+    verb, _, rest = what.partition(" ")
+    many = counted(count, noun) if total is None else f"{count:,} of {counted(total, noun)}"
+    return f"{many} {_OF_ONE.get(verb, verb) if count == 1 else verb} {rest}"
 
 
 def spread(count: int, samples: int) -> list[int]:
@@ -268,7 +283,7 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
     """`size` is that of the upright picture, which intrinsics are for."""
     stated = record.size or size
     if tuple(stated) != size:
-        text = f"{stated[0]}x{stated[1]} stated, {size[0]}x{size[1]} found"
+        text = f"{size_text((stated[0], stated[1]))} stated, {size_text(size)} found"
         yield Fault("size", record.image, text)
     found = manifest.intrinsics_of(replace(record, size=stated), spec)
     if found is None:

@@ -11,7 +11,8 @@ from PIL import Image
 
 from idisc import files
 from idisc.data import folder
-from idisc.data.doctor.evidence import Case, Finding, listed, spread
+from idisc.data.doctor.evidence import Case, Finding, listed, spread, told
+from idisc.errors import counted
 from idisc.images import FORMATS
 
 _NEAR = 3  # of 64 bits. NYU's 795 and 654 pictures: the nearest two differ in 7
@@ -33,19 +34,19 @@ def splits(case: Case) -> Iterator[Finding]:
     train, test = _of(case, "train"), _of(case, "test")
     both = sorted(set(train) & set(test))
     if both and set(train) == set(test):
-        text = f"train and test are the same {len(both)} pictures; give the list of each"
+        text = f"train and test are the same {counted(len(both), 'picture')}; give the list of each"
         yield Finding("error", "splits", text, tuple(both))
     elif both:
-        text = (
-            f"{len(both)} pictures are in train and in test: {listed(both)}; remove them from one"
-        )
+        what = told(len(both), "picture", "are in train and in test")
+        text = f"{what}: {listed(both)}; remove them from one"
         yield Finding("error", "splits", text, tuple(both))
     stated = case.spec.counts
     if (len(test), len(train)) == stated and len(test) != len(train):
         text = f"train has {len(train)} and test {len(test)} pictures, the paper's the other way"
         yield Finding("error", "splits", f"{text} round: swap the two lists")
     elif train and len(test) > len(train):
-        text = f"test has {len(test)} pictures, train {len(train)}; are the two lists swapped?"
+        has = f"test has {counted(len(test), 'picture')}, train {len(train)}"
+        text = f"{has}; are the two lists swapped?"
         yield Finding("warning", "splits", text)
 
 
@@ -65,9 +66,8 @@ def scenes(case: Case) -> Iterator[Finding]:
         guessed = (
             case.source.prepared.get("from") == folder.FOLDERS or "list" in case.source.prepared
         )
-        text = (
-            f"{len(both)} scenes are in train and in test: {listed(both)}; keep each in one split"
-        )
+        what = told(len(both), "scene", "are in train and in test")
+        text = f"{what}: {listed(both)}; keep each in one split"
         names = (record.image for record in named if record.scene in both)
         # A folder of pictures may be a scene or may not; a stated scene is one.
         yield Finding("warning" if guessed else "error", "scenes", text, tuple(names))
@@ -100,7 +100,7 @@ def copies(case: Case) -> Iterator[Finding]:
     }
     if same:
         pairs = listed([f"{one} = {other}" for one, other in same.items()])
-        text = f"{len(same)} pictures of test are in train under another name: {pairs}"
+        text = f"{told(len(same), 'picture', 'are in train and in test under two names')}: {pairs}"
         yield Finding("error", "copies", f"{text}; remove them from one split", tuple(same))
 
 
@@ -122,7 +122,8 @@ def lookalikes(case: Case) -> Iterator[Finding]:
             found[one] = other
     if found:
         pairs = listed([f"{one} ~ {other}" for one, other in found.items()])
-        text = f"{len(found)} pictures of test are nearly the same as one of train: {pairs}"
+        what = told(len(found), "picture", "are nearly the same in train and in test")
+        text = f"{what}: {pairs}"
         todo = "keep frames of one recording in one split"
         yield Finding("warning", "lookalikes", f"{text}; {todo}", tuple(found))
 

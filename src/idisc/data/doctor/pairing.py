@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.data.doctor.alignment import REACH, Edges, crosswise, shifted, turned
-from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed
+from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed, told
 from idisc.errors import counted
+from idisc.images import size_text
 
 _ASPECT = 0.02  # in log: 640x480 beside 641x480 is no mistake
 _STAMP = 10**6  # larger numbers in names are time stamps, which differ between sensors
@@ -45,8 +46,8 @@ def aspects(case: Case) -> Iterator[Finding]:
         yield Finding(
             "error",
             "shape",
-            f"{len(odd)} pairs have another shape of picture and depth: {listed(names)}"
-            f" ({image[0]}x{image[1]} and {target[0]}x{target[1]}); crop or turn them alike",
+            f"{told(len(odd), 'pair', 'have another shape of picture and depth')}: {listed(names)}"
+            f" ({size_text(image)} and {size_text(target)}); crop or turn them alike",
             tuple(names),
         )
 
@@ -63,8 +64,8 @@ def names(case: Case) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "names",
-            f"{len(odd)} pairs have different numbers in their names: {pairs}; see whether the"
-            " list is off by a line",
+            f"{told(len(odd), 'pair', 'have different numbers in the names')}: {pairs}; see whether"
+            " the list is off by a line",
             tuple(record.image for record in odd),
         )
 
@@ -182,7 +183,7 @@ def _mixed_up(looks: Sequence[Look], partners: dict[int, int], severity: Severit
     return Finding(
         severity,
         "pairs",
-        f"{len(partners)} of {len(looks)} depth maps fit another picture better than their own:"
+        f"{told(len(partners), 'depth map', 'fit another picture better', len(looks))}:"
         f" {listed(fits)}; pair them again",
         targets,
     )

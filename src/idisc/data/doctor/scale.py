@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from idisc.data.decode import DepthMap
-from idisc.data.doctor.evidence import Case, Finding, Look, listed
+from idisc.data.doctor.evidence import Case, Finding, Look, listed, told
 
 
 class Domain(NamedTuple):
@@ -81,7 +81,7 @@ def scale(case: Case) -> Iterator[Finding]:
         yield Finding(
             "error",
             "scale",
-            f"{len(odd)} of {len(looks)} depth maps are in another unit than the others:"
+            f"{told(len(odd), 'depth map', 'are in another unit than the others', len(looks))}:"
             f" {listed(odd)}; their medians are {_OTHERS:g} times off; write all in one unit",
             tuple(odd),
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from idisc.data import manifest
-from idisc.data.doctor.evidence import Case, DepthFacts, Finding, Severity, listed
+from idisc.data.doctor.evidence import Case, DepthFacts, Finding, Severity, listed, told
 from idisc.errors import counted
 
 _SPARSE = 0.001  # share of valid pixels; DDAD's LiDAR, the thinnest of the seven, fills 0.002
@@ -37,8 +37,8 @@ def missing(case: Case) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "missing",
-            f"{len(bare)} pictures have no ground truth: {listed(bare)}; they can be neither"
-            " learnt from nor scored",
+            f"{told(len(bare), 'picture', 'have no ground truth')}: {listed(bare)}; nothing can be"
+            " learnt from that or scored on it",
             tuple(bare),
         )
 
@@ -46,14 +46,14 @@ def missing(case: Case) -> Iterator[Finding]:
 _FAULTS: dict[str, tuple[str, str]] = {  # check -> what is wrong, what to do
     "damaged": ("cannot be read", "get them again"),
     "changed": (
-        "differ from their hash in the manifest",
+        "differ from the hash in the manifest",
         "they were changed since the preparation: prepare the dataset again",
     ),
     "swapped": (
         "have picture and depth the wrong way round",
         "swap the two columns of the list, or the names of the two folders",
     ),
-    "picture": ("are no 8-bit pictures", "save them as RGB"),
+    "picture": ("are not in 8 bits a channel", "save them as RGB"),
     "bits": (
         "hold depth in 8 bits or as colours",
         "its metres are lost: save depth again as 16-bit PNG in millimetres, or as NPY in metres",
@@ -64,7 +64,7 @@ _FAULTS: dict[str, tuple[str, str]] = {  # check -> what is wrong, what to do
         "their intrinsics are of another picture: prepare the dataset again",
     ),
     "centre": (
-        "have their principal point outside the picture",
+        "have the principal point outside the picture",
         "give intrinsics of the stored size, in pixels: fx, fy, cx, cy",
     ),
     "angle": (
@@ -85,7 +85,7 @@ def faulty(case: Case) -> Iterator[Finding]:
             yield Finding(
                 "warning" if check in _DOUBTFUL else "error",
                 check,
-                f"{len(names)} files {what}: {listed(names)} ({faults[0].text}); {todo}",
+                f"{told(len(names), 'file', what)}: {listed(names)} ({faults[0].text}); {todo}",
                 tuple(names),
             )
 
@@ -100,7 +100,7 @@ def _map_check(
             if look.depth is not None and is_bad(look.depth)
         ]
         if names:
-            text = f"{len(names)} depth maps {what}: {listed(names)}; {todo}"
+            text = f"{told(len(names), 'depth map', what)}: {listed(names)}; {todo}"
             yield Finding(severity, check, text, tuple(names))
 
     return run
@@ -157,9 +157,10 @@ def inverted(case: Case) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "inverted",
-            f"values grow towards the foot of the picture in {share:.0%} of {len(falls)} depth"
-            f" maps: {'too few to tell, but they may be' if few else 'they look like'} disparity"
-            f" or inverse depth;{' if near is large in them,' if few else ''} convert them to"
+            f"values grow towards the foot of the picture in {share:.0%} of"
+            f" {counted(len(falls), 'depth map')}:"
+            f" {'too few to tell, but they may be' if few else 'they look like'} disparity or"
+            f" inverse depth;{' if near is large in them,' if few else ''} convert them to"
             " metres",
         )
 
@@ -184,7 +185,7 @@ def without_camera(case: Case) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "camera",
-            f"{len(names)} of {len(records)} pictures have no intrinsics: {listed(names)};"
+            f"{told(len(names), 'picture', 'have no intrinsics', len(records))}: {listed(names)};"
             f" {_CAMERAS[case.kind]}",
             tuple(names),
         )

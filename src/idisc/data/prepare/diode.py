@@ -30,7 +30,7 @@ from idisc.data.prepare.frames import (
     stem_of,
 )
 from idisc.errors import InputError
-from idisc.images import picture_size
+from idisc.images import picture_size, size_text
 
 NEEDS = "the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy,"
 _SPLITS = {"train": "train", "val": "test"}
@@ -77,7 +77,7 @@ def _frame(raw: Path, spec: DatasetSpec, line: ListLine) -> Frame:
     image = raw / line.image
     size, depth = picture_size(image), _depth(image)
     if depth.shape != size:
-        raise InputError(f"{image}: {size[0]}x{size[1]} pixels; its depth has {depth.shape}")
+        raise InputError(f"{image}: {size_text(size)} pixels; its depth has {depth.shape}")
     return Frame(
         name=stem_of(line),
         image=image,

@@ -17,6 +17,7 @@ from idisc.data.decode import FloatArray, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
 from idisc.images import Size, open_picture
+from idisc.outputs.depicted import MOST_STEPS
 
 Item = TypeVar("Item")
 
@@ -182,4 +183,4 @@ def stated_camera(spec: DatasetSpec, picture: str, size: Size) -> Camera | None:
 
 def in_millimetres(depth: FloatArray) -> NDArray[np.uint16]:
     """Depth (H, W) in metres, to the nearest millimetre; up to 65.535 m."""
-    return np.clip(np.rint(depth.astype(np.float64) * 1000), 0, 65535).astype(np.uint16)
+    return np.clip(np.rint(depth.astype(np.float64) * 1000), 0, MOST_STEPS).astype(np.uint16)

@@ -34,7 +34,7 @@ from idisc.data.prepare.frames import (
     understood,
 )
 from idisc.errors import DataError, InputError
-from idisc.images import picture_size
+from idisc.images import picture_size, size_text
 
 NEEDS = "<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth"
 CAMERAS = ("image_00", "image_01", "image_02", "image_03")  # the first two are grey
@@ -128,8 +128,7 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Fram
     size, expected = picture_size(pair.image), rig.camera.size
     if size != expected:
         raise InputError(
-            f"{pair.image}: {size[0]}x{size[1]}, but its calibration is for"
-            f" {expected[0]}x{expected[1]}"
+            f"{pair.image}: {size_text(size)}, but its calibration is for {size_text(expected)}"
         )
     target: Path | NDArray[np.float32] = pair.target
     if choices.depth == "sweep":

@@ -1,0 +1,154 @@
+"""The half of `idisc explain` that looks at a dataset: a report on IDRs, and panels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from idisc import config, files, visualize
+from idisc.cli import progress, tables
+from idisc.cli.explain_photos import Saving
+from idisc.errors import InputError, counted
+
+if TYPE_CHECKING:
+    from idisc.data.dataset import Dataset, Sample
+    from idisc.evaluate.run import Result
+    from idisc.explain.figures import Case
+    from idisc.explain.usage import Report
+    from idisc.predict.predictor import Predictor
+
+CASES = 5  # rows of qualitative panels
+
+
+def open_pictures(
+    data: Path, dataset: str | None, split: str, size: tuple[int, int] | None
+) -> Dataset:
+    """The dataset of a folder; without a name, that of its manifest."""
+    from idisc.cli.evaluate import named_in
+    from idisc.data.dataset import open_dataset
+
+    return open_dataset(data, dataset or named_in(data), split, None, size)
+
+
+def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
+    """The dataset, or some of its pictures, evenly spread."""
+    if limit is None or limit >= len(dataset):
+        return dataset
+    some = copy(dataset)
+    places = np.linspace(0, len(dataset) - 1, limit).round().astype(int)
+    some.records = [dataset.records[place] for place in places]
+    return some
+
+
+def explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], saving: Saving) -> None:
+    """The usage report of the first network, and panels of all of them."""
+    from idisc.evaluate.protocols import PROTOCOLS
+    from idisc.evaluate.run import evaluate
+    from idisc.explain.idrs import explain
+    from idisc.explain.usage import Collector
+    from idisc.predict.engine import network_of
+
+    for name, predictor in predictors.items():
+        if predictor.engine.task != dataset.spec.task:
+            raise InputError(
+                f"{name}: predicts {predictor.engine.task}, {dataset.spec.name} holds"
+                f" {dataset.spec.task}"
+            )
+    network, collector = network_of(saving.predictor.engine), Collector()
+
+    def watched(sample: Sample) -> Any:
+        size = sample.target.shape[0], sample.target.shape[1]
+        explanation = explain(network, sample.image, size)
+        if np.isnan(explanation.prediction).any():
+            raise InputError(f"{sample.record.image}: {saving.predictor.facts.name} predicts NaN")
+        collector.add(sample.record.image, explanation)
+        return explanation.prediction
+
+    with progress.bar(f"explaining {dataset.spec.name}") as advance:
+        (result,) = evaluate(dataset, watched, [PROTOCOLS["paper"]], progress=advance)
+    report = collector.report()
+    _print_usage(report, dataset)
+    for path in (
+        *_write_report(report, dataset, saving),
+        *_panels(dataset, result, predictors, saving),
+    ):
+        click.echo(f"written: {path}")
+
+
+def _print_usage(report: Report, dataset: Dataset) -> None:
+    from idisc.explain.usage import COLUMNS, KINDS
+
+    rows = [
+        [f"{level.name}, {KINDS[kind]}", *level.row(kind)]
+        for level in report.levels
+        for kind in level.total
+    ]
+    title = f"IDRs over {dataset.spec.title}, {counted(len(dataset), 'picture')}"
+    tables.show(title, ["maps", *COLUMNS], rows)
+
+
+def _write_report(report: Report, dataset: Dataset, saving: Saving) -> list[Path]:
+    from idisc.explain import figures, usage_page
+    from idisc.explain.usage import KINDS
+
+    about = {
+        **saving.about,
+        "dataset": f"{dataset.spec.title} ({dataset.spec.name}), split {dataset.split}",
+        "manifest SHA-256": dataset.source.sha256 or "none",
+    }
+    page, numbers = saving.folder / "usage.html", saving.folder / "usage.json"
+    title = f"{saving.predictor.facts.name} on {dataset.spec.title}"
+    with files.atomic(page) as draft:
+        draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
+    files.write_json(numbers, {"format": config.FORMAT, **about, **report.as_json()})
+    usages = {
+        KINDS[kind]: [level.total[kind] for level in report.levels]
+        for kind in report.levels[0].total
+    }
+    heads = [level.name for level in report.levels]
+    matrices = saving.figure("likeness", figures.likeness(usages, heads, title))
+    return [page, numbers, matrices]
+
+
+def _panels(
+    dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], saving: Saving
+) -> list[Path]:
+    """Typical pictures, evenly spread over the dataset, and the worst of the first network."""
+    from idisc.evaluate.protocols import PROTOCOLS
+    from idisc.evaluate.run import EnginePredictor, score
+    from idisc.explain import figures
+
+    ask = {name: EnginePredictor(predictor.engine) for name, predictor in predictors.items()}
+
+    def case(sample: Sample) -> Case:
+        predictions, valid = {}, np.zeros(sample.target.shape[:2], bool)
+        for name, predictor in ask.items():
+            scored, _ = score(sample, predictor(sample), PROTOCOLS["paper"], dataset.spec, False)
+            predictions[name], valid = scored.prediction, scored.valid
+        label = Path(sample.record.image).as_posix()
+        return figures.Case(label, sample.image, sample.target, valid, predictions)
+
+    spread = np.unique(np.linspace(0, len(dataset) - 1, CASES).round().astype(int)).tolist()
+    chosen = {
+        "panels": [case(dataset[index]) for index in spread],
+        "worst": [case(each.sample) for each in result.worst[:CASES] if each.row.numbers],
+    }
+    titles = {
+        "panels": f"{dataset.spec.title}: pictures evenly spread over it",
+        "worst": f"{dataset.spec.title}: the worst pictures of {next(iter(ask))}",
+    }
+    paths = []
+    for name, cases in chosen.items():
+        if cases:
+            normals = cases[0].target.ndim == 3
+            targets = [each.target for each in cases]
+            limit = visualize.ERROR_LIMIT_DEG
+            if not normals:
+                limit = visualize.error_limit_m(dataset.spec.domain, *targets)
+            paths.append(saving.figure(name, figures.panels(cases, limit, titles[name])))
+    return paths

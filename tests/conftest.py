@@ -1,0 +1,29 @@
+"""What tests of several rooms share: a browser, if there is one."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
+
+
+@pytest.fixture(scope="module")  # its loop is that of the main thread: nobody else's asyncio runs
+def browser() -> Iterator[Any]:
+    """The system's Chromium, drawing in software; tests are skipped without it."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the path")
+    if importlib.util.find_spec("playwright") is None:
+        pytest.skip("playwright is not installed; it comes with the extra dev")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        options = ["--no-sandbox", *SOFTWARE]
+        chromium = play.chromium.launch(executable_path=CHROMIUM, args=options, timeout=120_000)
+        yield chromium
+        chromium.close()

@@ -1,0 +1,96 @@
+"""Formats for programs: every one read back, with the factor that makes metres of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.fakes.depicted import CAMERA, FACTS, RESULT, SIZE, texts_of, write
+
+from idisc.errors import InputError, MissingExtra
+
+
+def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path: Path) -> None:
+    path = write("png16", tmp_path)
+    values = np.asarray(Image.open(path))
+    assert values.dtype == np.uint16
+    assert (values[40, 5], values[20, 30], values[0, 0], values[0, 1]) == (4000, 2000, 0, 0)
+    texts, beside = texts_of(path), json.loads(path.with_suffix(".json").read_text())
+    assert float(texts["metres_per_unit"]) == beside["metres_per_unit"] == 0.001
+    assert beside == json.loads(texts["idisc"])
+    assert beside["camera"]["fx"] == 60.0
+    assert beside["camera"]["origin"] == "assumed 60 deg"
+    assert beside["facts"] == FACTS
+
+
+@pytest.mark.parametrize(
+    ("domain", "deepest", "unit"),
+    [
+        ("indoor", 65.5, 0.001),
+        ("indoor", 65.6, 1 / 256),
+        ("road", 4.0, 1 / 256),
+        ("road", 255.9, 1 / 256),
+    ],
+)
+def test_png16_has_the_unit_of_its_domain(
+    domain: str, deepest: float, unit: float, tmp_path: Path
+) -> None:
+    depth = np.linspace(0.01, deepest, 48 * 64, dtype=np.float32).reshape(SIZE)
+    path = write("png16", tmp_path, replace(RESULT, depth=depth, facts={"domain": domain}))
+    assert float(texts_of(path)["metres_per_unit"]) == unit
+    assert np.abs(np.asarray(Image.open(path)) * unit - depth).max() <= unit / 2 + 1e-5
+
+
+def test_png16_says_what_does_not_fit(tmp_path: Path) -> None:
+    far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
+    with pytest.raises(InputError, match=r"depth of 300\.0 m, but 16 bits in steps of 0\.0039"):
+        write("png16", tmp_path, far)
+    with pytest.raises(InputError, match=r"end at 65\.5 m; choose larger steps, npy, npz or exr"):
+        write("png16", tmp_path, far, metres_per_unit=0.001)
+    assert (
+        np.asarray(Image.open(write("png16", tmp_path, far, metres_per_unit=0.01))).max() == 30000
+    )
+
+
+def test_png16_keeps_the_least_depth_apart_from_none(tmp_path: Path) -> None:
+    path = write("png16", tmp_path, replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32)))
+    assert np.asarray(Image.open(path)).min() == 1
+
+
+def test_npy_is_the_depth(tmp_path: Path) -> None:
+    depth = np.load(write("npy", tmp_path), allow_pickle=False)
+    assert depth.dtype == np.float32
+    assert np.array_equal(depth, RESULT.depth, equal_nan=True)
+
+
+def test_npz_holds_all_there_is(tmp_path: Path) -> None:
+    plain = np.load(write("npz", tmp_path), allow_pickle=False)
+    assert sorted(plain) == ["camera", "depth", "facts"]
+    assert np.array_equal(plain["camera"], CAMERA.matrix)
+    assert json.loads(str(plain["facts"]))["facts"] == FACTS
+    spread, normals = np.full(SIZE, 0.1, np.float32), np.ones((*SIZE, 3), np.float32)
+    path = write("npz", tmp_path, replace(RESULT, spread=spread, normals=normals))
+    full = np.load(path, allow_pickle=False)
+    assert np.array_equal(full["spread"], spread)
+    assert np.array_equal(full["normals"], normals)
+    assert np.array_equal(full["depth"], RESULT.depth, equal_nan=True)
+
+
+def test_exr_has_the_depth_in_channel_z(tmp_path: Path) -> None:
+    open_exr = pytest.importorskip("OpenEXR", reason="OpenEXR comes with idisc[exr]")
+    with open_exr.File(str(write("exr", tmp_path))) as file:
+        assert np.array_equal(file.channels()["Z"].pixels, RESULT.depth, equal_nan=True)
+        assert json.loads(file.header()["idisc"])["facts"] == FACTS
+
+
+def test_exr_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def absent(name: str) -> None:
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("importlib.import_module", absent)
+    with pytest.raises(MissingExtra, match=r"pip install 'idisc\[exr\]'"):
+        write("exr", tmp_path)
