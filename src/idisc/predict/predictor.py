@@ -150,6 +150,14 @@ class Predictor:
             return self.engine.fixed_size
         return adapted(self.facts.training_size or USUAL_SIZE, picture)
 
+    def usual_size(self) -> str:
+        """The same rule in words, of all pictures."""
+        if self.engine.fixed_size:
+            return f"{size_text(self.engine.fixed_size)}, the only size of this file"
+        trained = self.facts.training_size
+        said = "as in training" if trained else "the usual, as it does not say its own"
+        return f"{size_text(trained or USUAL_SIZE)}, {said}, each in its own shape"
+
     def _predict_all(self, photos: Sequence[Photo], request: Request) -> list[Prediction]:
         found: dict[int, Prediction] = {}
         for indices in _batches(photos, alone=bool(request.tile)):
