@@ -148,12 +148,26 @@ def open_model(
         return open_engine(Path(model), device, precision)
     known = cards.shipped()
     if model is not None and str(model) not in known:
-        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
-        raise CheckpointError(f"{model}: not there{offered}")
+        raise CheckpointError(f"{model}: not there{_instead_of(str(model), known)}")
     card = known[str(model)] if model is not None else cards.default_card()
     engine = open_engine(cards.locate(card, part), device, precision)
     engine.name = card.name  # all of them are called model.onnx
     return engine
+
+
+def _instead_of(model: str, shipped: Mapping[str, object]) -> str:
+    """What to do about a model that is not there."""
+    published = [each.file for each in PUBLISHED.values() if model in (each.file, *each.recipes)]
+    if published:
+        file = published[0]
+        return (
+            f"; its weights do not ship: `idisc models {file}` says where to get them, then"
+            f" `idisc convert {file} --out {Path(file).stem}`"
+        )
+    if model in RECIPES:
+        return f"; {model} is a recipe, `idisc train {model}` makes a checkpoint of it"
+    offered = f", nor a shipped model; {config.nearest(model, shipped)}" if shipped else ""
+    return offered or "; name a checkpoint folder or an .onnx file"
 
 
 def network_of(engine: Engine) -> Any:
@@ -189,6 +203,10 @@ def open_engine(path: Path, device: str = "cpu", precision: Precision | None = N
     if not path.is_dir():
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
         raise CheckpointError(f"{path}: {what}")
+    if not (path / "config.json").is_file():
+        raise CheckpointError(
+            f"{path}: no checkpoint folder, config.json is not in it; `idisc convert` makes one"
+        )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
 
