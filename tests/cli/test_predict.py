@@ -15,7 +15,7 @@ from PIL import ExifTags, Image
 from tests.fakes import onnx_files
 
 from idisc.cli import main as command_line
-from idisc.cli.predict import camera_rule
+from idisc.cli.cameras import camera_rule
 from idisc.errors import InputError
 from idisc.outputs import WRITERS
 from idisc.zoo import cards
@@ -58,6 +58,11 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
+def shown(folder: Path) -> set[str]:
+    """Names of the files in it that one sees."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
 def metres(path: Path) -> float:
     """The one depth of a 16-bit PNG, by the factor that lies beside it."""
     values = np.asarray(Image.open(path))
@@ -70,8 +75,7 @@ def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Pat
     out = photos.parent / "out"
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model)
     assert (code, err) == (0, "")
-    names = {path.name for path in out.iterdir()}
-    assert names == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
+    assert shown(out) == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
     assert metres(out / "a_depth16.png") == pytest.approx(1.5, abs=0.001)
     line = f"{photos / 'a.png'}: 1.50 to 1.50 m, median 1.50 m; camera assumed 60 deg, model small"
     assert said.startswith(line)
@@ -96,7 +100,7 @@ def test_files_folders_and_patterns_together(run: Run, model: Path, photos: Path
     assert code == 0
     order = [line.partition(":")[0] for line in said.splitlines()]
     assert order == [str(photos / name) for name in ("deep/c.png", "a.png", "b.jpg")]
-    assert {path.name for path in out.iterdir()} == {"a_depth.npy", "b_depth.npy", "c_depth.npy"}
+    assert shown(out) == {"a_depth.npy", "b_depth.npy", "c_depth.npy"}
 
 
 def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, photos: Path) -> None:
@@ -208,12 +212,12 @@ def test_stdout_takes_one_format_of_metres(run: Run, model: Path, formats: str) 
 
 def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     out = photos.parent / "out"
-    options = ["--size", "32x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]
+    options = ["--size", "48x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]
     options += ["--fov", "70", "--range", "0.5,8", "--colours", "viridis", "--axes", "opengl"]
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
     facts = json.loads((out / "a_depth16.json").read_text())["facts"]
-    assert facts["network size"] == "32x64, as asked for"
+    assert facts["network size"] == "48x64, as asked for"
     assert facts["camera"] == "given 70 deg"
     assert "known 5,5 30,5 = 2 m" in facts["rescaled"]
     assert facts["tta"] == "mean of the picture and its mirror image"
@@ -238,7 +242,7 @@ def test_a_network_for_normals_saves_normals(run: Run, tmp_path: Path, photos: P
     model = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
     code, said, _ = run(photos / "a.png", "-o", tmp_path / "out", "--weights", model)
     assert code == 0
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a_normals.png"]
+    assert shown(tmp_path / "out") == {"a_normals.png"}
     assert f"{photos / 'a.png'}: normals; camera" in said
 
 
@@ -297,7 +301,7 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16", "--fps", "keep"]
     code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
-    assert {path.name for path in out.iterdir()} == {
+    assert shown(out) == {
         *("a_depth.png", "a_depth16.png", "a_depth16.json"),
         *("clip_beside.mp4", "clip_beside.json", "clip_png16"),
     }
@@ -305,7 +309,8 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     assert line.startswith(f"{clip}: 10 frames of 1.0 s; colours 0.50 to ")
     assert "; flicker " in line
     assert " %, smoothed " in line
-    assert line.endswith(f"-> {out / 'clip_beside.mp4'}, {out / 'clip_png16'}")
+    film = f"{out / 'clip_beside.mp4'}, {out / 'clip_beside.json'}"
+    assert line.endswith(f"-> {film}, {out / 'clip_png16'}")
     assert len(list((out / "clip_png16").glob("*.png"))) == 10
 
 
@@ -315,7 +320,8 @@ def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, 
         assert code == 0
         (line,) = said.splitlines()
         assert line.startswith(f"{clip}: 2 frames of 1.0 s; colours")
-        assert line.endswith(f"-> {clip.parent / 'clip_depth.mp4'}")
+        film = clip.parent / "clip_depth.mp4"
+        assert line.endswith(f"-> {film}, {film.with_suffix('.json')}")
     assert (clip.parent / "clip_depth.json").is_file()
 
 
@@ -333,8 +339,10 @@ def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip:
         (["--every", "0"], "every 0 frames: 1 or more is needed"),
         (["--fps", "fast"], "--fps fast: write keep, or a number as 25"),
         (["--smooth", "0"], "smooth 0: a number above 0 is needed"),
-        (["--save", "ply"], "ply of a video: there is png, png16, npy, npz, exr"),
-        (["--normals"], "{clip}: of a video, depth is written, not normals"),
+        (
+            ["--save", "ply,html"],
+            "{clip}: ply, html of a video; there is png, png16, npy, npz, exr",
+        ),
     ],
 )
 def test_what_a_video_cannot_be_asked_is_one_line(

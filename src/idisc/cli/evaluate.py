@@ -67,7 +67,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option(
-    "--size", type=options.PictureSize(), help="Of the picture in the network [the dataset's]"
+    "--size", type=options.NetworkSize(), help="Of the picture in the network [the dataset's]"
 )
 @options.device
 @options.precision

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from idisc.export.parity import Parity
 
 
-class SizeOrAny(options.PictureSize):
+class SizeOrAny(options.NetworkSize):
     """HEIGHTxWIDTH in pixels, or the word dynamic."""
 
     name = "HxW|dynamic"
