@@ -582,3 +582,26 @@ def test_a_failed_write_leaves_the_old_file(
     assert caught.value.filename == str(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_legend_is_no_higher_than_its_picture(tmp_path: Path) -> None:
+    facts = {f"fact {number}": "some words about the model and its data" for number in range(12)}
+    size = (180, 320)
+    small = Result(
+        image=np.zeros((*size, 3), np.uint8),
+        depth=np.full(size, 2.0, np.float32),
+        camera=Camera.from_fov(60, size),
+        facts=facts,
+    )
+    with Image.open(write("png", tmp_path, small)) as picture:
+        factor = picture.width // 320
+        assert factor > 1
+        assert picture.height <= 2 * 180 * factor
+
+
+@pytest.mark.parametrize("blocked", ["room_depth16.png", "room_depth16.json"])
+def test_a_16_bit_png_and_its_json_appear_together(blocked: str, tmp_path: Path) -> None:
+    (tmp_path / blocked).mkdir()
+    with pytest.raises(InputError, match="a folder; the name of a file is needed"):
+        write("png16", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [blocked]

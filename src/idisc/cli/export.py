@@ -77,6 +77,7 @@ def command(
         size=size,
         pictures=pictures,
     )
+    request.check()
     tables.note("tracing, then measuring; this takes a minute or two ...")
     for label, text in _lines(path, size, make(request)):
         click.echo(f"{label:<10}{text}")

@@ -42,9 +42,16 @@ class Request:
         if self.format != "onnx" and self.precision != "fp32":
             raise InputError(f"--precision {self.precision}: for --format onnx only")
 
+    def check(self) -> None:
+        """What can be known to fail before a minute is spent on the trace."""
+        files.check_writable(self.out)
+        if self.pictures:
+            parity.paths_of(self.pictures)
+
 
 def make(request: Request) -> Parity:
     """Write the file; CheckFailed, and no file, if it does not do what the network does."""
+    request.check()
     source = onnx.Source.load(request.folder)
     network = TorchEngine(source.network, source.folder.name, source.sha256, source.origin)
     usual = request.size or ModelFacts.of(network).training_size or USUAL_SIZE

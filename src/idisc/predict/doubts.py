@@ -52,11 +52,17 @@ def of_camera(model: ModelFacts, camera: Camera) -> str | None:
 
 
 def of_shape(seen: Size, picture: Size, better: Size | None) -> str | None:
-    """A warning if the network has to see the picture squeezed; `better`, if any, keeps to it."""
+    """A warning if the network has to see the picture squeezed.
+
+    `better` is the size of as many pixels that comes nearest to its shape; None: of a file for one
+    size.
+    """
     squeezed = seen[1] * picture[0] / (seen[0] * picture[1])
-    if max(squeezed, 1 / squeezed) <= SQUEEZED or seen == better:
+    if max(squeezed, 1 / squeezed) <= SQUEEZED:
         return None
     advice = f"size {size_text(better)} keeps it" if better else "a file for any size keeps it"
+    if better == seen:  # too few pixels to follow a shape
+        advice = "a larger one, or none, keeps it"
     return (
         f"the network sees {size_text(picture)} squeezed into {size_text(seen)}, and depth changes"
         f" with the shape; {advice}"
