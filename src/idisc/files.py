@@ -130,7 +130,7 @@ def _naming(path: Path, draft: Path) -> Iterator[None]:
         if error.filename is not None and not str(error.filename).startswith(str(draft)):
             raise  # of another file
         # numpy says how many bytes it could not write, and not why
-        reason = error.strerror or f"{error}; is the disk full?"
+        reason = error.strerror or f"cannot be written, is the disk full? ({error})"
         raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from error
 
 

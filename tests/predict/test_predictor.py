@@ -550,7 +550,7 @@ def test_pictures_at_a_large_size_go_one_by_one(engine: Brightness) -> None:
 
 def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
     wide = Brightness(origin={**FACTS, "training_size": [480, 640]})
-    message = "sees 720x1280 squeezed into 480x640, .*; size 416x736 keeps it"
+    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no size at all, keeps it"
     with pytest.warns(IdiscWarning, match=message):
         result = Predictor(wide).predict(picture(720, 1280), size=(480, 640))
     assert "squeezed into 480x640" in result.facts["warning"]

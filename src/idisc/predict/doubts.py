@@ -60,9 +60,13 @@ def of_shape(seen: Size, picture: Size, better: Size | None) -> str | None:
     squeezed = seen[1] * picture[0] / (seen[0] * picture[1])
     if max(squeezed, 1 / squeezed) <= SQUEEZED:
         return None
-    advice = f"size {size_text(better)} keeps it" if better else "a file for any size keeps it"
+    advice = (
+        f"{size_text(better)}, or no size at all, keeps it"
+        if better
+        else "a file for any size keeps it"
+    )
     if better == seen:  # too few pixels to follow a shape
-        advice = "a larger one, or none, keeps it"
+        advice = "a larger one, or no size at all, keeps it"
     return (
         f"the network sees {size_text(picture)} squeezed into {size_text(seen)}, and depth changes"
         f" with the shape; {advice}"
