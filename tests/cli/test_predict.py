@@ -380,7 +380,7 @@ def test_a_broken_video_does_not_stop_the_rest(run: Run, model: Path, photos: Pa
         (["-o", "{photos}/a.png"], "-o {photos}/a.png: a file; name a folder"),
         (["-o", "{photos}/a.png/out"], "{photos}/a.png/out: cannot be written ("),
         (["--weights", "nyu_swint"], "nyu_swint: not there; its weights do not ship: `idisc mod"),
-        (["--weights", "{photos}"], "{photos}: no checkpoint folder, config.json is not in it"),
+        (["--weights", "{photos}"], "{photos}: no config.json in it, so not a checkpoint folder"),
     ],
 )
 def test_a_call_that_cannot_end_well_is_refused_before_it_begins(

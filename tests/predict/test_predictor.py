@@ -615,5 +615,5 @@ def test_a_folder_of_photos_is_no_model_and_needs_no_torch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(CheckpointError, match=r"no checkpoint folder, config\.json is not in it"):
+    with pytest.raises(CheckpointError, match=r"no config\.json in it, so not a checkpoint"):
         idisc.load(tmp_path)

@@ -205,7 +205,7 @@ def open_engine(path: Path, device: str = "cpu", precision: Precision | None = N
         raise CheckpointError(f"{path}: {what}")
     if not (path / "config.json").is_file():
         raise CheckpointError(
-            f"{path}: no checkpoint folder, config.json is not in it; `idisc convert` makes one"
+            f"{path}: no config.json in it, so not a checkpoint folder; `idisc convert` makes one"
         )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
