@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from idisc.camera import Camera, Lens, camera_of
+from idisc.camera import Camera, Lens, camera_of, matrix_camera
 from idisc.errors import InputError
 
 CAMERA = Camera(fx=500.0, fy=480.0, cx=300.0, cy=250.0, size=(480, 640), origin="calibration")
@@ -199,3 +199,28 @@ def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
 def test_no_resize_changes_the_relative_focal_length(height: int, width: int) -> None:
     moved = CAMERA.resized((height, width))
     assert moved.relative_focal == pytest.approx(CAMERA.relative_focal)
+
+
+def test_a_camera_says_what_it_was_made_of() -> None:
+    size = (480, 640)
+    cameras = [Camera.from_fov(65, size), Camera.from_focal(700, size)]
+    cameras += [Camera.from_focal_35mm(26, size), Camera.from_matrix(np.eye(3), size)]
+    origins = [camera.origin for camera in cameras]
+    assert origins == ["given 65 deg", "given 700 px", "given 26 mm", "given matrix"]
+    assert all(camera.known for camera in cameras)
+
+
+@pytest.mark.parametrize("focal", [0, -3, float("nan")])
+def test_a_focal_length_is_above_0(focal: float) -> None:
+    with pytest.raises(InputError, match=r"^focal length .*: more than 0 is needed$"):
+        Camera.from_focal(focal, (480, 640))
+
+
+def test_a_matrix_has_to_be_in_pixels_of_its_picture() -> None:
+    matrix = [[1400, 0, 960], [0, 1400, 540], [0, 0, 1]]
+    assert matrix_camera(matrix, (1080, 1920)).cx == 960
+    message = "cx 960, cy 540 are outside of a picture 640 pixels wide and 360 high; scale it"
+    with pytest.raises(InputError, match=message):
+        matrix_camera(matrix, (360, 640))
+    with pytest.raises(InputError, match="3x3 numbers are needed"):
+        matrix_camera("a,b", (360, 640))

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from idisc import files
@@ -192,3 +193,57 @@ def test_a_folder_is_not_readable_as_json(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         files.read_json(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path}: not readable as JSON (")
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """A system that lets no file grow beyond 4,096 bytes: how a full disk looks to a writer."""
+    resource = pytest.importorskip("resource", reason="limits of Unix")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_full_disk_is_an_error_of_the_file_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "large.txt"
+    with pytest.raises(OSError, match="File too large") as caught, files.atomic(path) as draft:
+        draft.write_bytes(bytes(10_000))
+    assert caught.value.filename == str(path)
+    with (
+        pytest.raises(OSError, match="is the disk full") as caught,
+        files.atomic(path) as draft,
+        draft.open("wb") as file,
+    ):
+        np.zeros(10_000).tofile(file)
+    assert caught.value.filename == str(path)
+    assert names_in(tmp_path) == []
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_full_disk_in_a_folder_names_the_folder(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with pytest.raises(OSError, match="too large") as caught, files.atomic_folder(path) as draft:
+        files.write_json(draft / "inner.json", "x" * 10_000)
+    assert caught.value.filename == str(path)
+    assert names_in(tmp_path) == []
+
+
+def test_an_error_of_another_file_keeps_its_name(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"none\.txt"), files.atomic(tmp_path / "copy.txt") as draft:
+        draft.write_bytes((tmp_path / "none.txt").read_bytes())
+
+
+def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path: Path) -> None:
+    files.check_writable(tmp_path / "new" / "er" / "model.onnx")
+    files.check_writable(tmp_path)
+    assert names_in(tmp_path) == []
+    (tmp_path / "note.txt").write_text("mine")
+    files.check_writable(tmp_path / "note.txt")
+    message = r"model\.onnx: cannot be written \(.*note\.txt is a file\); name another"
+    with pytest.raises(InputError, match=message):
+        files.check_writable(tmp_path / "note.txt" / "model.onnx")
+    if Path("/proc/self").is_dir():
+        with pytest.raises(InputError, match=r"^/proc/x\.onnx: cannot be written \("):
+            files.check_writable(Path("/proc/x.onnx"))

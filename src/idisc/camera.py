@@ -23,6 +23,7 @@ from idisc.errors import InputError
 
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
+GIVEN_MATRIX = "given matrix"  # origin of a camera that is a user's numbers for his picture
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
 
@@ -57,9 +58,14 @@ class Camera:
             )
 
     @classmethod
-    def from_matrix(cls, matrix: ArrayLike, size: tuple[int, int], origin: str) -> Camera:
+    def from_matrix(
+        cls, matrix: ArrayLike, size: tuple[int, int], origin: str = GIVEN_MATRIX
+    ) -> Camera:
         """From the matrix K, (3, 3) or the (3, 4) of a projection, without skew."""
-        k = np.asarray(matrix, dtype=np.float64)
+        try:
+            k = np.asarray(matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"camera matrix {matrix!r}: 3x3 numbers are needed") from None
         if k.ndim != 2 or k.shape[0] != 3 or k.shape[1] not in (3, 4):
             raise InputError(f"camera matrix: shape {k.shape}; (3, 3) is needed")
         if k[2, 2] == 0:
@@ -75,16 +81,18 @@ class Camera:
         )
 
     @classmethod
-    def from_fov(cls, fov_deg: float, size: tuple[int, int], origin: str) -> Camera:
+    def from_fov(cls, fov_deg: float, size: tuple[int, int], origin: str = "") -> Camera:
         """From the horizontal field of view: square pixels, the axis through the middle."""
         if not 1e-9 < fov_deg < 180:  # below, the tangent becomes 0
             raise InputError(f"field of view {fov_deg:g}: between 0 and 180 degrees is needed")
         focal_px = size[1] / 2 / math.tan(math.radians(fov_deg) / 2)
-        return cls.from_focal(focal_px, size, origin)
+        return cls.from_focal(focal_px, size, origin or f"given {fov_deg:g} deg")
 
     @classmethod
-    def from_focal(cls, focal_px: float, size: tuple[int, int], origin: str) -> Camera:
+    def from_focal(cls, focal_px: float, size: tuple[int, int], origin: str = "") -> Camera:
         """From the focal length in pixels: square pixels, the axis through the middle."""
+        if not focal_px > 0:
+            raise InputError(f"focal length {focal_px:g}: more than 0 is needed")
         height, width = size
         return cls(
             fx=focal_px,
@@ -92,13 +100,14 @@ class Camera:
             cx=(width - 1) / 2,
             cy=(height - 1) / 2,
             size=size,
-            origin=origin,
+            origin=origin or f"given {focal_px:g} px",
         )
 
     @classmethod
-    def from_focal_35mm(cls, focal_mm: float, size: tuple[int, int], origin: str) -> Camera:
+    def from_focal_35mm(cls, focal_mm: float, size: tuple[int, int], origin: str = "") -> Camera:
         """From the focal length in mm that has the same field of view on 35 mm film."""
-        return cls.from_focal(focal_mm * math.hypot(*size) / FILM_DIAGONAL_MM, size, origin)
+        focal_px = focal_mm * math.hypot(*size) / FILM_DIAGONAL_MM
+        return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm")
 
     @classmethod
     def from_exif(cls, lens: Lens, size: tuple[int, int]) -> Camera | None:
@@ -178,6 +187,18 @@ class Camera:
                 " crop the camera together with its picture"
             )
         return self if self.size == size else self.resized(size)
+
+
+def matrix_camera(matrix: ArrayLike, size: tuple[int, int]) -> Camera:
+    """The camera of a matrix that a user gives for a picture of `size`, in its pixels."""
+    camera = Camera.from_matrix(matrix, size)
+    height, width = size
+    if not (0 <= camera.cx < width and 0 <= camera.cy < height):
+        raise InputError(
+            f"camera matrix: cx {camera.cx:g}, cy {camera.cy:g} are outside of a picture {width}"
+            f" pixels wide and {height} high; scale it as the picture was scaled"
+        )
+    return camera
 
 
 def camera_of(given: Camera | None, lens: Lens, size: tuple[int, int]) -> Camera:

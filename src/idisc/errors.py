@@ -8,7 +8,7 @@
     └── CheckFailed       exit code 3: a check (parity, doctor) said no
 
 A message is one line: what is wrong, with which file or field, what to do. Exit code 1 is left to
-bugs, which keep their traceback. `counted` and `require` are what messages have in common.
+bugs, which keep their traceback. `told`, `counted` and `require` are what messages have in common.
 """
 
 from __future__ import annotations
@@ -46,6 +46,13 @@ class CheckFailed(IdiscError):
 
 class IdiscWarning(UserWarning):
     """The one warning category of this package."""
+
+
+def told(error: Exception) -> str:
+    """An error in one line; of one of the system: the file, and what is wrong with it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
 
 
 def counted(number: int, noun: str) -> str:

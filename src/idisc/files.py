@@ -6,6 +6,7 @@ or the new one, never half of it, also after a power cut.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -29,9 +30,10 @@ def atomic(path: Path) -> Iterator[Path]:
     os.close(handle)
     draft = Path(name)
     try:
-        yield draft
-        _publish(draft)
-        draft.replace(path)
+        with _naming(path, draft):
+            yield draft
+            _publish(draft)
+            draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -44,14 +46,15 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         name = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     draft = Path(name)
     try:
-        yield draft
-        draft.chmod(0o777 & ~_umask())
-        for file in draft.rglob("*"):
-            if file.is_file():
-                _publish(file)
-        if path.exists():
-            path.rmdir()  # an empty one, which the user made first
-        draft.replace(path)
+        with _naming(path, draft):
+            yield draft
+            draft.chmod(0o777 & ~_umask())
+            for file in draft.rglob("*"):
+                if file.is_file():
+                    _publish(file)
+            if path.exists():
+                path.rmdir()  # an empty one, which the user made first
+            draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -65,6 +68,18 @@ def check_new_folder(path: Path) -> None:
     place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError(f"{path}: cannot be written, because of {place}")
+
+
+def check_writable(path: Path) -> None:
+    """That a file can be made at `path` or below it: InputError, before any work is done."""
+    place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); name another") from None
+    if place.resolve() != path.resolve() and not place.is_dir():
+        raise InputError(f"{path}: cannot be written ({place} is a file); name another")
 
 
 def sha256(*paths: Path) -> str:
@@ -104,6 +119,19 @@ def _publish(file: Path) -> None:
     file.chmod(0o666 & ~_umask())
     with file.open("rb+") as content:
         os.fsync(content.fileno())
+
+
+@contextmanager
+def _naming(path: Path, draft: Path) -> Iterator[None]:
+    """A full disk names no file, or the draft, which nobody knows: the error is one of `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None and not str(error.filename).startswith(str(draft)):
+            raise  # of another file
+        # numpy says how many bytes it could not write, and not why
+        reason = error.strerror or f"cannot be written, is the disk full? ({error})"
+        raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from error
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from idisc.errors import InputError, MissingExtra, require
 
 Size = tuple[int, int]
 """(height, width) in pixels."""
+MOST_SEEN = 2048 * 4096  # pixels of a picture in a network, which takes a kilobyte or more for each
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "QOI")
 _REDUCED = "16-bit reduced to 8"
 _HEIF = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")  # brands, from byte 8 on
@@ -198,7 +199,7 @@ def _too_many_pixels() -> str:
 def _decoding(label: str) -> Iterator[None]:
     """Whatever Pillow raises while it reads foreign bytes becomes one line that names them.
 
-    Its warnings are silenced: of 90 megapixels, which are welcome here (180 are not), and of odd
+    Its warnings are silenced: of 90 megapixels, which are welcome here (179 are not), and of odd
     tags. In threads the silence may outlast the block, and hides nothing else of ours.
     """
     try:

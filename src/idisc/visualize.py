@@ -189,6 +189,11 @@ def stops(colours: str, count: int = 9) -> list[str]:
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
 
 
+def check_colours(colours: str) -> None:
+    """InputError with the nearest names if there is no such colour map."""
+    _table(colours)
+
+
 def legend(
     low: float, high: float, unit: str = "m", colours: str = DEPTH_COLOURS, width: int = 640
 ) -> Picture:

@@ -18,11 +18,13 @@ from PIL import Image
 from tests.fakes import indoor, onnx_files, pairs, road
 from tests.fakes.called import run
 
+import idisc
 from idisc import paper, recipes
 from idisc.data import catalog
 from idisc.data.dataset import open_dataset
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.predict.predictor import adapted
 from idisc.zoo import cards
 
 DATASETS = ["nyu", "nyu_labelled", "nyu_normals", "sunrgbd", "diode", "kitti", "argoverse", "ddad"]
@@ -250,7 +252,8 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    assert run("evaluate", "--onnx", model, "--data", own, "--out", tmp_path / "report") == 0
+    call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
+    assert run("evaluate", *call) == 0
     record = json.loads((tmp_path / "report/report.json").read_text())
     assert record["about"]["weights"] == "model.onnx"
     assert len(record["about"]["weights_sha256"]) == 64
@@ -283,14 +286,40 @@ def test_own_pictures_are_scored_at_the_size_of_the_training(
     save_checkpoint(tmp_path / "tiny", pairs.TINY, state, {"training_size": [64, 64]})
     call = ("evaluate", "--weights", tmp_path / "tiny", "--data", own)
     assert run(*call, "--out", tmp_path / "usual") == 0
-    assert "tiny: sees pictures at 64x64, as in its training; or --size" in capsys.readouterr().err
-    assert run(*call, "--size", "64x64", "--out", tmp_path / "asked") == 0
-    assert "as in its training" not in capsys.readouterr().err
+    said = "tiny: sees pictures at 64x64, as in training, each in its own shape; or --size"
+    assert said in capsys.readouterr().err
+    shape = "x".join(map(str, adapted((64, 64), (24, 32))))
+    assert run(*call, "--size", shape, "--out", tmp_path / "asked") == 0
+    assert "as in training" not in capsys.readouterr().err
     usual, asked = (
         json.loads((tmp_path / name / "report.json").read_text())["totals"]
         for name in ("usual", "asked")
     )
     assert usual == asked
+
+
+@pytest.mark.parametrize("origin", [{}, {"training_size": [64, 64]}])
+def test_own_pictures_are_scored_as_they_are_predicted_whatever_their_shape(
+    origin: dict[str, object], tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    tiny, data = tmp_path / "tiny", tmp_path / "own"
+    save_checkpoint(tiny, pairs.TINY, IDisc(pairs.TINY).state_dict(), origin)
+    errors = []
+    for number, size in enumerate([(36, 64), (64, 36), (20, 90)]):
+        depth = indoor.millimetres(number, size)
+        indoor.save(data / f"images/{number}.png", indoor.picture(number, size))
+        indoor.save(data / f"depth/{number}.png", depth)
+        metres = depth / 1000
+        error = idisc.load(tiny).predict(data / f"images/{number}.png").depth - metres
+        there = metres > 0.001
+        errors.append(float(np.sqrt((error[there] ** 2).mean())))
+    call = ("evaluate", "--weights", tiny, "--data", data, "--out", tmp_path / "report")
+    assert run(*call) == 0
+    rows = (tmp_path / "report/images.csv").read_text().splitlines()
+    place = rows[0].split(",").index("rmse")
+    scored = [float(row.split(",")[place]) for row in rows[1:]]
+    assert scored == pytest.approx(errors, rel=1e-4)
 
 
 def test_a_submission_to_kitti_is_written_and_counted(

@@ -109,6 +109,8 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     folder = exported.checkpoint()
     empty = tmp_path / "empty"
     empty.mkdir()
+    taken = empty / "note.txt"
+    taken.write_text("a file, no folder")
     calls = {
         ("export",): "Missing argument 'CHECKPOINT'",
         ("export", tmp_path / "none"): "none: not there",
@@ -132,6 +134,8 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
             *("export", folder, "--pictures", empty),
             *("-o", tmp_path / "x.onnx"),
         ): "empty: no pictures in it",
+        ("export", folder, "-o", taken / "x.onnx"): "x.onnx: cannot be written",
+        ("export", folder, "--size", "9000x9000"): "'9000x9000' is more than 8.4 million pixels",
     }
     for arguments, message in calls.items():
         assert run(*arguments) == 2
@@ -139,6 +143,7 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert message in printed.err
         assert printed.out == ""
         assert "Traceback" not in printed.err
+        assert "tracing" not in printed.err or "none" in message  # nothing was begun
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "room.onnx"]
 
 

@@ -44,7 +44,7 @@ def test_help_lists_every_command_with_its_line(run: Run) -> None:
 
 
 def test_every_module_of_a_command_is_listed() -> None:
-    shared = {"__init__", "batch", "main", "options", "progress", "tables"}
+    shared = {"__init__", "batch", "cameras", "main", "options", "progress", "saving", "tables"}
     modules = {path.stem for path in Path(command_line.__file__).parent.glob("*.py")}
     halves = {"explain_photos", "explain_dataset"}
     assert modules - shared - halves == set(command_line.COMMANDS)
@@ -120,6 +120,27 @@ def test_an_error_of_the_family_is_one_line_and_its_exit_code(
 def test_an_error_of_the_system_names_the_file_in_one_line(fail: Fail) -> None:
     error = OSError(errno.ENOSPC, "No space left on device", "out/depth.png")
     assert fail(error) == (2, "", "idisc: out/depth.png: No space left on device\n")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_an_error_of_the_system_without_a_file_is_of_stdout(fail: Fail, number: int) -> None:
+    code, out, err = fail(OSError(number, "No room"))
+    assert (code, out, err) == (2, "", "idisc: stdout: cannot be written (No room)\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
+def test_a_full_stdout_is_one_line_and_no_second_error_at_the_end() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "idisc", "models"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    message = "idisc: stdout: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_a_file_that_click_cannot_open_is_bad_input_too(fail: Fail) -> None:

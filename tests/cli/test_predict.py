@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,8 @@ from PIL import ExifTags, Image
 from tests.fakes import called, onnx_files
 from tests.fakes.called import Run
 
-from idisc.cli.predict import camera_rule
+from idisc.cli import main as command_line
+from idisc.cli.cameras import camera_rule
 from idisc.errors import InputError
 from idisc.outputs import WRITERS
 from idisc.zoo import cards
@@ -46,6 +49,11 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
+def shown(folder: Path) -> set[str]:
+    """Names of the files in it that one sees."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
 def metres(path: Path) -> float:
     """The one depth of a 16-bit PNG, by the factor that lies beside it."""
     values = np.asarray(Image.open(path))
@@ -58,8 +66,7 @@ def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Pat
     out = photos.parent / "out"
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model)
     assert (code, err) == (0, "")
-    names = {path.name for path in out.iterdir()}
-    assert names == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
+    assert shown(out) == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
     assert metres(out / "a_depth16.png") == pytest.approx(1.5, abs=0.001)
     line = f"{photos / 'a.png'}: 1.50 to 1.50 m, median 1.50 m; camera assumed 60 deg, model small"
     assert said.startswith(line)
@@ -84,7 +91,7 @@ def test_files_folders_and_patterns_together(run: Run, model: Path, photos: Path
     assert code == 0
     order = [line.partition(":")[0] for line in said.splitlines()]
     assert order == [str(photos / name) for name in ("deep/c.png", "a.png", "b.jpg")]
-    assert {path.name for path in out.iterdir()} == {"a_depth.npy", "b_depth.npy", "c_depth.npy"}
+    assert shown(out) == {"a_depth.npy", "b_depth.npy", "c_depth.npy"}
 
 
 def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, photos: Path) -> None:
@@ -194,12 +201,12 @@ def test_stdout_takes_one_format_of_metres(run: Run, model: Path, formats: str) 
 
 def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     out = photos.parent / "out"
-    options = ["--size", "32x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]
+    options = ["--size", "48x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]
     options += ["--fov", "70", "--range", "0.5,8", "--colours", "viridis", "--axes", "opengl"]
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
     facts = json.loads((out / "a_depth16.json").read_text())["facts"]
-    assert facts["network size"] == "32x64, as asked for"
+    assert facts["network size"] == "48x64, as asked for"
     assert facts["camera"] == "given 70 deg"
     assert "known 5,5 30,5 = 2 m" in facts["rescaled"]
     assert facts["tta"] == "mean of the picture and its mirror image"
@@ -224,7 +231,7 @@ def test_a_network_for_normals_saves_normals(run: Run, tmp_path: Path, photos: P
     model = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
     code, said, _ = run(photos / "a.png", "-o", tmp_path / "out", "--weights", model)
     assert code == 0
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a_normals.png"]
+    assert shown(tmp_path / "out") == {"a_normals.png"}
     assert f"{photos / 'a.png'}: normals; camera" in said
 
 
@@ -283,7 +290,7 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16", "--fps", "keep"]
     code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
-    assert {path.name for path in out.iterdir()} == {
+    assert shown(out) == {
         *("a_depth.png", "a_depth16.png", "a_depth16.json"),
         *("clip_beside.mp4", "clip_beside.json", "clip_png16"),
     }
@@ -291,7 +298,8 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     assert line.startswith(f"{clip}: 10 frames of 1.0 s; colours 0.50 to ")
     assert "; flicker " in line
     assert " %, smoothed " in line
-    assert line.endswith(f"-> {out / 'clip_beside.mp4'}, {out / 'clip_png16'}")
+    film = f"{out / 'clip_beside.mp4'}, {out / 'clip_beside.json'}"
+    assert line.endswith(f"-> {film}, {out / 'clip_png16'}")
     assert len(list((out / "clip_png16").glob("*.png"))) == 10
 
 
@@ -301,7 +309,8 @@ def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, 
         assert code == 0
         (line,) = said.splitlines()
         assert line.startswith(f"{clip}: 2 frames of 1.0 s; colours")
-        assert line.endswith(f"-> {clip.parent / 'clip_depth.mp4'}")
+        film = clip.parent / "clip_depth.mp4"
+        assert line.endswith(f"-> {film}, {film.with_suffix('.json')}")
     assert (clip.parent / "clip_depth.json").is_file()
 
 
@@ -319,8 +328,10 @@ def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip:
         (["--every", "0"], "every 0 frames: 1 or more is needed"),
         (["--fps", "fast"], "--fps fast: write keep, or a number as 25"),
         (["--smooth", "0"], "smooth 0: a number above 0 is needed"),
-        (["--save", "ply"], "ply of a video: there is png, png16, npy, npz, exr"),
-        (["--normals"], "{clip}: of a video, depth is written, not normals"),
+        (
+            ["--save", "ply,html"],
+            "{clip}: ply, html of a video; there is png, png16, npy, npz, exr",
+        ),
     ],
 )
 def test_what_a_video_cannot_be_asked_is_one_line(
@@ -339,3 +350,186 @@ def test_a_broken_video_does_not_stop_the_rest(run: Run, model: Path, photos: Pa
     assert code == 2
     assert len(said.splitlines()) == 1
     assert err.splitlines()[0].startswith(f"failed: {broken}: not a video, damaged or cut short")
+
+
+# What newcomers met
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "5000x5000"], "Invalid value for '--size': '5000x5000' is more than 8.4 mill"),
+        (["--focal", "0mm"], "--focal 0mm: a length above 0 is needed, as 26mm or 1400px"),
+        (["--known", "5,5 30,5 = 2"], "known distance '5,5 30,5 = 2': without a unit; end it in m"),
+        (["--known", "5,5 30,5 = 2m"], "--known 5,5 30,5 = 2m: its points are pixels of one pict"),
+        (["--save", ""], "--save: name a format, one of png, png16, npy"),
+        (["--save", "npy", "--colours", "nosuch"], "colour map 'nosuch' does not exist"),
+        (["-o", "{photos}/a.png"], "-o {photos}/a.png: a file; name a folder"),
+        (["-o", "{photos}/a.png/out"], "{photos}/a.png/out: cannot be written ("),
+        (["--weights", "nyu_swint"], "nyu_swint: not there; its weights do not ship: `idisc mod"),
+        (["--weights", "{photos}"], "{photos}: no config.json in it, so not a checkpoint folder"),
+    ],
+)
+def test_a_call_that_cannot_end_well_is_refused_before_it_begins(
+    run: Run, photos: Path, arguments: list[str], message: str
+) -> None:
+    code, said, err = run(photos, *(each.format(photos=photos) for each in arguments))
+    assert (code, said) == (2, "")
+    assert err.startswith(f"idisc: {message.format(photos=photos)}")
+    assert err.count("\n") == 1
+
+
+def test_names_of_formats_may_be_capitals(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    assert run(photos / "a.png", "-o", out, "--weights", model, "--save", "NPY")[0] == 0
+    assert shown(out) == {"a_depth.npy"}
+
+
+def test_a_full_disk_fails_one_picture_and_not_the_rest(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource", reason="limits of Unix")
+    noise = np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(photos / "large.png")
+    out = photos.parent / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        arguments = ["--weights", model, "--save", "npy,ply"]
+        code, said, err = run(photos / "large.png", photos / "b.jpg", "-o", out, *arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 2
+    assert said.startswith(f"{photos / 'b.jpg'}: ")
+    assert err.startswith(f"failed: {out / 'large_depth.npy'}: ")
+    assert err.endswith(f"idisc: 1 of 2 failed: {photos / 'large.png'}\n")
+    assert shown(out) == {"b_depth.npy", "b_points.ply"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
+def test_a_full_stdout_is_one_line(model: Path, photos: Path) -> None:
+    call = [sys.executable, "-m", "idisc", "predict", "-", "--weights", str(model)]
+    with Path("/dev/full").open("wb") as full, (photos / "a.png").open("rb") as photo:
+        done = subprocess.run(
+            call, stdin=photo, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    message = "idisc: stdout: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_words_keep_away_from_a_stdout_of_bytes(
+    model: Path,
+    photos: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
+    monkeypatch.setattr("sys.stdin", stdin)
+    arguments = ["-", photos / "b.jpg", "--weights", model, "--save", "npy"]
+    with pytest.raises(SystemExit):
+        command_line.main(["predict", *map(str, arguments)])
+    out, err = capsysbinary.readouterr()
+    buffer = io.BytesIO(out)
+    np.testing.assert_allclose(np.load(buffer), 1.5, rtol=1e-6)
+    assert buffer.read() == b""
+    assert [line.partition(b":")[0] for line in err.splitlines()] == [
+        b"stdin",
+        str(photos / "b.jpg").encode(),
+    ]
+
+
+def test_a_film_is_written_in_the_formats_it_has(
+    run: Run, model: Path, photos: Path, clip: Path
+) -> None:
+    out = clip.parent / "out"
+    options = ["--save", "png,npy,ply,html", "--normals"]
+    code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
+    assert code == 0
+    assert err == f"{clip}: a video, without ply, html, normals, which pictures have\n"
+    assert len(said.splitlines()) == 2
+    films = {"clip_depth.mp4", "clip_depth.json", "clip_npy"}
+    pictures = {"a_depth.png", "a_depth.npy", "a_points.ply", "a_viewer.html", "a_normals.png"}
+    assert shown(out) == films | pictures
+
+
+def test_notes_and_the_range_of_the_model_are_said(run: Run, model: Path, photos: Path) -> None:
+    frames = [Image.new("RGB", (40, 30), (shade, 0, 0)) for shade in (10, 200)]
+    frames[0].save(photos / "moving.gif", save_all=True, append_images=frames[1:])
+    for name in ("clear.png", "clearer.png"):
+        Image.new("RGBA", (40, 30), (9, 9, 9, 100)).save(photos / name)
+    code, said, err = run(photos, "-o", photos.parent / "out", "--weights", model)
+    assert code == 0
+    assert err.splitlines() == [
+        f"{photos / 'clear.png'} (and 1 more): transparency laid on white",
+        f"{photos / 'moving.gif'}: animated, first frame taken",
+    ]
+    assert "domain unknown (depth range unknown)" in said
+
+
+def test_a_size_of_another_shape_is_warned_of(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    arguments = ["-o", out, "--weights", model, "--size", "64x64"]
+    code, _, err = run(photos / "a.png", *arguments)
+    assert code == 0
+    assert "the network sees 30x40 squeezed into 64x64" in err
+
+
+def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
+    Image.new("RGB", (80, 60)).save(photos / "large.png")
+    options = ["--weights", model, "--camera-matrix", "35,35,19.5,14.5", "--save", "npy"]
+    code, said, err = run(photos, *options)
+    assert code == 2
+    assert len(said.splitlines()) == 2
+    message = "large.png: --camera-matrix is in pixels of 30x40, the size of the first picture,"
+    assert message in err
+    code, _, err = run(photos / "a.png", "--weights", model, "--camera-matrix", "900,900,640,360")
+    assert code == 2
+    assert "a.png: camera matrix: cx 640, cy 360 are outside of a picture 40 pixels wide" in err
+
+
+def test_a_result_does_not_replace_that_of_another_picture(
+    run: Run, model: Path, photos: Path
+) -> None:
+    out = photos.parent / "out"
+    Image.new("RGB", (40, 30)).save(photos / "deep" / "a.png")
+    options = ["-o", out, "--weights", model, "--save", "npy"]
+    for _ in range(2):  # the same picture may be predicted again
+        assert run(photos / "a.png", *options)[0] == 0
+    before = (out / "a_depth.npy").read_bytes()
+    code, said, err = run(photos / "deep" / "a.png", photos / "b.jpg", *options)
+    assert code == 2
+    assert said.startswith(str(photos / "b.jpg"))
+    expected = f"{photos / 'deep' / 'a.png'}: {out / 'a'}_... is there and of ../photos/a.png;"
+    assert err.startswith(f"failed: {expected} choose another -o, or remove it\n")
+    assert (out / "a_depth.npy").read_bytes() == before
+    (out / "a_depth.npy").unlink()
+    assert run(photos / "deep" / "a.png", *options)[0] == 0
+
+
+def test_pictures_that_differ_in_their_suffix_keep_their_results(
+    run: Run, model: Path, photos: Path
+) -> None:
+    Image.new("RGB", (40, 30)).save(photos / "a.jpg")
+    for name in ("a.jpg", "a.png"):
+        assert run(photos / name, "--weights", model, "--save", "npy")[0] == 0
+    assert {"a_jpg_depth.npy", "a_png_depth.npy"} <= shown(photos)
+
+
+def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) -> None:
+    truth = photos / "b_depth.png"  # as the ground truth of many datasets is called
+    Image.new("I;16", (40, 30), 1500).save(truth)
+    before = truth.read_bytes()
+    code, said, err = run(photos / "b.jpg", "--weights", model)
+    assert (code, said) == (2, "")
+    assert err == f"idisc: {truth}: is there, and no result of ours; -o names another place\n"
+    assert truth.read_bytes() == before
+    assert not (photos / "b_depth16.png").exists()
+
+
+def test_a_large_file_says_its_size(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("idisc.cli.predict.LARGE", 1000)
+    arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
+    _, said, _ = run(photos / "a.png", *arguments)
+    assert said.endswith("a_depth.npy (0.0 GB)\n")

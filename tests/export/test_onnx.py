@@ -120,7 +120,7 @@ def test_a_file_for_one_size_has_results_of_any(tmp_path: Path) -> None:
         ours, spread = file.with_spread(picture((50, 70)), result)
         np.testing.assert_allclose(ours, eager(picture((50, 70)), result), atol=2e-5)
         assert spread is None
-    with pytest.raises(CheckpointError, match="does not run on 48x64"):
+    with pytest.raises(CheckpointError, match="alone, not of 48x64"):
         file(picture((48, 64)))
 
 

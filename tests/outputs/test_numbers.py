@@ -94,3 +94,11 @@ def test_exr_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setattr("importlib.import_module", absent)
     with pytest.raises(MissingExtra, match=r"pip install 'idisc\[exr\]'"):
         write("exr", tmp_path)
+
+
+@pytest.mark.parametrize("blocked", ["room_depth16.png", "room_depth16.json"])
+def test_a_16_bit_png_and_its_json_appear_together(blocked: str, tmp_path: Path) -> None:
+    (tmp_path / blocked).mkdir()
+    with pytest.raises(InputError, match="a folder; the name of a file is needed"):
+        write("png16", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [blocked]

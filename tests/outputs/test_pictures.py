@@ -67,3 +67,18 @@ def test_given_normals_are_preferred(tmp_path: Path) -> None:
     path = write("normals", tmp_path, replace(WALL, normals=normals))
     assert np.asarray(Image.open(path))[5, 5].tolist() == [255, 128, 128]
     assert "from the model" in texts_of(path)["idisc"]
+
+
+def test_a_legend_is_no_higher_than_its_picture(tmp_path: Path) -> None:
+    facts = {f"fact {number}": "some words about the model and its data" for number in range(12)}
+    size = (180, 320)
+    small = Result(
+        image=np.zeros((*size, 3), np.uint8),
+        depth=np.full(size, 2.0, np.float32),
+        camera=Camera.from_fov(60, size),
+        facts=facts,
+    )
+    with Image.open(write("png", tmp_path, small)) as picture:
+        factor = picture.width // 320
+        assert factor > 1
+        assert picture.height <= 2 * 180 * factor

@@ -99,7 +99,8 @@ def test_a_failed_write_leaves_the_old_file(
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "save", fails)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OSError, match="disk full") as caught:
         write("npy", tmp_path, WALL)
+    assert caught.value.filename == str(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

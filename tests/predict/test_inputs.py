@@ -48,7 +48,7 @@ def test_a_folder_brings_its_videos_but_not_our_films(photos: Path) -> None:
 
 
 def test_folders_below_are_looked_into_when_asked(photos: Path) -> None:
-    assert [name for name, _ in names("photos", recursive=True)] == ["photos_a", "b", "deep_a", "c"]
+    assert [name for name, _ in names("photos", recursive=True)] == ["a", "b", "deep_a", "c"]
 
 
 def test_patterns_are_expanded_here_too(photos: Path) -> None:
@@ -138,3 +138,30 @@ def test_the_order_does_not_depend_on_the_disk(photos: Path) -> None:
         (photos / f"p{index:02}.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos")]
     assert found == sorted(found)
+
+
+def test_a_name_does_not_depend_on_what_else_is_predicted(photos: Path) -> None:
+    (photos / "a.jpg").write_bytes(b"")
+    assert [name for name, _ in names("photos/a.PNG")] == ["a_PNG"]
+    assert [name for name, _ in names("photos")] == ["a_PNG", "a_jpg", "b"]
+    found = inputs.find(["photos/a.jpg"], beside=True)
+    assert [each.name for each in found.inputs] == ["a_jpg"]
+
+
+def test_folders_in_a_name_are_those_below_the_one_that_was_named(photos: Path) -> None:
+    (photos / "deep" / "er").mkdir()
+    (photos / "deep" / "er" / "c.jpg").write_bytes(b"")
+    found = [name for name, _ in names("photos", recursive=True)]
+    assert found == ["a", "b", "deep_a", "deep_c", "deep_er_c"]
+    found = [name for name, _ in names("photos/deep", "photos/a.PNG")]
+    assert found == ["deep_a", "c", "photos_a"]  # of two arguments, folders have to tell
+
+
+def test_a_link_to_a_picture_elsewhere_has_its_own_name(photos: Path) -> None:
+    (photos / "more").mkdir()
+    try:
+        (photos / "more" / "a.png").symlink_to(photos / "b.jpg")
+    except OSError:
+        pytest.skip("no links here")
+    found = [name for name, _ in names("photos/more", "photos/deep")]
+    assert len(set(found)) == len(found)

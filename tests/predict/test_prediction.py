@@ -68,7 +68,7 @@ def test_a_known_distance_has_units(text: str, metres: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1,2 3,4", "1,2 3,4 = m", "1,2 3,4 = 2.4", "1 2 3 4 = 2m", "1,2,3,4 = 2m", "a"]
+    "text", ["", "1,2 3,4", "1,2 3,4 = m", "1 2 3 4 = 2m", "1,2,3,4 = 2m", "a"]
 )
 def test_what_is_no_known_distance_is_shown_how_to_write_one(text: str) -> None:
     with pytest.raises(InputError) as caught:
@@ -123,3 +123,30 @@ def test_saving_takes_formats_and_a_name(wall: Prediction, tmp_path: Path) -> No
     np.testing.assert_array_equal(np.load(path), wall.depth)
     with pytest.raises(InputError, match="8 bits"):
         wall.save(tmp_path, ["jpg"])
+
+
+def test_a_distance_without_a_unit_is_told_so() -> None:
+    with pytest.raises(
+        InputError, match=r"'1,2 3,4 = 2\.4': without a unit; end it in m, cm or mm"
+    ):
+        Known.parse("1,2 3,4 = 2.4")
+
+
+def test_a_prediction_is_shown_in_one_short_line(wall: Prediction) -> None:
+    assert repr(wall) == "<Prediction wall.jpg: 40x80, 2.00 to 2.00 m, camera given 90 deg>"
+    nothing = dataclasses.replace(wall, depth=np.full((40, 80), np.nan, np.float32))
+    assert repr(nothing) == "<Prediction wall.jpg: 40x80, no depth, camera given 90 deg>"
+
+
+def test_formats_may_be_one_text(wall: Prediction, tmp_path: Path) -> None:
+    names = [path.name for path in wall.save(tmp_path, "npy, ply")]
+    assert names == ["wall_depth.npy", "wall_points.ply"]
+
+
+@pytest.mark.parametrize("name", ["x.png", "x.NPY", "x.html"])
+def test_a_file_is_no_folder_to_save_to(wall: Prediction, tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name}: a folder is needed, .* pass name= for"):
+        wall.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / name).mkdir()
+    assert wall.save(tmp_path / name, "npy")[0].is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,7 @@ from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.engine import ModelFacts, origin_of_data
 from idisc.predict.predictor import Predictor, adapted
+from idisc.zoo import cards
 
 Maps = NDArray[np.float32]
 FACTS: dict[str, Any] = {
@@ -128,9 +130,10 @@ def test_the_picture_is_reduced_and_the_answer_comes_back_in_one_step(engine: Br
 
 
 def test_another_size_may_be_asked_for(engine: Brightness) -> None:
-    result = Predictor(engine).predict(picture(96, 128), size=(32, 96))
-    assert engine.calls == [((1, 32, 96, 3), (96, 128))]
-    assert result.facts["network size"] == "32x96, as asked for"
+    result = Predictor(engine).predict(picture(96, 128), size=(56, 72))
+    assert engine.calls == [((1, 56, 72, 3), (96, 128))]
+    assert result.facts["network size"] == "56x72, as asked for"
+    assert "warning" not in result.facts
 
 
 @pytest.mark.parametrize("size", ["480x640", (480,), 480, (480.5, 640), (0, 640)])
@@ -143,9 +146,12 @@ def test_a_size_is_a_height_and_a_width(engine: Brightness, size: Any) -> None:
 
 def test_a_file_for_one_size_gets_that_size(engine: Brightness) -> None:
     engine.fixed_size = (40, 40)
-    result = Predictor(engine).predict(picture(96, 128))
+    with pytest.warns(IdiscWarning, match=r"96x128 squeezed into 40x40, .* a file for any size"):
+        result = Predictor(engine).predict(picture(96, 128))
     assert engine.calls == [((1, 40, 40, 3), (96, 128))]
     assert result.facts["network size"] == "40x40, the only one of this file"
+    with pytest.raises(InputError, match=r"^size 48x64: brightness is for 40x40 alone; leave it"):
+        Predictor(engine).predict(picture(), size=(48, 64))
 
 
 def test_the_usual_size_is_taken_when_training_is_unknown() -> None:
@@ -205,7 +211,7 @@ def test_notes_about_the_picture_reach_the_result(engine: Brightness) -> None:
 def test_predicting_a_file_equals_evaluating_it(checkpoint: Path, tmp_path: Path) -> None:
     data = pairs.make(tmp_path / "data", train=0, test=2)
     model = idisc.load(checkpoint)
-    for size in (None, (64, 96), (32, 32)):
+    for size in (None, (48, 64), (54, 72)):
         dataset = open_dataset(data, "folder", "test", size=size or pairs.SIZE)
         evaluate = EnginePredictor(model.engine)
         for index in range(2):
@@ -335,7 +341,7 @@ def test_a_camera_unlike_training_is_warned_of(
     assert ("warning" in result.facts) == far
     assert [item.category for item in caught] == [IdiscWarning] * far
     if far:
-        expected = f"field of view {fov_deg} deg, 60 deg in training: true depth may be "
+        expected = f"field of view {fov_deg} deg across, 60 deg in training: true depth may be "
         assert result.facts["warning"].startswith(expected)
 
 
@@ -495,7 +501,10 @@ def test_an_exported_file_says_what_it_is_and_how_sure(tmp_path: Path) -> None:
 def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:
     model = idisc.load(onnx_files.for_one_size(tmp_path / "one.onnx"))
     assert model.engine.fixed_size == (8, 8)
-    assert model.predict(picture()).facts["network size"] == "8x8, the only one of this file"
+    size = model.predict(picture(30, 30)).facts["network size"]
+    assert size == "8x8, the only one of this file"
+    with pytest.raises(CheckpointError, match=r"^one\.onnx: is for pictures of 8x8 alone, not of"):
+        model.engine(picture()[None])
 
 
 def test_a_published_file_is_known_by_its_name() -> None:
@@ -513,3 +522,90 @@ def test_a_published_file_is_known_by_its_name() -> None:
 def test_a_dataset_says_what_its_networks_know(name: str, fov_deg: float | None) -> None:
     found = origin_of_data(name, (480, 640)).get("training_fov_deg")
     assert found == (fov_deg and pytest.approx(fov_deg, abs=0.15))
+
+
+# What a user may expect to be told
+
+
+def test_a_size_that_no_memory_holds_is_refused(engine: Brightness) -> None:
+    message = r"^size 5000x5000: more than 8\.4 million pixels in the network; choose a smaller"
+    with pytest.raises(InputError, match=message):
+        Predictor(engine).predict(picture(), size=(5000, 5000))
+    assert engine.calls == []
+
+
+def test_pictures_at_a_large_size_go_one_by_one(engine: Brightness) -> None:
+    with pytest.warns(IdiscWarning, match="size 1536x2048, 48x64 in training, which moves metres"):
+        Predictor(engine).predict([picture(), picture()], size=(1536, 2048))
+    assert [call[0][0] for call in engine.calls] == [1, 1]
+
+
+def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
+    wide = Brightness(origin={**FACTS, "training_size": [480, 640]})
+    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no size at all, keeps it"
+    with pytest.warns(IdiscWarning, match=message):
+        result = Predictor(wide).predict(picture(720, 1280), size=(480, 640))
+    assert "squeezed into 480x640" in result.facts["warning"]
+    for size in ((416, 736), None):
+        assert "warning" not in Predictor(wide).predict(picture(720, 1280), size=size).facts
+
+
+def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> None:
+    with pytest.warns(IdiscWarning, match=r"field of view 20 deg across, 67 deg in training for"):
+        result = Predictor(engine).predict(
+            picture(72, 128), camera=lambda size: Camera.from_fov(20, size)
+        )
+    assert result.facts["camera"] == "given 20 deg"
+    like = Camera.from_fov(67, (72, 128))  # the number it names is one that it does not warn of
+    assert "warning" not in Predictor(engine).predict(picture(72, 128), camera=like).facts
+
+
+def test_a_matrix_is_a_camera(engine: Brightness) -> None:
+    matrix = np.array([[55.0, 0, 31.5], [0, 55.0, 23.5], [0, 0, 1]])
+    for numbers in (matrix, matrix.tolist()):
+        result = Predictor(engine).predict(picture(), camera=numbers)
+        assert (result.camera.fx, result.camera.origin) == (55.0, "given matrix")
+    with pytest.raises(InputError, match=r"^array: camera matrix: cx 31\.5, cy 23\.5 are outside"):
+        Predictor(engine).predict(picture(20, 24), camera=matrix)
+    assert len(engine.calls) == 2  # the third was refused before any work
+    with pytest.warns(IdiscWarning, match=r"cx 31\.5, cy 23\.5 are far from the middle of a pic"):
+        Predictor(Brightness(origin={})).predict(picture(36, 48), camera=matrix)
+
+
+def test_a_known_distance_is_of_one_picture(engine: Brightness) -> None:
+    with pytest.raises(InputError, match="known distance: its points are pixels of one picture"):
+        Predictor(engine).predict([picture(), picture()], known="1,2 30,4 = 1m")
+    (one,) = Predictor(engine).predict([ramp()], known="1,2 30,4 = 1m")
+    assert "rescaled" in one.facts
+
+
+def test_pictures_without_a_name_do_not_share_one_in_a_list(engine: Brightness) -> None:
+    results = Predictor(engine).predict([picture(), jpeg(30), picture()])
+    assert [result.facts["picture"] for result in results] == ["array_1", "bytes_2", "array_3"]
+    assert Predictor(engine).predict(picture()).facts["picture"] == "array"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("nyu_swint", r"its weights do not ship: `idisc models nyu_swintiny\.pt` says where"),
+        ("nyu_swintiny.pt", r"`idisc convert nyu_swintiny\.pt --out nyu_swintiny`"),
+        ("tiny_synthetic", "tiny_synthetic is a recipe, `idisc train tiny_synthetic` makes"),
+        ("nowhere", "; name a checkpoint folder or an .onnx file"),
+    ],
+)
+def test_a_model_that_does_not_ship_is_told_how_to_get(
+    name: str, advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(cards, "HOME", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CheckpointError, match=rf"^{name}: not there.*{advice}"):
+        idisc.load(name)
+
+
+def test_a_folder_of_photos_is_no_model_and_needs_no_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(CheckpointError, match=r"no config\.json in it, so not a checkpoint"):
+        idisc.load(tmp_path)

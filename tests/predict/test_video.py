@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -19,7 +20,7 @@ from PIL import Image
 
 from idisc import outputs, visualize
 from idisc.camera import Camera
-from idisc.errors import CheckpointError, InputError, MissingExtra
+from idisc.errors import CheckpointError, IdiscWarning, InputError, MissingExtra
 from idisc.images import Photo, resize_map
 from idisc.predict import temporal, video
 from idisc.predict.prediction import Prediction
@@ -107,7 +108,7 @@ def test_a_film_has_the_frames_and_the_size_of_the_clip(
     still: Path, predictor: Predictor, tmp_path: Path
 ) -> None:
     outcome = video.predict_video(predictor, still, tmp_path / "out")
-    assert [path.name for path in outcome.files] == ["still_depth.mp4"]
+    assert [path.name for path in outcome.files] == ["still_depth.mp4", "still_depth.json"]
     shown = decoded(outcome.files[0])
     assert [picture.shape for picture in shown] == [(48, 64, 3)] * 20
     assert (outcome.frames, outcome.notes, outcome.cuts) == (20, (), ())
@@ -317,7 +318,7 @@ def test_side_by_side_has_picture_depth_and_legend(
     still: Path, predictor: Predictor, tmp_path: Path
 ) -> None:
     outcome = video.predict_video(predictor, still, tmp_path, video.Plan(side_by_side=True))
-    assert [path.name for path in outcome.files] == ["still_beside.mp4"]
+    assert [path.name for path in outcome.files] == ["still_beside.mp4", "still_beside.json"]
     shown = decoded(outcome.files[0])
     assert len(shown) == 20
     height, width = shown[0].shape[:2]
@@ -391,6 +392,20 @@ def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: P
     assert "known 4,4 60,40 = 10 m in the first frame" in scaled.facts["rescaled"]
     with pytest.raises(InputError, match=r"still\.mp4: point 900,4: outside"):
         video.predict_video(predictor, still, tmp_path, known=((4, 4), (900, 4), 1.0))
+
+
+def test_a_known_distance_takes_the_place_of_a_warning(still: Path, tmp_path: Path) -> None:
+    engine = Flickering(0)
+    engine.origin = {**Flickering.origin, "training_fov_deg": 60.0}
+    tele = Camera.from_fov(20, (48, 64))
+    known = ((4, 4), (60, 40), 10.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = video.predict_video(Predictor(engine), still, tmp_path, camera=tele, known=known)
+    assert "warning" not in outcome.facts
+    with pytest.warns(IdiscWarning, match="field of view 20 deg across, 60 deg in training"):
+        outcome = video.predict_video(Predictor(engine), still, tmp_path, camera=tele)
+    assert "warning" in outcome.facts
 
 
 def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idisc.cli import tables
-from idisc.errors import InputError
+from idisc.errors import InputError, told
 
 
 class Failures:
@@ -17,7 +17,7 @@ class Failures:
 
     def add(self, label: str, error: Exception) -> None:
         """One more."""
-        self.found.append((label, str(error)))
+        self.found.append((label, told(error)))
 
     def finish(self, total: int) -> None:
         """InputError if some of `total` failed; of several, each is told on a line of its own."""

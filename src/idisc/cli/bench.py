@@ -38,7 +38,7 @@ _NAMES = {
 
 @click.command(name="bench")
 @click.argument("recipe", type=options.RecipeOrFile())
-@click.option("--size", type=options.PictureSize(), help="Picture, e.g. 480x640 [as in training]")
+@click.option("--size", type=options.NetworkSize(), help="Picture, e.g. 480x640 [as in training]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="Of torch, the kernel and other engines.")
 @options.device

@@ -18,6 +18,7 @@ from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
+    from idisc.data.framing import SizeRule
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import EnginePredictor, Result
     from idisc.predict.engine import Engine
@@ -66,7 +67,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option(
-    "--size", type=options.PictureSize(), help="Of the picture in the network [the dataset's]"
+    "--size", type=options.NetworkSize(), help="Of the picture in the network [the dataset's]"
 )
 @options.device
 @options.precision
@@ -128,8 +129,8 @@ def command(
         predictor = PredictionFiles(predictions, opened.records, reading)
     else:
         engine = opening()
-        if opened.spec.size is None and (usual := _usual_size(engine)):
-            opened = reopen(usual)
+        if opened.spec.size is None:
+            opened = reopen(_size_rule(engine))
         predictor = _network(engine, opened)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
@@ -188,15 +189,13 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
-def _usual_size(engine: Engine) -> tuple[int, int] | None:
-    """The size at which a network learnt, for pictures that have none of their own; it is said."""
-    from idisc.predict.engine import ModelFacts
+def _size_rule(engine: Engine) -> SizeRule:
+    """That of prediction, for pictures without a size of their own: the same metres; it is said."""
+    from idisc.predict.predictor import Predictor
 
-    usual = engine.fixed_size or ModelFacts.of(engine).training_size
-    if usual:
-        shown = "{}x{}".format(*usual)
-        tables.note(f"{engine.name}: sees pictures at {shown}, as in its training; or --size")
-    return usual
+    predictor = Predictor(engine)
+    tables.note(f"{engine.name}: sees pictures at {predictor.usual_size()}; or --size")
+    return predictor.network_size
 
 
 def _network(engine: Engine, dataset: Dataset) -> EnginePredictor:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--dataset", help="Its name, or name:paper [that of the manifest]")
 @options.split
 @click.option("--limit", type=click.IntRange(min=1), help="Pictures of it, evenly spread [all]")
-@click.option("--size", type=options.PictureSize(), help="Of the picture in the network.")
+@click.option("--size", type=options.NetworkSize(), help="Of the picture in the network.")
 @options.device
 def command(
     pictures: tuple[str, ...],

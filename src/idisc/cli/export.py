@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from idisc.export.parity import Parity
 
 
-class SizeOrAny(options.PictureSize):
+class SizeOrAny(options.NetworkSize):
     """HEIGHTxWIDTH in pixels, or the word dynamic."""
 
     name = "HxW|dynamic"
@@ -79,6 +79,7 @@ def command(
         size=size,
         pictures=pictures,
     )
+    request.check()
     tables.note("tracing, then measuring; this takes a minute or two ...")
     for label, text in _lines(path, size, make(request)):
         click.echo(f"{label:<10}{text}")

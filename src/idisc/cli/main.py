@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from typing import NoReturn
 import click
 
 from idisc import __version__
-from idisc.errors import IdiscError
+from idisc.cli import tables
+from idisc.errors import IdiscError, told
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a closed pipe is click's
 COMMANDS = {
     "bench": "Speed, memory and size of a recipe's network on this machine.",
     "convert": "Turn a published checkpoint into one of ours.",
@@ -70,9 +73,12 @@ def main(args: Sequence[str] | None = None) -> None:
             raise error.__cause__ from None
         _fail("interrupted", 130)
     except OSError as error:  # no space, no permission: the system names the file
-        if error.filename is None:
+        if error.filename is None and error.errno not in NO_ROOM:
             raise
-        _fail(f"{error.filename}: {error.strerror}", 2)
+        if error.filename is None:  # files of ours are named, so that it is stdout
+            tables.give_up_stdout()
+            _fail(f"stdout: cannot be written ({error.strerror})", 2)
+        _fail(told(error), 2)
     sys.exit(code or 0)
 
 

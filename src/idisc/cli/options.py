@@ -11,6 +11,7 @@ import click
 
 from idisc import config, recipes, settings
 from idisc.errors import InputError
+from idisc.images import MOST_SEEN
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -66,6 +67,17 @@ class PictureSize(click.ParamType[tuple[int, int]]):
         if not match:
             self.fail(f"'{value}' is not a size; write height and width as 480x640", param, ctx)
         return int(match[1]), int(match[2])
+
+
+class NetworkSize(PictureSize):
+    """The same, of a picture in the network, whose memory grows with it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        height, width = super().convert(value, param, ctx)
+        if height * width > MOST_SEEN:
+            most = f"{MOST_SEEN / 1e6:.1f} million"
+            self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
+        return height, width
 
 
 MODEL = "Checkpoint folder, .onnx file or name of `idisc models` [the default model]"

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +12,10 @@ import click
 import numpy as np
 
 from idisc import config
-from idisc.camera import Camera
 from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
+from idisc.cli.cameras import camera_rule
+from idisc.cli.saving import Saving, Sources
 from idisc.errors import IdiscError, IdiscWarning, InputError
 
 if TYPE_CHECKING:
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
 
 Done = tuple[str, list[Path], Mapping[str, str]]
 """What to say of a result, its files, its facts."""
-CameraFor = Callable[[tuple[int, int]], Camera]
-STREAMED = ("png16", "npy")  # formats that one can read from stdout
+TOLD = ("warning", "notes", "left out")  # facts that are said once for all pictures they are of
+LARGE = 200e6  # bytes of a file, from which on its size is said
 
 
 @click.command(name="predict")
@@ -41,7 +38,7 @@ STREAMED = ("png16", "npy")  # formats that one can read from stdout
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="What to write [png,png16]"
 )
-@click.option("--size", type=options.PictureSize(), help="Of the picture in the network.")
+@click.option("--size", type=options.NetworkSize(), help="Of the picture in the network.")
 @click.option("--tile", is_flag=True, help="Refine large pictures in tiles.")
 @click.option("--tile-size", type=options.PictureSize(), help="Of a tile; implies --tile.")
 @click.option("--tta", is_flag=True, help="Also predict the mirrored picture: twice the time.")
@@ -106,61 +103,17 @@ def command(
     }
     saving = Saving(out, _formats(formats), _options(axes, limits, colours), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
+    if known is not None and len(found.inputs) > 1:
+        raise InputError(
+            f"--known {known}: its points are pixels of one picture, and {len(found.inputs)} are"
+            " named; predict that one alone"
+        )
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
     run = Run(loaded, saving, how, film, Failures(found.problems))
     run.add_all(found.inputs)
     run.report()
-
-
-@dataclass(frozen=True)
-class Saving:
-    """Where results go, and as what."""
-
-    folder: Path | None  # None: beside each picture, and of stdin to stdout
-    formats: tuple[str, ...]  # none: the usual ones
-    options: Options
-    normals: bool
-
-    def check(self, items: Sequence[Input]) -> None:
-        """Before any work is done: what cannot end well."""
-        if self.folder is not None or all(item.path for item in items):
-            return
-        if len(self.formats) > 1 or any(kind not in STREAMED for kind in self.formats):
-            raise InputError(f"stdin to stdout is one of {' or '.join(STREAMED)}; or pass -o DIR")
-        if sys.stdout.isatty():
-            raise InputError(
-                "stdout is a terminal; send it to a file or another program, or -o DIR"
-            )
-
-    def write(self, item: Input, prediction: Prediction) -> list[Path]:
-        """The files written; none for stdout."""
-        if item.path is None and self.folder is None:
-            self._stream(prediction)
-            return []
-        formats = self.formats or self._usual(prediction)
-        if self.normals:
-            formats = tuple(dict.fromkeys([*formats, "normals"]))
-        folder = self.folder or (item.path.parent if item.path else Path())
-        return prediction.save(folder, formats, name=item.name, options=self.options)
-
-    def _usual(self, prediction: Prediction) -> tuple[str, ...]:
-        from idisc.predict.prediction import FORMATS
-
-        if np.isnan(prediction.depth).all():  # a network for normals
-            return ("normals",)
-        return FORMATS
-
-    def _stream(self, prediction: Prediction) -> None:
-        from idisc import outputs
-
-        kind = self.formats[0] if self.formats else STREAMED[0]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"stdin{outputs.WRITERS[kind].suffix}"
-            outputs.write(kind, path, prediction, self.options)
-            sys.stdout.buffer.write(path.read_bytes())
-            sys.stdout.buffer.flush()
 
 
 class Run:
@@ -175,34 +128,42 @@ class Run:
         failures: Failures,
     ) -> None:
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
-        self.lines: list[tuple[str, bool]] = []  # text, and whether it is for stderr
+        self.sources = Sources(saving.folder)
+        self.lines: list[str] = []
+        self.aside = False  # lines are for stderr, because stdout has bytes
         self.failures = failures
-        self.warnings: dict[str, list[str]] = {}  # text -> pictures
+        self.told: dict[str, list[str]] = {}  # text -> pictures
 
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
+        self.aside = self.saving.streams(items)
         with progress.bar("predicting") as advance, warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # told by the report, from the facts
-            for done, item in enumerate(items, start=1):
-                self.add(item, advance)
-                advance(done, len(items))
+            try:
+                for done, item in enumerate(items, start=1):
+                    self.add(item, advance)
+                    advance(done, len(items))
+            finally:
+                self.sources.write()
 
     def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
         """Predict and save one picture or video."""
         from idisc.predict import video
 
         try:
+            self.sources.check(item)
             if video.is_video(item.path):
                 about, written, facts = self._video(item, advance)
             else:
                 about, written, facts = self._picture(item)
-        except IdiscError as error:
+        except (IdiscError, OSError) as error:  # of the system: no room, no permission
             self.failures.add(item.label, error)
             return
-        where = ", ".join(str(path) for path in written) or "stdout"
-        self.lines.append((f"{item.label}: {about} -> {where}", not written))
-        if "warning" in facts:
-            self.warnings.setdefault(facts["warning"], []).append(item.label)
+        self.sources.add(item)
+        where = ", ".join(map(_with_size, written)) or "stdout"
+        self.lines.append(f"{item.label}: {about} -> {where}")
+        for text in (facts[key] for key in TOLD if key in facts):
+            self.told.setdefault(text, []).append(item.label)
 
     def _picture(self, item: Input) -> Done:
         from idisc.images import read_photo
@@ -212,22 +173,36 @@ class Run:
         return _in_words(prediction), self.saving.write(item, prediction), prediction.facts
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
-        from idisc.predict.video import FILM, Plan, predict_video
+        from idisc.predict.video import FILM, SEQUENCES, Plan, predict_video
 
         path = item.path or Path()  # stdin is never a video
-        formats = self.saving.formats or (FILM,)
+        asked = self.saving.formats or (FILM,)
+        formats = tuple(kind for kind in asked if kind in (FILM, *SEQUENCES))
+        if not formats:
+            there = ", ".join((FILM, *SEQUENCES))
+            raise InputError(f"{path}: {', '.join(asked)} of a video; there is {there}")
+        without = [kind for kind in asked if kind not in formats]
+        without += ["normals"] if self.saving.normals and "normals" not in without else []
         plan = Plan(formats=formats, options=self.saving.options, **self.film)
-        folder = self.saving.folder or path.parent
         outcome = predict_video(
-            self.predictor, path, folder, plan, name=item.name, advance=advance, **self.how
+            self.predictor,
+            path,
+            self.saving.place(item),
+            plan,
+            name=item.name,
+            advance=advance,
+            **{**self.how, "normals": False},
         )
-        return _film_in_words(outcome), list(outcome.files), outcome.facts
+        facts = dict(outcome.facts)
+        if without:
+            facts["left out"] = f"a video, without {', '.join(without)}, which pictures have"
+        return _film_in_words(outcome), list(outcome.files), facts
 
     def report(self) -> None:
         """Say what was done; what was not is an error with exit code 2."""
-        for line, aside in self.lines:
-            click.echo(line, err=aside)
-        for text, labels in self.warnings.items():
+        for line in self.lines:
+            click.echo(line, err=self.aside)
+        for text, labels in self.told.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")
         self.failures.finish(len(self.lines) + len(self.failures.found))
@@ -236,7 +211,7 @@ class Run:
 def _in_words(prediction: Prediction) -> str:
     """One line about a result."""
     facts = prediction.facts
-    about = f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']}"
+    about = _made_by(facts)
     if np.isnan(prediction.depth).all():
         return f"normals; {about}"
     step = 1 + max(prediction.depth.shape) // 2000  # a look, not a measurement
@@ -255,9 +230,20 @@ def _film_in_words(outcome: Outcome) -> str:
         parts.append(f"flicker {100 * outcome.flicker:.2f} %{after}")
     parts += [f"scene cuts at frames {', '.join(map(str, outcome.cuts))}"] if outcome.cuts else []
     facts = outcome.facts
-    about = f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']}"
     rescaled = [facts["rescaled"]] if "rescaled" in facts else []
-    return "; ".join([*parts, about, *rescaled, *outcome.notes])
+    return "; ".join([*parts, _made_by(facts), *rescaled, *outcome.notes])
+
+
+def _made_by(facts: Mapping[str, str]) -> str:
+    """Camera, and what the model knows."""
+    known = facts["range"] if "training" in facts["range"] else f"depth range {facts['range']}"
+    return f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']} ({known})"
+
+
+def _with_size(path: Path) -> str:
+    """A file, and how large it is if that may surprise."""
+    size = path.stat().st_size if path.is_file() else 0
+    return f"{path} ({size / 1e9:.1f} GB)" if size > LARGE else str(path)
 
 
 def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
@@ -276,48 +262,13 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
     return found
 
 
-def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> CameraFor | None:
-    """How the options make a camera for a picture of some size; None: they do not."""
-    if sum(option is not None for option in (fov, focal, matrix)) > 1:
-        raise click.UsageError("one of --fov, --focal and --camera-matrix is enough")
-    if fov is not None:
-        rule = partial(Camera.from_fov, fov, origin=f"given {fov:g} deg")
-    elif focal is not None:
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|px)\s*", focal)
-        if not match:
-            raise InputError(f"--focal {focal}: write it as 26mm (35 mm equivalent) or 1400px")
-        make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
-        rule = partial(make, float(match[1]), origin=f"given {match[1]} {match[2]}")
-    elif matrix is not None:
-        rule = partial(Camera.from_matrix, _matrix(matrix), origin="given matrix")
-    else:
-        return None
-    rule((480, 640))  # numbers that make no camera are an error now, not after the first picture
-    return rule
-
-
-def _matrix(text: str) -> list[list[float]]:
-    """K of fx,fy,cx,cy, of nine numbers, or of a file that has them in any form of text."""
-    path = Path(text)
-    named = len(text) < 200 and path.is_file()
-    content = path.read_text(encoding="utf-8", errors="replace")[:10_000] if named else text
-    numbers = [float(number) for number in re.findall(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?", content)]
-    if len(numbers) == 4 and not re.search(r"[A-Za-z]{3}", content):
-        fx, fy, cx, cy = numbers
-        return [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]
-    if len(numbers) == 9:
-        return [numbers[:3], numbers[3:6], numbers[6:]]
-    raise InputError(
-        f"--camera-matrix {text}: fx,fy,cx,cy or the nine numbers of a 3x3 matrix are needed, or"
-        " a text file that has them"
-    )
-
-
 def _formats(given: Sequence[str]) -> tuple[str, ...]:
     """Names of formats, in the order given; a wrong one gets the nearest."""
     from idisc.outputs import WRITERS
 
-    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    names = [name.strip().lower() for text in given for name in text.split(",") if name.strip()]
+    if given and not names:
+        raise InputError(f"--save: name a format, one of {', '.join(WRITERS)}")
     for name in names:
         if name in ("jpg", "jpeg", "png8"):
             raise InputError(f"--save {name}: 8 bits cannot hold metres; png16, npy, npz, exr can")
@@ -326,10 +277,11 @@ def _formats(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _options(axes: str | None, limits: str | None, colours: str | None) -> Options:
-    from idisc import outputs
+    from idisc import outputs, visualize
 
     changes: dict[str, Any] = {"axes": axes}
     if colours is not None:
+        visualize.check_colours(colours)
         changes["colours"] = colours
     if limits is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import click
 
@@ -94,6 +96,12 @@ def number(value: float | None, digits: int = 3) -> str:
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.{digits}f}"
+
+
+def give_up_stdout() -> None:
+    """After it failed: what it still holds goes nowhere, or it would fail again at the end."""
+    with suppress(OSError, ValueError):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:

@@ -108,12 +108,17 @@ class Dataset:
 
 
 def open_dataset(
-    data: Path, name: str, split: str, listing: Path | None = None, size: Size | None = None
+    data: Path,
+    name: str,
+    split: str,
+    listing: Path | None = None,
+    size: Size | framing.SizeRule | None = None,
 ) -> Dataset:
     """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
 
     A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists pairs of
-    one's own. `size` is the picture's in the network, where it is not the catalog's.
+    one's own. `size` is the picture's in the network, where it is not the catalog's, or a rule
+    that says it for a picture of some size.
     """
     spec = catalog.find(name)
     if not data.is_dir():
@@ -133,7 +138,7 @@ def open_dataset(
         source = manifest.read(data)  # says what is missing
     if size is not None and size != spec.size:
         rule = partial(framing.at_size, first=spec.framing, size=size)
-        spec = replace(spec, framing=rule, size=size)
+        spec = replace(spec, framing=rule, size=None if callable(size) else size)
     return Dataset(source, split, catalog.as_prepared(spec, source.prepared))
 
 

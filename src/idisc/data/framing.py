@@ -41,6 +41,8 @@ class Framed:
 
 
 Framing = Callable[[NDArray[np.uint8], FloatArray, Camera | None], Framed]
+SizeRule = Callable[[Size], Size]
+"""The size at which a network sees a picture of some size."""
 
 
 def as_stored(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
@@ -63,14 +65,15 @@ def at_size(
     camera: Camera | None,
     *,
     first: Framing,
-    size: Size,
+    size: Size | SizeRule,
 ) -> Framed:
-    """Another framing, whose picture is then brought to the size a network was trained at."""
+    """Another framing, whose picture is then brought to a size, or to the one that suits it."""
     framed = first(image, target, camera)
+    seen = size(_size(framed.image)) if callable(size) else size
     return replace(
         framed,
-        image=resize_smooth(framed.image, size),
-        camera=framed.camera and framed.camera.resized(size),
+        image=resize_smooth(framed.image, seen),
+        camera=framed.camera and framed.camera.resized(seen),
     )
 
 

@@ -44,9 +44,16 @@ class Request:
         if self.format != "onnx" and self.precision != "fp32":
             raise InputError(f"--precision {self.precision}: for --format onnx only")
 
+    def check(self) -> None:
+        """What can be known to fail before a minute is spent on the trace."""
+        files.check_writable(self.out)
+        if self.pictures:
+            parity.paths_of(self.pictures)
+
 
 def make(request: Request) -> Parity:
     """Write the file; CheckFailed, and no file, if it does not do what the network does."""
+    request.check()
     source = open_model(request.model, part=cards.CHECKPOINT)
     if not isinstance(source, TorchEngine):
         raise InputError(f"{source.name}: exported already; name the checkpoint it was made from")

@@ -142,11 +142,17 @@ def built_in(count: int, size: Size) -> list[NDArray[np.uint8]]:
     return [make_shot(generator, "room", size).rendered.image for _ in range(count)]
 
 
-def pictures_of(folder: Path, count: int) -> list[NDArray[np.uint8]]:
-    """Up to so many pictures of a folder, evenly spread over its names."""
+def paths_of(folder: Path) -> list[Path]:
+    """The pictures of a folder by name; InputError if there are none."""
     paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
     if not paths:
         raise InputError(f"{folder}: no pictures in it ({', '.join(PICTURES)})")
+    return paths
+
+
+def pictures_of(folder: Path, count: int) -> list[NDArray[np.uint8]]:
+    """Up to so many pictures of a folder, evenly spread over its names."""
+    paths = paths_of(folder)
     chosen = np.linspace(0, len(paths) - 1, min(count, len(paths))).round().astype(int)
     return [read_image(paths[index]) for index in chosen]
 

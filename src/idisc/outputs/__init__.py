@@ -7,10 +7,11 @@ the file it belongs to, and every file says what made it, with which camera and 
 
 from idisc.outputs.depicted import AXES, Depicted, Options
 from idisc.outputs.viewer import packed_depth, photo_uri, scene, scene_facts, viewer_page
-from idisc.outputs.writers import WRITERS, Writer, save, write
+from idisc.outputs.writers import ENDINGS, WRITERS, Writer, save, write
 
 __all__ = [
     "AXES",
+    "ENDINGS",
     "WRITERS",
     "Depicted",
     "Options",

@@ -32,8 +32,9 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)
     about = record(depicted, file=path.name, metres_per_unit=unit, empty=0)
     said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
-    save_png(path, values, about, metres_per_unit=repr(unit), Description=said)
-    files.write_json(path.with_suffix(".json"), about)
+    with files.atomic(path.with_suffix(".json")) as draft:  # the two appear together
+        draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        save_png(path, values, about, metres_per_unit=repr(unit), Description=said)
 
 
 def write_npy(depicted: Depicted, path: Path, _: Options) -> None:
@@ -65,4 +66,8 @@ def write_exr(depicted: Depicted, path: Path, _: Options) -> None:
     }
     depth = np.ascontiguousarray(depicted.depth, np.float32)
     with files.atomic(path) as draft, OpenEXR.File(header, {"Z": depth}) as file:
-        file.write(str(draft))
+        try:
+            file.write(str(draft))
+        except RuntimeError as error:  # also of a full disk
+            reason = str(error).replace(str(draft), path.name)
+            raise InputError(f"{path}: cannot be written ({reason})") from None

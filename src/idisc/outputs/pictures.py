@@ -65,13 +65,24 @@ def write_normals(depicted: Depicted, path: Path, options: Options) -> None:
 
 
 def _framed(picture: Picture, legend: tuple[float, float, str], words: str) -> Picture:
-    """A picture above its legend and its facts; small ones are enlarged by a whole number."""
+    """A picture above its legend and its facts; small ones are enlarged by a whole number.
+
+    So are those that are lower than what stands below them.
+    """
     height, length = picture.shape[:2]
     factor = max(1, min(math.ceil(_LEAST_WIDTH / length), _LARGE_WIDTH // height))
+    foot = _foot(max(length * factor, _LEAST_WIDTH), legend, words)
+    while len(foot) > height * factor and max(height, length) * (factor + 1) <= _LARGE_WIDTH:
+        factor += 1
+        foot = _foot(max(length * factor, _LEAST_WIDTH), legend, words)
     picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
-    missing = max(0, _LEAST_WIDTH - length * factor)  # beside a picture that is a tall strip
+    missing = foot.shape[1] - length * factor  # beside a picture that is a tall strip
     picture = np.pad(picture, ((0, 0), (0, missing), (0, 0)), constant_values=255)
-    length = picture.shape[1]
+    return np.concatenate([picture, foot])
+
+
+def _foot(length: int, legend: tuple[float, float, str], words: str) -> Picture:
+    """Legend and facts below a picture that is `length` pixels wide."""
     width = length // max(1, length // _LARGE_WIDTH)  # letters grow with large ones
     low, high, colours = legend
     bar = visualize.legend(low, high, "m", colours, width)
@@ -86,7 +97,7 @@ def _framed(picture: Picture, legend: tuple[float, float, str], words: str) -> P
         draw.text(place, line, fill=_WORDS, font=font)
     if width != length:
         foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)
-    return np.concatenate([picture, np.asarray(foot)])
+    return np.asarray(foot)
 
 
 def _wrapped(

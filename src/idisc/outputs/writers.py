@@ -123,3 +123,4 @@ WRITERS = {
     ),
     "html": Writer("_viewer.html", "a page to look around in; works offline", write_html),
 }
+ENDINGS = frozenset(Path(writer.suffix).suffix for writer in WRITERS.values())

@@ -163,9 +163,23 @@ def card_of(model: str | Path | None) -> cards.ModelCard | None:
         return None
     known = cards.shipped()
     if str(model) not in known:
-        offered = f", nor a shipped model; {config.nearest(str(model), known)}" if known else ""
-        raise CheckpointError(f"{model}: not there{offered}")
+        raise CheckpointError(f"{model}: not there{_instead_of(str(model), known)}")
     return known[str(model)]
+
+
+def _instead_of(model: str, shipped: Mapping[str, object]) -> str:
+    """What to do about a model that is not there."""
+    published = [each.file for each in PUBLISHED.values() if model in (each.file, *each.recipes)]
+    if published:
+        file = published[0]
+        return (
+            f"; its weights do not ship: `idisc models {file}` says where to get them, then"
+            f" `idisc convert {file} --out {Path(file).stem}`"
+        )
+    if model in RECIPES:
+        return f"; {model} is a recipe, `idisc train {model}` makes a checkpoint of it"
+    offered = f", nor a shipped model; {config.nearest(model, shipped)}" if shipped else ""
+    return offered or "; name a checkpoint folder or an .onnx file"
 
 
 def network_of(engine: Engine) -> Any:
@@ -201,6 +215,10 @@ def open_engine(path: Path, device: str = "cpu", precision: Precision | None = N
     if not path.is_dir():
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
         raise CheckpointError(f"{path}: {what}")
+    if not (path / "config.json").is_file():
+        raise CheckpointError(
+            f"{path}: no config.json in it, so not a checkpoint folder; `idisc convert` makes one"
+        )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
 

@@ -64,17 +64,20 @@ def find(
     names are unique within each. InputError if there is nothing at all.
     """
     paths: dict[str, Path | None] = {}
+    roots: list[Path | None] = []  # the folder that was named, of pictures that were not
     problems: list[str] = []
     for argument in arguments:
         try:
             for path in _expanded(argument, recursive):
                 key = STDIN if path is None else os.path.normcase(path.resolve())
-                paths.setdefault(key, path)
+                if key not in paths:
+                    paths[key] = path
+                    roots.append(Path(argument) if Path(argument).is_dir() else None)
         except InputError as error:
             problems.append(str(error))
     if not paths:
         raise InputError("; ".join(problems) or "no picture is named")
-    return Found(_named(list(paths.values()), beside), tuple(problems))
+    return Found(_named(list(paths.values()), roots, beside), tuple(problems))
 
 
 def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
@@ -107,10 +110,10 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
 
 def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
     kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
-    return sorted((path for path in kept if not _is_result(path)), key=lambda path: path.parts)
+    return sorted((path for path in kept if not is_result(path)), key=lambda path: path.parts)
 
 
-def _is_result(path: Path) -> bool:
+def is_result(path: Path) -> bool:
     """Whether we wrote it: PNGs carry their record as a text, beside films it lies as JSON."""
     if path.suffix.lower() == ".mp4" and path.stem.endswith(("_depth", "_beside")):
         return path.with_suffix(".json").is_file()
@@ -123,43 +126,76 @@ def _is_result(path: Path) -> bool:
         return False  # whoever opens it will say why
 
 
-def _named(paths: list[Path | None], beside: bool) -> tuple[Input, ...]:
-    """A name for each: its own, and as much of suffix and folders as tells it from the others."""
-    inputs: list[Input] = []
-    taken: set[str] = set()
+def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> tuple[Input, ...]:
+    """A name for each: its own, and as much of suffix and folders as tells it from the others.
+
+    The suffix is part of it wherever another picture beside it differs in nothing else, be that
+    one of this call or not: a name should not depend on what else is predicted.
+    """
     homes = [path.resolve() if path else Path("stdin") for path in paths]
     scopes = [str(home.parent) if beside else "" for home in homes]
-    plain = Counter(_key(scope, home.stem) for scope, home in zip(scopes, homes, strict=True))
-    for path, scope, home in zip(paths, scopes, homes, strict=True):
-        alone = plain[_key(scope, home.stem)] == 1
-        twins = [other for other in homes if other.stem.lower() == home.stem.lower()]
-        name = home.stem if alone else _telling_name(home, twins)
+    folders = {
+        home.parent: _stems(home.parent) for home, path in zip(homes, paths, strict=True) if path
+    }
+    plain = [
+        _with_suffix(home) if path and folders[home.parent][home.stem.lower()] > 1 else home.stem
+        for path, home in zip(paths, homes, strict=True)
+    ]
+    counts = Counter(map(_key, scopes, plain))
+    inputs: list[Input] = []
+    taken: set[str] = set()
+    for index, (path, scope) in enumerate(zip(paths, scopes, strict=True)):
+        name = plain[index]
+        if counts[_key(scope, name)] > 1:
+            twins = [each for each in range(len(paths)) if _key("", plain[each]) == _key("", name)]
+            name = _telling_name(index, twins, paths, roots, plain)
         number = 1
         while _key(scope, name) in taken:
             number += 1
-            name = f"{home.stem}_{number}"
+            name = f"{plain[index]}_{number}"
         taken.add(_key(scope, name))
         inputs.append(Input(name, path))
     return tuple(inputs)
 
 
-def _telling_name(path: Path, twins: list[Path]) -> str:
-    """A name for one of several files with the same stem: by suffix, folders, or both."""
-    rules: list[Callable[[Path], str]] = [_with_suffix]
-    rules += [partial(_with_folders, count=count) for count in range(1, 4)]
-    rules += [lambda each: _with_folders(each, count=3) + each.suffix.replace(".", "_")]
+def _stems(folder: Path) -> Counter[str]:
+    """How many pictures and videos of a folder have the same name but for the suffix."""
+    try:
+        there = [path for path in folder.iterdir() if path.suffix.lower() in KNOWN]
+    except OSError:
+        return Counter()  # a folder that may be entered, not listed
+    return Counter(path.stem.lower() for path in there)
+
+
+def _telling_name(
+    index: int,
+    twins: list[int],
+    paths: list[Path | None],
+    roots: list[Path | None],
+    plain: list[str],
+) -> str:
+    """A name for one of several files with the same: by folders below the one that was named."""
+
+    def below(each: int) -> str:
+        root, path = roots[each], paths[each]
+        parts = path.relative_to(root).parts[:-1] if root and path else ()
+        return "_".join([*parts, plain[each]])
+
+    def within(each: int, count: int) -> str:
+        path = paths[each]
+        parts = path.resolve().parent.parts[1:][-count:] if path else ()
+        return "_".join([*parts, plain[each]])
+
+    rules: list[Callable[[int], str]] = [below]
+    rules += [partial(within, count=count) for count in range(1, 4)]
     for rule in rules:
         if len({rule(twin).lower() for twin in twins}) == len(twins):
-            return rule(path)
-    return path.stem
+            return rule(index)
+    return plain[index]
 
 
 def _with_suffix(path: Path) -> str:
     return path.stem + path.suffix.replace(".", "_")
-
-
-def _with_folders(path: Path, count: int) -> str:
-    return "_".join([*path.parent.parts[1:][-count:], path.stem])
 
 
 def _key(scope: str, name: str) -> str:

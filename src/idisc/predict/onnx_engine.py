@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from idisc import files
 from idisc.errors import CheckpointError, InputError
-from idisc.images import Size, resize_map
+from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
 
 
@@ -82,15 +82,20 @@ class OnnxEngine:
         if self._one_by_one and len(images) > 1:
             each = [self._run(images[i : i + 1], size, names) for i in range(len(images))]
             return [np.concatenate(maps) for maps in zip(*each, strict=True)]
+        seen = images.shape[1], images.shape[2]
+        if self.fixed_size not in (None, seen):
+            raise CheckpointError(
+                f"{self.name}: is for pictures of {size_text(self.fixed_size)} alone, not of"
+                f" {size_text(seen)}; export the checkpoint again for any size"
+            )
         feeds: dict[str, NDArray[np.generic]] = {"image": np.ascontiguousarray(images)}
         if self._sized:
             feeds["size"] = np.array(size, dtype=np.int64)
         try:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
         except Exception as error:  # a file exported for one size, or one that is not ours
-            height, width = images.shape[1:3]
             raise CheckpointError(
-                f"{self.name}: does not run on {height}x{width} ({_first_line(error)})"
+                f"{self.name}: does not run on {size_text(seen)} ({_first_line(error)})"
             ) from None
         self._check(outputs, len(images))
         return [

@@ -51,6 +51,8 @@ class Known:
             return value
         if isinstance(value, str):
             match = _KNOWN.fullmatch(value)
+            if not match and _KNOWN.fullmatch(f"{value}m"):
+                raise InputError(f"known distance '{value}': without a unit; end it in m, cm or mm")
             if not match:
                 raise InputError(f"known distance '{value}': write it as 'x1,y1 x2,y2 = 2.40m'")
             x1, y1, x2, y2, length = map(float, match.groups()[:5])
@@ -68,6 +70,14 @@ class Known:
         return f"{x1:g},{y1:g} {x2:g},{y2:g} = {self.metres:g} m"
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What a known distance in one frame of a clip says of the others."""
+
+    factor: float
+    why: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
     """The metres of one picture, at its size, and how they came about."""
@@ -79,6 +89,13 @@ class Prediction:
     normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
     facts: Mapping[str, str]  # model, domain, range, size, camera, changes, warnings, for people
 
+    def __repr__(self) -> str:
+        height, width = self.depth.shape
+        there = self.depth[geometry.is_present(self.depth)]
+        metres = f"{there.min():.2f} to {there.max():.2f} m" if there.size else "no depth"
+        name = self.facts.get("picture", "picture")
+        return f"<Prediction {name}: {height}x{width}, {metres}, camera {self.camera.origin}>"
+
     @property
     def points(self) -> FloatMap:
         """(H, W, 3) metres: x right, y down, z forward from the camera."""
@@ -87,17 +104,25 @@ class Prediction:
     def save(
         self,
         folder: str | Path,
-        formats: Sequence[str] = FORMATS,
+        formats: str | Sequence[str] = FORMATS,
         *,
         name: str = "",
         options: Options | None = None,
     ) -> list[Path]:
         """Write the result into a folder as NAME_depth.png and so on; returns the files.
 
-        `formats` are names of `outputs.WRITERS`; `name` is by default that of the picture.
+        `formats` are names of `outputs.WRITERS`, as a list or as "npy,ply"; `name` is by default
+        that of the picture. Files of that name are replaced.
         """
         from idisc import outputs
 
+        if isinstance(formats, str):
+            formats = [kind.strip() for kind in formats.split(",")]
+        if Path(folder).suffix.lower() in outputs.ENDINGS and not Path(folder).is_dir():
+            raise InputError(
+                f"{folder}: a folder is needed, files in it are NAME_depth.png and so on; pass"
+                " name= for another name than the picture's"
+            )
         name = name or Path(self.facts.get("picture", "")).stem or "picture"
         return outputs.save(self, Path(folder), name, formats, options or outputs.Options())
 

@@ -18,21 +18,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from idisc import geometry
-from idisc.camera import Camera, camera_of
+from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.images import Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
-from idisc.predict import tiles
+from idisc.images import MOST_SEEN, Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
+from idisc.predict import doubts, tiles
 from idisc.predict.engine import UNKNOWN, USUAL_SIZE, Engine, ModelFacts, Precision, open_model
-from idisc.predict.prediction import Known, Prediction
+from idisc.predict.prediction import Known, Prediction, Scale
 
-CameraRule = Camera | Callable[[Size], Camera] | None
-"""A camera, or how to make one for a picture of some size; None: EXIF, or else assumed."""
+CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
+"""A camera, its matrix, or how to make one for a picture of some size; None: EXIF, or assumed."""
 FloatMaps = NDArray[np.float32]
 STRIDE = 32  # of the coarsest map of every encoder
-FAR_DEG, FAR_RATIO = 15.0, 1.25  # how unlike training a camera may be without a warning
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
 _SPREAD = "standard deviation of the network's answers {}, in metres; no error bound"
 _LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
@@ -46,7 +45,7 @@ class Request:
     size: Size | None = None  # of the picture in the network
     tta: bool = False  # also predict the mirrored picture, and take the mean
     tile: Size | bool = False  # of a tile, or True: chosen by the picture
-    known: Known | None = None  # two points and their distance
+    known: Known | Scale | None = None  # two points and their distance, or what follows from them
     rescale_to_training_camera: bool = False
     normals: bool = False  # of a network for depth: from depth and camera
 
@@ -119,18 +118,19 @@ class Predictor:
     ) -> Prediction | list[Prediction]:
         """Depth of a picture, or of each of a list; `images.read_photo` says what a picture is.
 
-        `camera` is the picture's, or a function of its size; without it EXIF is read, or 60 deg
-        assumed. `size` is the network's, `tta` adds the mirrored picture, `tile` (a size, or True)
-        refines large pictures in tiles. `known`, "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2),
-        2.40), scales the scene; `rescale_to_training_camera` corrects depth for a focal length
-        that is known and not that of training. `normals` adds those of the depth.
+        `camera` is the picture's, its 3x3 matrix in pixels of the picture, or a function of its
+        size; without it EXIF is read, or 60 deg assumed. `size` is the network's, `tta` adds the
+        mirrored picture, `tile` (a size, or True) refines large pictures in tiles. `known`,
+        "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2), 2.40), scales the scene of one picture;
+        `rescale_to_training_camera` corrects depth for a focal length that is known and not that
+        of training. `normals` adds those of the depth.
         """
         request = Request(
             camera=camera,
-            size=None if size is None else _pair(size, "size"),
+            size=None if size is None else self._seen(_pair(size, "size")),
             tta=tta,
             tile=tile if isinstance(tile, bool) else _pair(tile, "tile"),
-            known=None if known is None else Known.parse(known),
+            known=known if known is None or isinstance(known, Scale) else Known.parse(known),
             rescale_to_training_camera=rescale_to_training_camera,
             normals=normals,
         )
@@ -141,7 +141,12 @@ class Predictor:
                 " rescaling are for depth"
             )
         if isinstance(source, (list, tuple)):
-            return self._predict_all([read_photo(each) for each in source], request)
+            if known is not None and len(source) > 1:
+                raise InputError(
+                    "known distance: its points are pixels of one picture; predict that one alone,"
+                    " or use rescaled() of its result"
+                )
+            return self._predict_all(_read_all(source), request)
         return self._predict_all([read_photo(source)], request)[0]
 
     def network_size(self, picture: Size) -> Size:
@@ -150,15 +155,24 @@ class Predictor:
             return self.engine.fixed_size
         return adapted(self.facts.training_size or USUAL_SIZE, picture)
 
+    def usual_size(self) -> str:
+        """The same rule in words, of all pictures."""
+        if self.engine.fixed_size:
+            return f"{size_text(self.engine.fixed_size)}, the only size of this file"
+        trained = self.facts.training_size
+        said = "as in training" if trained else "the usual, as it does not say its own"
+        return f"{size_text(trained or USUAL_SIZE)}, {said}, each in its own shape"
+
     def _predict_all(self, photos: Sequence[Photo], request: Request) -> list[Prediction]:
+        cameras = [_camera(photo, request) for photo in photos]
         found: dict[int, Prediction] = {}
-        for indices in _batches(photos, alone=bool(request.tile)):
+        for indices in _batches(photos, request):
             answer = self._ask(np.stack([photos[index].image for index in indices]), request)
             for place, index in enumerate(indices):
                 spread = None if answer.spread is None else answer.spread[place]
                 one = Answer(answer.maps[place], spread, answer.spread_of)
                 try:
-                    found[index] = self._finished(photos[index], one, request)
+                    found[index] = self._finished(photos[index], cameras[index], one, request)
                 except InputError as error:
                     raise InputError(f"{photos[index].name}: {error}") from None
         return [found[index] for index in range(len(photos))]
@@ -176,10 +190,10 @@ class Predictor:
             raise CheckpointError(f"{self.engine.name}: predicts NaN or infinity")
         return answer
 
-    def _finished(self, photo: Photo, answer: Answer, request: Request) -> Prediction:
+    def _finished(
+        self, photo: Photo, camera: Camera, answer: Answer, request: Request
+    ) -> Prediction:
         """All that follows from the network's answer for one picture."""
-        given = request.camera(photo.size) if callable(request.camera) else request.camera
-        camera = camera_of(given, photo.lens, photo.size)
         facts = self._facts(photo, camera, request)
         if self.engine.task == "normals":
             return _of_normals(photo, camera, answer.maps, facts)
@@ -198,8 +212,10 @@ class Predictor:
             image=photo.image, depth=depth, camera=camera, spread=spread, facts=facts
         )
         if request.rescale_to_training_camera:
-            prediction = prediction.scaled(*_correction(self.facts, camera))
-        if request.known is not None:
+            prediction = prediction.scaled(*doubts.correction(self.facts, camera))
+        if isinstance(request.known, Scale):
+            prediction = prediction.scaled(request.known.factor, request.known.why)
+        elif request.known is not None:
             prediction = prediction.rescaled(request.known)
         if request.normals:
             normals = geometry.normals_from_depth(prediction.depth, camera)
@@ -239,12 +255,39 @@ class Predictor:
             facts["tta"] = "mean of the picture and its mirror image"
         if photo.notes:
             facts["notes"] = "; ".join(photo.notes)
-        corrected = request.rescale_to_training_camera or request.known is not None
-        unlike = None if corrected else _unlike_training(model, camera)
-        if unlike:
-            facts["warning"] = unlike
-            warnings.warn(f"{photo.name}: {unlike}", IdiscWarning, stacklevel=5)
+        if found := self._doubts(photo.size, camera, request):
+            facts["warning"] = "; ".join(found)
+            warnings.warn(f"{photo.name}: {facts['warning']}", IdiscWarning, stacklevel=5)
         return facts
+
+    def _doubts(self, picture: Size, camera: Camera, request: Request) -> list[str]:
+        """What the user should know before believing the metres."""
+        corrected = request.rescale_to_training_camera or request.known is not None
+        found = [
+            doubts.of_matrix(camera),
+            None if corrected else doubts.of_camera(self.facts, camera),
+        ]
+        if seen := request.size or self.engine.fixed_size:
+            better = None if self.engine.fixed_size else adapted(seen, picture)
+            found.append(doubts.of_shape(seen, picture, better))
+        if request.size and request.known is None:
+            found.append(doubts.of_size(request.size, self.facts.training_size))
+        return [doubt for doubt in found if doubt]
+
+    def _seen(self, size: Size) -> Size:
+        """A size that is asked for and that this network can see; InputError for others."""
+        fixed = self.engine.fixed_size
+        if fixed and size != fixed:
+            raise InputError(
+                f"size {size_text(size)}: {self.engine.name} is for {size_text(fixed)} alone; leave"
+                " it out, or export the checkpoint again for any size"
+            )
+        if size[0] * size[1] > MOST_SEEN:
+            raise InputError(
+                f"size {size_text(size)}: more than {MOST_SEEN / 1e6:.1f} million pixels in the"
+                " network; choose a smaller one, and tiles for detail"
+            )
+        return size
 
     def _size_text(self, picture: Size, request: Request) -> str:
         if request.size:
@@ -282,39 +325,6 @@ def _of_normals(
     )
 
 
-def _unlike_training(model: ModelFacts, camera: Camera) -> str | None:
-    """A warning if the camera is known and far from that of training."""
-    training = model.training_camera
-    if training is None or not camera.known:
-        return None
-    ratio = camera.relative_focal / training.relative_focal
-    half = math.tan(math.radians(training.fov_deg) / 2) / ratio
-    seen_deg = math.degrees(2 * math.atan(half))  # of a picture shaped as in training
-    if max(ratio, 1 / ratio) <= FAR_RATIO and abs(seen_deg - training.fov_deg) <= FAR_DEG:
-        return None
-    return (
-        f"field of view {seen_deg:.0f} deg, {training.fov_deg:.0f} deg in training: true depth"
-        f" may be {ratio:.2f} times this; rescale to the training camera, or by a known distance"
-    )
-
-
-def _correction(model: ModelFacts, camera: Camera) -> tuple[float, str]:
-    """Factor and reason: of two lenses the longer makes all look nearer, by their ratio."""
-    training = model.training_camera
-    if training is None:
-        raise InputError(
-            f"{model.name} does not say with which field of view it was trained, so depth cannot"
-            " be rescaled for it"
-        )
-    if not camera.known:
-        raise InputError(
-            f"the camera is {camera.origin}, so depth cannot be rescaled for it; give its field"
-            " of view or focal length"
-        )
-    factor = camera.relative_focal / training.relative_focal
-    return factor, f"focal length over that of training ({training.fov_deg:.0f} deg)"
-
-
 def adapted(trained: Size, picture: Size) -> Size:
     """A size with as many pixels as `trained` in the shape of the picture, by steps of 32."""
     pixels, aspect = trained[0] * trained[1], picture[0] / picture[1]
@@ -328,13 +338,38 @@ def adapted(trained: Size, picture: Size) -> Size:
     return rows, columns
 
 
-def _batches(photos: Sequence[Photo], alone: bool) -> Iterator[list[int]]:
+def _read_all(sources: Sequence[Any]) -> list[Photo]:
+    """The pictures of a list; of those without a name, each gets one of its own."""
+    photos = [read_photo(source) for source in sources]
+    numbered = len(photos) > 1
+    return [
+        replace(photo, name=f"{photo.name}_{number}")
+        if numbered and photo.name in ("array", "tensor", "bytes", "file", "picture")
+        else photo
+        for number, photo in enumerate(photos, start=1)
+    ]
+
+
+def _camera(photo: Photo, request: Request) -> Camera:
+    """Of a picture, as given, read or assumed; an error names the picture."""
+    given = request.camera
+    try:
+        if given is not None and not isinstance(given, Camera):
+            given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
+        return camera_of(given, photo.lens, photo.size)
+    except InputError as error:
+        raise InputError(f"{photo.name}: {error}") from None
+
+
+def _batches(photos: Sequence[Photo], request: Request) -> Iterator[list[int]]:
     """Indices of photos that have one size, few enough for one pass."""
+    seen = request.size[0] * request.size[1] if request.size else 0
     by_size: dict[Size, list[int]] = {}
     for index, photo in enumerate(photos):
         by_size.setdefault(photo.size, []).append(index)
     for (height, width), indices in by_size.items():
-        most = 1 if alone else max(1, min(BATCH, BATCH_PIXELS // (height * width)))
+        pixels = max(height * width, seen)
+        most = 1 if request.tile else max(1, min(BATCH, BATCH_PIXELS // pixels))
         yield from (indices[start : start + most] for start in range(0, len(indices), most))
 
 

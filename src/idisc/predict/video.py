@@ -10,6 +10,7 @@ What follows from one frame to the next, flicker and smoothing and cuts, is in `
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -22,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from idisc import files, outputs, visualize
-from idisc.errors import InputError, MissingExtra, require
+from idisc.errors import IdiscWarning, InputError, MissingExtra, require
 from idisc.images import Photo, resize_smooth
 from idisc.outputs.depicted import MOST_STEPS, fact_line, record
 from idisc.outputs.numbers import MILLIMETRE, ROAD_UNIT
 from idisc.predict.inputs import VIDEOS
-from idisc.predict.prediction import Known, Prediction
+from idisc.predict.prediction import Known, Prediction, Scale
 from idisc.predict.predictor import Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.visualize import Picture
@@ -80,7 +81,7 @@ class Plan:
 class Outcome:
     """What became of a clip."""
 
-    files: tuple[Path, ...]  # the film, folders of sequences
+    files: tuple[Path, ...]  # the film, its record, folders of sequences
     frames: int  # predicted
     seconds: float  # from the first frame to the end of the last
     limits: tuple[float, float] | None  # metres at both ends of the colours; None: no film
@@ -238,7 +239,7 @@ def predict_video(
             if advance:
                 advance(done, max(done, expected))
         outcome = Outcome(
-            files=(*([film] if film else []), *homes.values()),
+            files=(*([film, film.with_suffix(".json")] if film else []), *homes.values()),
             frames=done,
             seconds=clip.length,
             limits=plan.options.limits if film else None,
@@ -262,18 +263,19 @@ def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:
     """How to predict one frame; a known distance is turned into a factor by the first one."""
     known, plain = how.get("known"), {key: how[key] for key in how if key != "known"}
 
-    def ask(image: Picture) -> Prediction:
-        return predictor.predict(Photo(image, clip.path.name), **plain)
+    def ask(image: Picture, scale: Scale | None = None) -> Prediction:
+        return predictor.predict(Photo(image, clip.path.name), known=scale, **plain)
 
     if known is None:
         return ask
-    first = ask(next(clip.frames()).image)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdiscWarning)  # of a camera that the distance corrects
+        first = ask(next(clip.frames()).image)
     try:
         factor = first.factor(known)
     except InputError as error:
         raise InputError(f"{clip.path}: {error}") from None
-    why = f"known {Known.parse(known)} in the first frame"
-    return lambda image: ask(image).scaled(factor, why)
+    return partial(ask, scale=Scale(factor, f"known {Known.parse(known)} in the first frame"))
 
 
 def _settled(plan: Plan, clip: Clip, ask: Ask, road: bool) -> Plan:

@@ -1,0 +1,77 @@
+"""The options --fov, --focal and --camera-matrix: how they make the camera of a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import click
+
+from idisc.camera import Camera, matrix_camera
+from idisc.errors import InputError
+from idisc.images import Size, size_text
+
+CameraFor = Callable[[Size], Camera]
+
+
+def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> CameraFor | None:
+    """How the options make a camera for a picture of some size; None: they do not.
+
+    Numbers that make no camera are an error now, not after the first picture.
+    """
+    if sum(option is not None for option in (fov, focal, matrix)) > 1:
+        raise click.UsageError("one of --fov, --focal and --camera-matrix is enough")
+    rule: CameraFor | None = None
+    if fov is not None:
+        rule = partial(Camera.from_fov, fov)
+        rule((480, 640))
+    elif focal is not None:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|px)\s*", focal)
+        if not match:
+            raise InputError(f"--focal {focal}: write it as 26mm (35 mm equivalent) or 1400px")
+        if not float(match[1]):
+            raise InputError(f"--focal {focal}: a length above 0 is needed, as 26mm or 1400px")
+        make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
+        rule = partial(make, float(match[1]))
+    elif matrix is not None:
+        rule = OfOneSize(_matrix(matrix))
+    return rule
+
+
+class OfOneSize:
+    """A matrix is in pixels of its picture, and says nothing of one of another size."""
+
+    def __init__(self, matrix: list[list[float]]) -> None:
+        Camera.from_matrix(matrix, (480, 640))
+        self.matrix = matrix
+        self.size: Size | None = None  # of the first picture it was used for
+
+    def __call__(self, size: Size) -> Camera:
+        """The camera of a picture; InputError if it has not the size of those before it."""
+        if self.size is not None and self.size != size:
+            raise InputError(
+                f"--camera-matrix is in pixels of {size_text(self.size)}, the size of the"
+                f" first picture, this one has {size_text(size)}; predict it in another call"
+            )
+        camera = matrix_camera(self.matrix, size)
+        self.size = size
+        return camera
+
+
+def _matrix(text: str) -> list[list[float]]:
+    """K of fx,fy,cx,cy, of nine numbers, or of a file that has them in any form of text."""
+    path = Path(text)
+    named = len(text) < 200 and path.is_file()
+    content = path.read_text(encoding="utf-8", errors="replace")[:10_000] if named else text
+    numbers = [float(number) for number in re.findall(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?", content)]
+    if len(numbers) == 4 and not re.search(r"[A-Za-z]{3}", content):
+        fx, fy, cx, cy = numbers
+        return [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]
+    if len(numbers) == 9:
+        return [numbers[:3], numbers[3:6], numbers[6:]]
+    raise InputError(
+        f"--camera-matrix {text}: fx,fy,cx,cy or the nine numbers of a 3x3 matrix are needed, or"
+        " a text file that has them"
+    )
