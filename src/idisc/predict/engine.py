@@ -149,6 +149,7 @@ def open_model(
         return open_engine(Path(str(model)), device, precision)
     engine = open_engine(cards.locate(card, part), device, precision)
     engine.name = card.name  # all of them are called model.onnx
+    engine.origin = {**engine.origin, "data": card.data, "licence": card.licence}
     return engine
 
 
