@@ -160,7 +160,10 @@ def test_what_fails_is_named_and_the_rest_is_done(
     assert (out / "a_levels.png").is_file()
 
 
-def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_calls_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards, "HOME", tmp_path)  # no model ships
     picture, tiny = photo(tmp_path / "in", "a.png"), checkpoint()
     edd = tmp_path / "edd"
     config = replace(pairs.TINY, discretization="edd")
