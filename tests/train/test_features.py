@@ -106,3 +106,8 @@ def test_kept_features_are_those_of_the_encoder_and_of_the_mirror_image(
 def test_features_of_an_encoder_that_learns_are_refused() -> None:
     with pytest.raises(InputError, match=r"features change unless train\.freeze=encoder"):
         TrainConfig(cache_features="somewhere")
+
+
+def test_an_encoder_that_does_not_run_is_not_compiled() -> None:
+    with pytest.raises(InputError, match=r"with train\.cache_features it does not run"):
+        TrainConfig(cache_features="somewhere", freeze=("encoder",), compile=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +236,20 @@ def test_the_other_ways_to_compute_give_nearly_the_same_loss(
     start(pairs.recipe(iterations=2), data, tmp_path / "plain").train()
     start(pairs.recipe(iterations=2, **changes), data, tmp_path / "other").train()
     assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=0.02)
+
+
+@pytest.mark.parametrize("changes", [{"freeze": ("encoder",)}, {"checkpoint_gradients": True}])
+def test_a_compiled_encoder_gives_the_same_losses_under_the_same_names(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    # What is traced, without the minutes that a compiler takes for machine code.
+    traced = partialmethod(torch.nn.Module.compile, backend="aot_eager")
+    monkeypatch.setattr(torch.nn.Module, "compile", traced)
+    for out, compiled in ((tmp_path / "plain", False), (tmp_path / "other", True)):
+        start(pairs.recipe(iterations=2, compile=compiled, **changes), data, out).train()
+    assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=1e-3)
+    plain, other = (state.read_training(tmp_path / name) for name in ("plain", "other"))
+    assert list(other["network"]) == list(plain["network"])
 
 
 def test_normals_are_learnt_by_the_angular_loss(tmp_path: Path) -> None:
