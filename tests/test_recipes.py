@@ -10,26 +10,26 @@ import pytest
 from idisc import config, paper, recipes, settings
 from idisc.errors import InputError
 
-# name, train, test, encoder, MSDA layers, points, output channels, crop,
+# name, train, test, encoder, MSDA layers, points, output channels,
 # rotation / zoom / translation / gamma, weight of translation
 NETWORKS_AND_DATA = """
-nyu_r101      nyu         nyu         resnet101       4 4 1 eigen 5/.1/.1/.1     1
-nyu_eb5       nyu         nyu         efficientnet_b5 4 4 1 eigen 5/.1/.1/.1     1
-nyu_swint     nyu         nyu         swin_tiny       4 4 1 eigen 5/.1/.1/.1     0
-nyu_swinb     nyu         nyu         swin_base       4 4 1 eigen 5/.1/.1/.1     1
-nyu_swinl     nyu         nyu         swin_large_22k  4 4 1 eigen 5/.1/.1/.1     1
-nyu_sunrgbd   nyu         sunrgbd     swin_large_22k  4 4 1 eigen 5/.1/.1/.1     1
-nyu_diode     nyu         diode       swin_large_22k  4 4 1 eigen 5/.1/.1/.1     1
-nyunorm_swinl nyu_normals nyu_normals swin_large_22k  4 4 4 eigen 5/.1/.1/.1     0
-kitti_r101    kitti       kitti       resnet101       6 8 1 garg  2.5/.05/.05/.2 0
-kitti_eb5     kitti       kitti       efficientnet_b5 6 8 1 garg  2.5/.05/.05/.2 0
-kitti_swint   kitti       kitti       swin_tiny       6 8 1 garg  2.5/.05/.05/.2 0
-kitti_swinb   kitti       kitti       swin_base       6 8 1 garg  2.5/.05/.05/.2 0
-kitti_swinl   kitti       kitti       swin_large_22k  6 8 1 garg  2.5/.05/.05/.2 0
-kitti_argo    kitti       argoverse   swin_large_22k  6 8 1 garg  2.5/.05/.05/.2 0
-kitti_ddad    kitti       ddad        swin_large_22k  6 8 1 garg  2.5/.05/.05/.2 0
-argo_swinl    argoverse   argoverse   swin_large_22k  6 8 1 eigen 2.5/.05/.1/.1  0
-ddad_swinl    ddad        ddad        swin_large_22k  4 8 1 eigen 2.5/.05/.1/.1  0
+nyu_r101      nyu         nyu         resnet101       4 4 1 5/.1/.1/.1     1
+nyu_eb5       nyu         nyu         efficientnet_b5 4 4 1 5/.1/.1/.1     1
+nyu_swint     nyu         nyu         swin_tiny       4 4 1 5/.1/.1/.1     0
+nyu_swinb     nyu         nyu         swin_base       4 4 1 5/.1/.1/.1     1
+nyu_swinl     nyu         nyu         swin_large_22k  4 4 1 5/.1/.1/.1     1
+nyu_sunrgbd   nyu         sunrgbd     swin_large_22k  4 4 1 5/.1/.1/.1     1
+nyu_diode     nyu         diode       swin_large_22k  4 4 1 5/.1/.1/.1     1
+nyunorm_swinl nyu_normals nyu_normals swin_large_22k  4 4 4 5/.1/.1/.1     0
+kitti_r101    kitti       kitti       resnet101       6 8 1 2.5/.05/.05/.2 0
+kitti_eb5     kitti       kitti       efficientnet_b5 6 8 1 2.5/.05/.05/.2 0
+kitti_swint   kitti       kitti       swin_tiny       6 8 1 2.5/.05/.05/.2 0
+kitti_swinb   kitti       kitti       swin_base       6 8 1 2.5/.05/.05/.2 0
+kitti_swinl   kitti       kitti       swin_large_22k  6 8 1 2.5/.05/.05/.2 0
+kitti_argo    kitti       argoverse   swin_large_22k  6 8 1 2.5/.05/.05/.2 0
+kitti_ddad    kitti       ddad        swin_large_22k  6 8 1 2.5/.05/.05/.2 0
+argo_swinl    argoverse   argoverse   swin_large_22k  6 8 1 2.5/.05/.1/.1  0
+ddad_swinl    ddad        ddad        swin_large_22k  4 8 1 2.5/.05/.1/.1  0
 """
 # name, iterations, batch x accumulate, validation interval, rate, rate of the encoder, decay, loss
 TRAINING = """
@@ -70,6 +70,7 @@ kitti_ddad    d1 .350 rmse 14.26 abs_rel .367 silog 29.37
 argo_swinl    d1 .821 d2 .923 d3 .960 rmse 7.567 rmse_log .243 abs_rel .163 sq_rel 2.22
 ddad_swinl    d1 .809 d2 .934 d3 .971 rmse 8.989 rmse_log .221 abs_rel .163 sq_rel 1.85
 """
+LOSSES = {"depth": "silog", "normals": "angular"}
 INPUT_SIZES = {  # of the training pictures, section 7
     "nyu": (480, 640),
     "nyu_normals": (480, 640),
@@ -99,9 +100,9 @@ def test_there_are_the_seventeen_published_recipes_under_their_names() -> None:
 
 @pytest.mark.parametrize("row", rows(NETWORKS_AND_DATA), ids=NAMES)
 def test_network_and_data_are_those_of_the_published_configuration(row: list[str]) -> None:
-    name, train, test, encoder, layers, points, channels, crop, ranges, translation_weight = row
+    name, train, test, encoder, layers, points, channels, ranges, translation_weight = row
     model, data = recipes.RECIPES[name].model, recipes.RECIPES[name].data
-    assert (data.train, data.test, data.crop) == (train, test, crop)
+    assert (data.train, data.test) == (train, test)
     assert data.size == INPUT_SIZES[train]
     assert model.encoder == encoder
     assert (model.decoder.layers, model.decoder.points) == (int(layers), int(points))
@@ -117,14 +118,14 @@ def test_network_and_data_are_those_of_the_published_configuration(row: list[str
 @pytest.mark.parametrize("row", rows(TRAINING), ids=NAMES)
 def test_training_is_that_of_the_published_configuration(row: list[str]) -> None:
     name, iterations, batch, validate_every, lr, lr_encoder, weight_decay, loss = row
-    train = recipes.RECIPES[name].train
+    task, train = recipes.RECIPES[name].model.task, recipes.RECIPES[name].train
     assert train.iterations == int(iterations)
     assert f"{train.batch_size}x{train.accumulate}" == batch
     assert train.batch_size * train.accumulate == 16
     assert train.validate_every == int(validate_every)
     assert (train.lr, train.lr_encoder) == (float(lr), float(lr_encoder))
     assert train.weight_decay == float(weight_decay)
-    assert f"{train.loss}({train.loss_weight:g})" == loss
+    assert f"{LOSSES[task]}({train.loss_weight:g})" == loss
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -288,27 +289,39 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("model.decoder.layers=0", "decoder.layers: 0; at least 1 is needed"),
-        ("model.decoder.width=254", "decoder.width: 254 is not a multiple of 4 (sine encoding)"),
-        ("model.decoder.heads=3", "decoder.heads: 3 does not divide the width 256"),
-        ("model.afp.idrs=0", "afp.idrs: 0; at least 1 is needed"),
-        ("model.afp.iterations=-1", "afp.iterations: -1; 0 or more is needed"),
-        ("model.afp.heads=3", "afp.heads: 3 does not divide the width 128"),
-        ("model.afp.heads=0", "afp.heads: 0 does not divide the width 128"),
-        ("model.isd.layers=0", "isd.layers: 0; at least 1 (for none at all: discretization=none)"),
-        ("model.isd.heads=0", "isd.heads: 0; at least 1 is needed"),
-        ("model.isd.heads=3", "isd.heads: 3 does not divide the decoder's width 256"),
-        ("model.edd.bins=1", "edd.bins: 1; at least 2 are needed"),
-        ("model.edd.min_depth=0", "edd: 0 < min_depth < max_depth is needed, both finite"),
-        ("model.edd.min_depth=10", "edd: 0 < min_depth < max_depth is needed, both finite"),
+        ("model.decoder.layers=0", "model.decoder.layers: 0; at least 1 is needed"),
+        (
+            "model.decoder.width=254",
+            "model.decoder.width: 254 is not a multiple of 4 (sine encoding)",
+        ),
+        ("model.decoder.heads=3", "model.decoder.heads: 3 does not divide the width 256"),
+        ("model.afp.idrs=0", "model.afp.idrs: 0; at least 1 is needed"),
+        ("model.afp.iterations=-1", "model.afp.iterations: -1; 0 or more is needed"),
+        ("model.afp.heads=3", "model.afp.heads: 3 does not divide the width 128"),
+        ("model.afp.heads=0", "model.afp.heads: 0 does not divide the width 128"),
+        (
+            "model.isd.layers=0",
+            "model.isd.layers: 0; at least 1 (for none at all, discretization is none)",
+        ),
+        ("model.isd.heads=0", "model.isd.heads: 0; at least 1 is needed"),
+        ("model.isd.heads=3", "model.isd.heads: 3 does not divide the decoder's width 256"),
+        ("model.edd.bins=1", "model.edd.bins: 1; at least 2 are needed"),
+        (
+            "model.edd.min_depth=0",
+            "model.edd.min_depth: 0 < min_depth < max_depth is needed, both finite",
+        ),
+        (
+            "model.edd.min_depth=10",
+            "model.edd.min_depth: 0 < min_depth < max_depth is needed, both finite",
+        ),
         ("model.edd.max_depth=nan", "--set model.edd.max_depth: nan; a finite number is needed"),
-        ("model.resolutions=0", "resolutions: 0 is not between 1 and 4"),
-        ("model.resolutions=5", "resolutions: 5 is not between 1 and 4"),
-        ("model.expansion=0", "expansion: 0; at least 1 is needed"),
-        ("data.augment.zoom=-0.1", "augment.zoom: -0.1; 0 or more is needed"),
+        ("model.resolutions=0", "model.resolutions: 0 is not between 1 and 4"),
+        ("model.resolutions=5", "model.resolutions: 5 is not between 1 and 4"),
+        ("model.expansion=0", "model.expansion: 0; at least 1 is needed"),
+        ("data.augment.zoom=-0.1", "data.augment.zoom: -0.1; 0 or more is needed"),
         ("data.augment.colour=nan", "--set data.augment.colour: nan; a finite number is needed"),
-        ("data.augment.flip=1.5", "augment.flip: 1.5 is not a probability"),
-        ("data.augment.gamma=1", "augment.gamma: 1.0; less than 1 is needed"),
+        ("data.augment.flip=1.5", "data.augment.flip: 1.5 is not a probability"),
+        ("data.augment.gamma=1", "data.augment.gamma: 1.0; less than 1 is needed"),
         ("data.size=480", "data.size: (480,); height and width are needed, as 480x640"),
         ("data.size=480,0", "data.size: (480, 0); height and width are needed, as 480x640"),
         ("train.iterations=0", "train.iterations: 0; at least 1 is needed"),
@@ -317,6 +330,7 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
         ("train.clip_norm=nan", "--set train.clip_norm: nan; a finite number is needed"),
         ("train.lr_encoder=-1", "train.lr_encoder: -1.0; 0 or more is needed"),
         ("train.seed=-1", "train.seed: -1; 0 or more is needed"),
+        ("train.patience=0", "train.patience: 0; at least 1 is needed"),
     ],
 )
 def test_a_value_that_no_network_can_have_is_refused(change: str, message: str) -> None:

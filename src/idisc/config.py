@@ -55,17 +55,23 @@ def override(config: T, changes: Iterable[str]) -> T:
     return _built(type(config), data, "--set")
 
 
-def _built(kind: type[T], data: object, where: str) -> T:
+def _built(kind: type[T], data: object, where: str, path: str = "") -> T:
+    """A config from plain data; `path` is that of its group in the whole, "model.decoder."."""
     if not isinstance(data, dict):
         raise InputError(f"{where}: an object with the fields of {kind.__name__} expected")
     hints = get_type_hints(kind)
     for key in data:
         lookup(hints, key, f"{where}: field")
-    values = {key: _checked(value, hints[key], f"{where}.{key}") for key, value in data.items()}
+    values = {}
+    for key, value in data.items():
+        values[key] = _checked(value, hints[key], f"{where}.{key}", f"{path}{key}.")
     try:
         return kind(**values)
     except TypeError as error:  # a field without default is missing
         raise InputError(f"{where}: {error}") from None
+    except InputError as error:
+        own = re.split("[.:]", str(error))[0] in hints  # names a field of its own group
+        raise InputError(f"{path if own else ''}{error}") from None
 
 
 def _put(data: dict[str, Any], kind: Any, path: list[str], text: str, where: str) -> None:
@@ -100,11 +106,11 @@ def _parsed(text: str, kind: Any) -> object:
     return text
 
 
-def _checked(value: object, kind: Any, where: str) -> Any:
+def _checked(value: object, kind: Any, where: str, path: str = "") -> Any:
     """A JSON value as the type of a field, or an InputError that names the field."""
     origin, args = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _built(kind, value, where)
+        return _built(kind, value, where, path)
     if origin is Literal:
         if value not in args:
             raise InputError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")

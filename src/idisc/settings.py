@@ -1,12 +1,13 @@
 """What a recipe is made of: the network, its data, its training, each a frozen dataclass.
 
 Every field says what it does and where its number comes from; the defaults are those of the
-published NYU configurations. `recipes` has the values by name.
+published NYU configurations. An error names the field as its own group knows it; `config` puts the
+names of the groups around it before that. `recipes` has the values by name.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from idisc.errors import InputError
@@ -23,12 +24,12 @@ def _check(condition: bool, message: str) -> None:
         raise InputError(message)
 
 
-def _check_most(group: str, config: object, *names: str) -> None:
+def _check_most(config: object, *names: str) -> None:
     """Counts of a network that somebody could want."""
     for name in names:
         most = MOST_LAYERS if name in ("layers", "iterations") else MOST
         value = getattr(config, name)
-        _check(value <= most, f"{group}{name}: {value}; {most} at most")
+        _check(value <= most, f"{name}: {value}; {most} at most")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +45,15 @@ class DecoderConfig:
     def __post_init__(self) -> None:
         for name in ("width", "layers", "heads", "points"):
             value = getattr(self, name)
-            _check(value >= 1, f"decoder.{name}: {value}; at least 1 is needed")
-        _check_most("decoder.", self, "width", "layers", "heads", "points")
+            _check(value >= 1, f"{name}: {value}; at least 1 is needed")
+        _check_most(self, "width", "layers", "heads", "points")
         _check(
             self.width % 4 == 0,
-            f"decoder.width: {self.width} is not a multiple of 4 (sine encoding)",
+            f"width: {self.width} is not a multiple of 4 (sine encoding)",
         )
         _check(
             self.width % self.heads == 0,
-            f"decoder.heads: {self.heads} does not divide the width {self.width}",
+            f"heads: {self.heads} does not divide the width {self.width}",
         )
 
 
@@ -69,12 +70,12 @@ class AfpConfig:
     softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
 
     def __post_init__(self) -> None:
-        _check(self.idrs >= 1, f"afp.idrs: {self.idrs}; at least 1 is needed")
-        _check(self.iterations >= 0, f"afp.iterations: {self.iterations}; 0 or more is needed")
-        _check_most("afp.", self, "idrs", "iterations", "width", "heads")
+        _check(self.idrs >= 1, f"idrs: {self.idrs}; at least 1 is needed")
+        _check(self.iterations >= 0, f"iterations: {self.iterations}; 0 or more is needed")
+        _check_most(self, "idrs", "iterations", "width", "heads")
         _check(
             self.heads >= 1 and self.width >= 1 and self.width % self.heads == 0,
-            f"afp.heads: {self.heads} does not divide the width {self.width}",
+            f"heads: {self.heads} does not divide the width {self.width}",
         )
 
 
@@ -88,10 +89,10 @@ class IsdConfig:
     def __post_init__(self) -> None:
         _check(
             self.layers >= 1,
-            f"isd.layers: {self.layers}; at least 1 (for none at all: discretization=none)",
+            f"layers: {self.layers}; at least 1 (for none at all, discretization is none)",
         )
-        _check(self.heads >= 1, f"isd.heads: {self.heads}; at least 1 is needed")
-        _check_most("isd.", self, "layers", "heads")
+        _check(self.heads >= 1, f"heads: {self.heads}; at least 1 is needed")
+        _check_most(self, "layers", "heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +104,10 @@ class EddConfig:
     max_depth: float = 10.0  # NYU's; 80 for KITTI
 
     def __post_init__(self) -> None:
-        _check(self.bins >= 2, f"edd.bins: {self.bins}; at least 2 are needed")
-        _check_most("edd.", self, "bins")
+        _check(self.bins >= 2, f"bins: {self.bins}; at least 2 are needed")
+        _check_most(self, "bins")
         ordered = 0 < self.min_depth < self.max_depth < float("inf")
-        _check(ordered, "edd: 0 < min_depth < max_depth is needed, both finite")
+        _check(ordered, "min_depth: 0 < min_depth < max_depth is needed, both finite")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +130,7 @@ class ModelConfig:
             1 <= self.resolutions <= 4, f"resolutions: {self.resolutions} is not between 1 and 4"
         )
         _check(self.expansion >= 1, f"expansion: {self.expansion}; at least 1 is needed")
-        _check_most("", self, "expansion")
+        _check_most(self, "expansion")
         _check(
             self.decoder.width % self.isd.heads == 0,
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
@@ -164,11 +165,10 @@ class AugmentConfig:
     flip_normals: bool = True  # negate x of mirrored normals, which the code forgets
 
     def __post_init__(self) -> None:
-        for name in (item.name for item in fields(self) if item.type == "float"):
-            value = getattr(self, name)
-            _check(value >= 0, f"augment.{name}: {value}; 0 or more is needed")
-        _check(self.flip <= 1, f"augment.flip: {self.flip} is not a probability")
-        _check(self.gamma < 1, f"augment.gamma: {self.gamma}; less than 1 is needed")
+        for name, value in vars(self).items():
+            _check(isinstance(value, str) or value >= 0, f"{name}: {value}; 0 or more is needed")
+        _check(self.flip <= 1, f"flip: {self.flip} is not a probability")
+        _check(self.gamma < 1, f"gamma: {self.gamma}; less than 1 is needed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,16 +178,14 @@ class DataConfig:
     train: str = "nyu"  # dataset to learn from
     test: str = "nyu"  # dataset to be measured on; another one is zero-shot
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
-    # The window of the evaluation; argoverse and ddad have none.
-    crop: Literal["eigen", "garg"] = "eigen"
     mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
     holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
         known = len(self.size) == 2 and min(self.size) >= 1
-        _check(known, f"data.size: {self.size}; height and width are needed, as 480x640")
-        _check(0 <= self.holdout < 1, f"data.holdout: {self.holdout}; from 0 to less than 1")
+        _check(known, f"size: {self.size}; height and width are needed, as 480x640")
+        _check(0 <= self.holdout < 1, f"holdout: {self.holdout}; from 0 to less than 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +201,7 @@ class TrainConfig:
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
     momentum: Literal["cycled", "constant"] = "cycled"
-    loss: Literal["silog", "angular"] = "silog"  # angular: for normals
-    loss_weight: float = 10.0  # alpha of eq. 4
+    loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
     clip_norm: float = 1.0  # of the gradient over all parameters
     seed: int = 13  # as released
     validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
@@ -215,23 +212,29 @@ class TrainConfig:
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # MSDA and the loss stay in fp32
     channels_last: bool = False  # memory format of the convolutions
     checkpoint_gradients: bool = False  # compute twice to keep less: for small memory
-    compile: bool = False  # torch.compile
-    retries: int = 5  # steps with a non-finite loss or gradient in a row before a roll-back
+    compile: bool = False  # the encoder, by torch.compile: that is where a compiler gains
+    patience: int = 5  # steps in a row with a non-finite loss or gradient: then a roll-back
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "batch_size", "accumulate", "validate_every", "save_every"):
+        counts = ("iterations", "batch_size", "accumulate")
+        for name in (*counts, "validate_every", "save_every", "patience"):
             value = getattr(self, name)
-            _check(value >= 1, f"train.{name}: {value}; at least 1 is needed")
+            _check(value >= 1, f"{name}: {value}; at least 1 is needed")
         for name in ("lr", "loss_weight", "clip_norm"):
             value = getattr(self, name)
-            _check(value > 0, f"train.{name}: {value}; more than 0 is needed")
-        for name in ("lr_encoder", "weight_decay", "seed", "validate_images", "retries"):
+            _check(value > 0, f"{name}: {value}; more than 0 is needed")
+        for name in ("lr_encoder", "weight_decay", "seed", "validate_images"):
             value = getattr(self, name)
-            _check(value >= 0, f"train.{name}: {value}; 0 or more is needed")
-        _check(0 <= self.ema < 1, f"train.ema: {self.ema}; from 0 to less than 1 is needed")
+            _check(value >= 0, f"{name}: {value}; 0 or more is needed")
+        _check(0 <= self.ema < 1, f"ema: {self.ema}; from 0 to less than 1 is needed")
         _check(
             not self.cache_features or "encoder" in self.freeze,
-            "train.cache_features: features change unless train.freeze=encoder",
+            "cache_features: features change unless train.freeze=encoder",
+        )
+        _check(
+            not (self.compile and self.cache_features),
+            "compile: it is the encoder that is compiled, and with train.cache_features it"
+            " does not run; leave one of them out",
         )
 
 

@@ -15,7 +15,7 @@ from tests.fakes.called import run
 
 from idisc import load_network
 from idisc.cli import train
-from idisc.train import features
+from idisc.model.network import IDisc
 from idisc.train.distributed import World
 from idisc.train.loop import Summary
 
@@ -158,7 +158,7 @@ def test_a_signal_before_the_first_step_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str],
     number: signal.Signals,
 ) -> None:
-    monkeypatch.setattr(features, "_encoded", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr(IDisc, "encode", lambda *_: signal.raise_signal(number))
     frozen = {"train.freeze": "encoder", "train.cache_features": tmp_path / "features"}
     assert run(*training(data, tmp_path / "run", **frozen)) == 130
     assert "nothing is trained yet; the same command starts again" in capsys.readouterr().err
@@ -166,12 +166,10 @@ def test_a_signal_before_the_first_step_leaves_nothing_behind(
     assert not list((tmp_path / "features").iterdir())
 
 
-def test_several_processes_go_on_as_several(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_processes_go_on_as_several(capsys: pytest.CaptureFixture[str]) -> None:
     world = World(torch.device("cpu"), size=2)
     ended = SimpleNamespace(world=world, out=Path("run"))
     summary = Summary(step=3, finished=False, metrics={}, best={}, pictures=2, trouble="")
-    train._print(ended, summary)  # type: ignore[arg-type]
+    train.report(ended, summary)  # type: ignore[arg-type]
     said = capsys.readouterr().out
     assert "go on with: torchrun as before, with -m idisc train --resume run" in said

@@ -47,13 +47,14 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def spoil(run: Run, numbers: set[int]) -> None:
+def spoil(run: Run, numbers: set[int], *, until_rolled_back: bool = False) -> None:
     """Make the loss of some steps not a number, by the target."""
     original = run.stream.folders[0].__class__.__getitem__
 
     def spoiled(self: Any, index: int) -> Any:
         sample = original(self, index)
-        if run.step in numbers:
+        healed = until_rolled_back and run.stepper.guard.rollbacks
+        if run.progress.step in numbers and not healed:
             sample = replace(sample, target=np.full_like(sample.target, np.inf))
         return sample
 

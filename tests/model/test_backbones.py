@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,7 @@ def test_weights_come_from_a_file(name: str, tmp_path: Path) -> None:
     assert ours
     for key, value in ours.items():
         assert value.flatten()[:4].sum().item() in theirs, key
+    assert not logging.getLogger("timm.models._builder").filters  # as before
 
 
 def test_swin_takes_the_file_of_its_authors(tmp_path: Path) -> None:

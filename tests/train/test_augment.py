@@ -125,7 +125,7 @@ def test_the_camera_follows(move: dict[str, float]) -> None:
 def test_zoom_keeps_depth_as_released_or_divides_it() -> None:
     def zoomed(how: str) -> Sample:
         config = AugmentConfig(zoom=0.5, zoom_depth=how)  # type: ignore[arg-type]
-        return module._zoom(sample(), config, np.random.default_rng(1))
+        return module.zoom_in(sample(), config, np.random.default_rng(1))
 
     kept, divided = zoomed("kept"), zoomed("divided")
     ratio = kept.target[kept.valid] / divided.target[divided.valid]
@@ -150,7 +150,7 @@ def test_operations_are_drawn_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
         (counting("d"), 1.0),
         (counting("e"), 1.0),
     ]
-    monkeypatch.setattr(module, "_weighted", lambda config: table)
+    monkeypatch.setattr(module, "operations", lambda config: table)
     for seed in range(2000):
         augment(sample(), AugmentConfig(flip=0), np.random.default_rng(seed))
     assert drawn["c"] == 0

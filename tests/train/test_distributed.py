@@ -1,4 +1,4 @@
-"""Sums over processes, and the batch norm that uses them; two real processes are in test_loop."""
+"""Sums over processes and the batch norm that uses them; real processes are in test_processes."""
 
 from __future__ import annotations
 

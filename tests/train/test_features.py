@@ -49,7 +49,7 @@ def test_features_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     data = pairs.make(tmp_path / "data")
     made = recipe(cache_features=str(tmp_path / "features"))
     first = losses(data, tmp_path / "a", made)
-    monkeypatch.setattr(features, "_compute", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(features, "write_features", lambda *_: pytest.fail("computed again"))
     assert losses(data, tmp_path / "b", made) == first
 
 
@@ -78,7 +78,7 @@ def test_a_full_disk_is_told_and_leaves_no_features(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(features, "_write_levels", full)
+    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
     message = r"cache_features: .*features cannot be written \(No space left on device\)"
     with pytest.raises(InputError, match=message):
         start(recipe(cache_features=str(kept)), data, tmp_path / "run")
@@ -86,8 +86,11 @@ def test_a_full_disk_is_told_and_leaves_no_features(
     assert not (tmp_path / "run").exists()
 
 
-def test_features_are_written_without_memory_maps(tmp_path: Path) -> None:
-    """A memory map on a full disk ends the process by a signal."""
+def test_kept_features_are_those_of_the_encoder_and_of_the_mirror_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # They are not written through a memory map, which on a full disk ends the process by a signal.
+    monkeypatch.setattr(np.lib.format, "open_memmap", lambda *_, **__: pytest.fail("a memory map"))
     data, kept = pairs.make(tmp_path / "data", train=2), tmp_path / "features"
     made = recipe(cache_features=str(kept))
     run = start(made, data, tmp_path / "run")
@@ -95,10 +98,16 @@ def test_features_are_written_without_memory_maps(tmp_path: Path) -> None:
     assert stored.dtype == np.float16
     assert len(stored) == 4  # each picture and its mirror image
     rgb = torch.tensor(run.stream.folders[0][1].image).permute(2, 0, 1)[None] / 255
-    maps = run.network.eval().encode(rgb)
-    np.testing.assert_allclose(stored[2], maps[0][0].detach().numpy(), rtol=1e-2, atol=1e-2)
+    with torch.no_grad():
+        maps = run.stepper.network.eval().encode(torch.cat([rgb, rgb.flip(-1)]))
+    np.testing.assert_allclose(stored[2:], maps[0].numpy(), rtol=1e-2, atol=1e-2)
 
 
 def test_features_of_an_encoder_that_learns_are_refused() -> None:
     with pytest.raises(InputError, match=r"features change unless train\.freeze=encoder"):
         TrainConfig(cache_features="somewhere")
+
+
+def test_an_encoder_that_does_not_run_is_not_compiled() -> None:
+    with pytest.raises(InputError, match=r"with train\.cache_features it does not run"):
+        TrainConfig(cache_features="somewhere", freeze=("encoder",), compile=True)

@@ -14,7 +14,7 @@ from tests.fakes import pairs
 from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import DataError, InputError
 from idisc.settings import AugmentConfig, DataConfig, TrainConfig
-from idisc.train.loader import Batch, Order, Stream, batches
+from idisc.train.loader import Batch, Item, Order, Stream, batches, pictures_per_process
 
 
 def dataset(tmp_path: Path, **counts: int) -> Dataset:
@@ -27,7 +27,8 @@ def stream(folders: list[Dataset], **train: int) -> Stream:
 
 
 def all_batches(source: Stream, start: int = 0, **places: int) -> list[Batch]:
-    return list(batches(source, start, **{"rank": 0, "processes": 1, "workers": 0, **places}))
+    share = source.train.batch_size
+    return list(batches(source, start, **{"rank": 0, "share": share, "workers": 0, **places}))
 
 
 def test_every_picture_comes_once_in_an_epoch_and_in_another_order_in_the_next() -> None:
@@ -79,7 +80,7 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
 def test_two_processes_share_the_batch_of_one(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)])
     whole = all_batches(source)
-    parts = [all_batches(source, rank=rank, processes=2) for rank in (0, 1)]
+    parts = [all_batches(source, rank=rank, share=1) for rank in (0, 1)]
     for one, left, right in zip(whole, *parts, strict=True):
         assert torch.equal(one.image, torch.cat([left.image, right.image]))
         assert torch.equal(one.valid, torch.cat([left.valid, right.valid]))
@@ -93,9 +94,10 @@ def test_a_resumed_stream_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert all(torch.equal(a.image, b.image) for a, b in zip(whole[8:], rest, strict=True))
 
 
-def test_a_batch_that_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_shared_is_refused() -> None:
+    assert pictures_per_process(6, 3) == 2
     with pytest.raises(InputError, match="2 pictures cannot be shared by 3 processes"):
-        all_batches(stream([dataset(tmp_path)]), processes=3)
+        pictures_per_process(2, 3)
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -144,7 +146,9 @@ def test_without_augmentation_a_sample_is_what_is_on_disk(tmp_path: Path) -> Non
     still = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
     recipe = pairs.recipe()
     source = Stream([folder], replace(recipe.data, augment=still), recipe.train)
-    sample = source[0]
+    item = source[0]
+    assert isinstance(item, Item)
+    sample = item.sample
     stored = folder[source.order[0][1]]
     np.testing.assert_allclose(sample.image.astype(int), stored.image.astype(int), atol=2)
     np.testing.assert_array_equal(sample.target, stored.target)

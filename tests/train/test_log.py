@@ -60,4 +60,4 @@ def test_the_pace_is_a_mean_over_the_latest_steps() -> None:
         pace.add(1.0, 0.0)
         pace.add(3.0, 1.0)
     assert pace.seconds == pytest.approx(2.0)
-    assert pace.wait == pytest.approx(0.25)
+    assert pace.wait_share == pytest.approx(0.25)

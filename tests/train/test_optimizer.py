@@ -17,8 +17,8 @@ from idisc.train import optimizer
     [(0, 2e-4), (29, 2e-4), (30, 1.9991e-4), (50, 1.6290e-4), (64, 1.1e-4), (99, 2e-5)],
 )
 def test_the_rate_follows_one_cycle(step: int, rate: float) -> None:
-    place = optimizer.schedule(step, TrainConfig(iterations=100))
-    assert 2e-4 * place.rate == pytest.approx(rate, rel=1e-4)
+    phase = optimizer.schedule(step, TrainConfig(iterations=100))
+    assert 2e-4 * phase.rate == pytest.approx(rate, rel=1e-4)
 
 
 @pytest.mark.parametrize(("step", "beta1"), [(0, 0.95), (29, 0.85), (64, 0.9), (99, 0.95)])
@@ -42,7 +42,7 @@ def test_short_runs_have_a_schedule_too(iterations: int) -> None:
 def test_every_part_has_its_rate() -> None:
     train = TrainConfig(lr=2e-4, lr_encoder=5e-5)
     made = optimizer.make_optimizer(IDisc(pairs.TINY), train)
-    optimizer.set_place(made, optimizer.Place(0.5, 0.9), slower=0.5)
+    optimizer.set_phase(made, optimizer.Phase(0.5, 0.9), slower=0.5)
     rates = {group["part"]: group["lr"] for group in made.param_groups}
     assert rates == pytest.approx(
         {"decoder": 5e-5, "afp": 5e-5, "isd": 5e-5, "heads": 5e-5, "encoder": 1.25e-5}
@@ -76,24 +76,13 @@ def test_a_part_that_does_not_exist_cannot_be_frozen() -> None:
         optimizer.freeze(IDisc(pairs.TINY), ["enc"])
 
 
-def test_freezing_everything_is_refused() -> None:
-    network = IDisc(pairs.TINY)
-    optimizer.freeze(network, ["encoder", "decoder", "afp", "isd", "heads"])
-    with pytest.raises(InputError, match="nothing is left to train"):
-        optimizer.make_optimizer(network, TrainConfig())
-
-
 def test_the_average_follows_the_weights() -> None:
     network = IDisc(pairs.TINY)
     average = optimizer.Average(network, decay=0.5)
-    before = (
-        network.heads[0].norm.weight.detach().clone() if hasattr(network.heads[0], "norm") else None
-    )
+    before = [parameter.detach().clone() for parameter in network.parameters()]
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(1.0)
     average.update(network, step=1000)
-    mine, theirs = dict(average.network.named_parameters()), dict(network.named_parameters())
-    for name, value in mine.items():
-        torch.testing.assert_close(value, theirs[name] - 0.5)
-    assert before is None or not torch.equal(before, theirs["heads.0.norm.weight"])
+    for value, old in zip(average.network.parameters(), before, strict=True):
+        torch.testing.assert_close(value, old + 0.5)

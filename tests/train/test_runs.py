@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import pairs
-from tests.fakes.training import ALONE, start, stopped_after
+from tests.fakes.training import ALONE, same, start, stopped_after
 
 from idisc import files
-from idisc.data.prepare.frames import PrepareConfig
-from idisc.data.prepare.runner import prepare
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.train import loop, runs, state
 
@@ -68,7 +66,6 @@ def test_a_record_of_something_else_is_not_written_over(data: Path, tmp_path: Pa
         ({"precision": "fp16"}, "fp16 needs a GPU"),
         ({"freeze": ("encoder.bl",)}, "no parameter begins with 'encoder.bl'"),
         ({"freeze": ("encoder", "decoder", "afp", "isd", "heads")}, "nothing is left to train"),
-        ({"loss": "angular"}, r"train\.loss: angular is not for depth; --set train\.loss=silog"),
     ],
 )
 def test_a_wrong_option_leaves_nothing_behind(
@@ -87,12 +84,24 @@ def test_wrong_shares_leave_nothing_behind(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_normals_are_not_learnt_by_the_loss_of_depth(tmp_path: Path) -> None:
-    prepare("synthetic_normals", None, tmp_path / "data", PrepareConfig(count=6, size=pairs.SIZE))
-    made = pairs.recipe()
-    made = replace(made, model=replace(made.model, task="normals"))
-    with pytest.raises(InputError, match=r"silog is not for normals; --set train\.loss=angular"):
-        start(made, tmp_path / "data", tmp_path / "run")
+def test_a_run_of_an_earlier_version_goes_on(data: Path, tmp_path: Path) -> None:
+    """Its records have fields that are gone, and one that is called otherwise now."""
+    start(pairs.recipe(patience=3), data, tmp_path / "whole").train()
+    out = tmp_path / "run"
+    stopped_after(start(pairs.recipe(patience=3), data, out), 4)
+    record = files.read_json(out / "config.json")
+    record["recipe"]["data"]["crop"] = "eigen"
+    record["recipe"]["train"]["loss"] = "silog"
+    record["recipe"]["train"]["retries"] = record["recipe"]["train"].pop("patience")
+    del record["pairs"]
+    files.write_json(out / "config.json", record)
+    stored = state.read_training(out)
+    stored["guard"]["retries"] = stored["guard"].pop("patience")
+    state.write_training(out, stored)
+    run = runs.resume(out, ALONE)
+    assert run.recipe.train.patience == run.stepper.guard.patience == 3
+    run.train()
+    assert same(state.read_training(out), state.read_training(tmp_path / "whole"))
 
 
 @pytest.mark.parametrize(("split", "use"), [("train", "training"), ("test", "validation")])

@@ -30,8 +30,8 @@ def test_the_log_on_a_full_disk_is_a_clear_stop(
 
     def write(self: log.Log, kind: str, step: int, values: Any) -> None:
         if step == 3:
-            self._events.close()
-            self._events = FULL.open("ab", buffering=0)
+            self.events.close()
+            self.events = FULL.open("ab", buffering=0)
         original(self, kind, step, values)
 
     with monkeypatch.context() as patch:
@@ -71,7 +71,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -
     assert runs.resume(out, ALONE).train().finished
 
 
-def test_a_damaged_checkpoint_says_what_is_left(data: Path, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_says_what_is_left(tmp_path: Path) -> None:
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "training.pt").write_bytes(b"PK")
     message = rf"training\.pt: not readable, so damaged; .* --weights {tmp_path}/last$"

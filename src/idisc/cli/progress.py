@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+
+class Move(Protocol):
+    """Moves a bar, and may change what stands before it."""
+
+    def __call__(self, done: int, total: int, what: str = "", /) -> None: ...
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def bar(what: str) -> Iterator[Move]:
     """Yield a function of (done, total) that moves the bar."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None  # noqa: ARG005
+        yield lambda done, total, what="": None  # noqa: ARG005
         return
     from rich.console import Console
     from rich.progress import (
@@ -25,4 +32,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as shown:
         task = shown.add_task(what, total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
+
+        def move(done: int, total: int, now: str = "") -> None:
+            shown.update(task, completed=done, total=total, description=now or what)
+
+        yield move

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from idisc import config, paper
-from idisc.cli import options, tables
+from idisc.cli import options, progress, tables
 from idisc.errors import require
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def command(
         with _on_signals(partial(setattr, run, "stop", True)), _shown(run) as tell:
             summary = run.train(tell)
         if world.leads:
-            _print(run, summary)
+            report(run, summary)
 
 
 def _interrupt() -> None:
@@ -134,13 +134,9 @@ def _shown(run: Run) -> Iterator[Callable[[Step], None]]:
 
         yield line
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, completed=run.step)
-        yield lambda step: bar.update(task, completed=step.step, description=_spoken(step))
+    with progress.bar("") as move:
+        move(run.progress.step, total)
+        yield lambda step: move(step.step, total, _spoken(step))
 
 
 def _spoken(step: Step) -> str:
@@ -148,12 +144,15 @@ def _spoken(step: Step) -> str:
     lost = step.skipped + step.empty
     return (
         f"loss {step.loss:.3f}  rate {step.lr:.1e}  {step.images_per_s:.1f} images/s"
-        f"  waiting {step.wait:.0%}  {step.memory_gb:.1f} GB  {hours} h {minutes:02d} min left"
-        + (f"  {lost} skipped" if lost else "")
+        f"  waiting {step.wait_share:.0%}  {step.memory_gb:.1f} GB"
+        f"  {hours} h {minutes:02d} min left" + (f"  {lost} skipped" if lost else "")
     )
 
 
-def _print(run: Run, summary: Summary) -> None:
+def report(run: Run, summary: Summary) -> None:
+    """Say how a run ended: how to go on with it, or its numbers beside the paper's."""
+    from idisc.train import state  # heavy, as above
+
     if summary.trouble:
         tables.note(f"{run.out}: {summary.trouble}")
     if not summary.finished:
@@ -171,4 +170,4 @@ def _print(run: Run, summary: Summary) -> None:
         ["", *names],
         [[title, *(tables.number(values.get(name)) for name in names)] for title, values in rows],
     )
-    click.echo(f"best checkpoint: {run.out / 'best'}")
+    click.echo(f"best checkpoint: {run.out / state.BEST}")

@@ -9,7 +9,8 @@ timm model with such a pyramid, and A+B two of them side by side. Weights are ra
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.config import lookup
-from idisc.errors import CheckpointError, InputError, require
+from idisc.errors import CheckpointError, InputError
 from idisc.model.fastdepth import FastDepthEncoder
+from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import fill, first_line, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
 
-STRIDES = (4, 8, 16, 32)
 Statistics = tuple[float, float, float]
 IMAGENET_MEAN: Statistics = (0.485, 0.456, 0.406)
 IMAGENET_STD: Statistics = (0.229, 0.224, 0.225)
@@ -51,6 +52,7 @@ class TimmPyramid(nn.Module):
         self.channels = tuple(self.body.feature_info.channels()[tap] for tap in self.taps)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
+        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
         height, width = normalised.shape[2:]
         if self.align:
             normalised = F.pad(normalised, (0, -width % STRIDES[-1], 0, -height % STRIDES[-1]))
@@ -64,14 +66,13 @@ class TimmPyramid(nn.Module):
 
     def take(self, complete: nn.Module) -> None:
         """Fill the pyramid from the complete classifier of the same name."""
-        # timm warns of the classifier's own tensors, which have no place here.
-        logging.getLogger("timm.models._builder").addFilter(_without_unexpected_keys)
-        source = _timm().create_model(
-            self.name,
-            pretrained=True,
-            features_only=True,
-            pretrained_cfg_overlay={"state_dict": complete.state_dict()},  # not from the hub
-        )
+        with _unexpected_keys_expected():
+            source = load_timm().create_model(
+                self.name,
+                pretrained=True,
+                features_only=True,
+                pretrained_cfg_overlay={"state_dict": complete.state_dict()},  # not from the hub
+            )
         self.body.load_state_dict(source.state_dict())
 
 
@@ -82,9 +83,10 @@ class EfficientNetB5(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = _timm().create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
+        self.body = load_timm().create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
+        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
         # timm's bn1 and bn2 include the activation.
         x = self.body.bn1(self.body.conv_stem(normalised))
         maps = []
@@ -110,6 +112,7 @@ class SideBySide(nn.Module):
         self.channels = tuple(sum(each) for each in widths)
 
     def forward(self, rgb: Tensor) -> list[Tensor]:
+        """RGB (B, 3, H, W) in [0, 1] -> maps (B, sum of C_l, H/s, W/s) of the strides s."""
         pyramids = []
         for encoder, (mean, std) in zip(self.encoders, self.statistics, strict=True):
             pyramids.append(encoder((rgb - _row(mean, rgb)) / _row(std, rgb)))
@@ -124,9 +127,7 @@ class Backbone:
     """How to build an encoder, which ImageNet weights start it, and how it wants its RGB."""
 
     build: Callable[[], Encoder]
-    weights: (
-        str  # name.tag of timm's hub; for the published ones the file their training started from
-    )
+    weights: str  # name.tag of timm's hub; the published trainings started from these
     mean: Statistics = IMAGENET_MEAN
     std: Statistics = IMAGENET_STD
 
@@ -144,8 +145,7 @@ BACKBONES: dict[str, Backbone] = {
     "resnet101": Backbone(
         build=partial(TimmPyramid, "resnet101", align=False), weights="resnet101.tv_in1k"
     ),
-    # AdvProp weights were trained with other statistics; the published networks use ImageNet's all
-    # the same.
+    # AdvProp weights were trained with other statistics; the published networks use ImageNet's.
     "efficientnet_b5": Backbone(build=EfficientNetB5, weights="tf_efficientnet_b5.ap_in1k"),
     "swin_tiny": Backbone(
         build=_swin(96, 6, 3, drop_path=0.2), weights="swin_tiny_patch4_window7_224.ms_in1k"
@@ -185,9 +185,9 @@ def find_backbone(name: str) -> Backbone:
     if not name.startswith("timm:"):
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
-    if not _timm().is_model(model):
+    if not load_timm().is_model(model):
         raise InputError(f"encoder {name}: timm has no model of that name")
-    settings = _timm().get_pretrained_cfg(model)
+    settings = load_timm().get_pretrained_cfg(model)
     return Backbone(
         build=partial(TimmPyramid, model, align=True),
         weights=model,
@@ -197,8 +197,7 @@ def find_backbone(name: str) -> Backbone:
 
 
 def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> None:
-    """Start an encoder from ImageNet: `source` is "imagenet" (a download from timm's hub) or a
-    file.
+    """Start an encoder from ImageNet: `source` is "imagenet" (from timm's hub) or a file.
 
     The file holds the complete classifier, under the names of timm, torchvision or its authors. Of
     encoders side by side, A+B, each has its own source: FILE+FILE.
@@ -215,12 +214,10 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
         return
     backbone = find_backbone(name)
     if source == "imagenet":
-        timm = _timm()
+        timm = load_timm()
         try:
             complete = timm.create_model(backbone.weights, pretrained=True)
-        except (
-            Exception
-        ) as error:  # no network, no such tag, a hub that is down: whatever the client raises
+        except Exception as error:  # no network, no such tag, a hub that is down: anything
             raise CheckpointError(
                 f"encoder {name}: the weights {backbone.weights} could not be had from timm's hub"
                 f" ({first_line(error)}); get the file by other means and give its path"
@@ -230,26 +227,29 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     encoder.take(complete)
 
 
-def _without_unexpected_keys(record: logging.LogRecord) -> bool:
-    return not record.getMessage().startswith("Unexpected keys")
+@contextmanager
+def _unexpected_keys_expected() -> Iterator[None]:
+    """timm warns of the classifier's own tensors, which have no place in a pyramid."""
+
+    def other(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("Unexpected keys")
+
+    logger = logging.getLogger("timm.models._builder")
+    logger.addFilter(other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(other)
 
 
 def _row(statistics: Statistics, rgb: Tensor) -> Tensor:
     return rgb.new_tensor(statistics).view(1, 3, 1, 1)
 
 
-def _timm() -> Any:
-    """timm, imported when it is needed: 0.2 GB and some seconds that Swin does without."""
-    require("timm", extra="train")
-    import timm
-
-    return timm
-
-
 def _complete(name: str, path: Path) -> nn.Module:
     state = read_state(path)
     try:
-        return _timm().create_model(
+        return load_timm().create_model(
             name, pretrained=True, pretrained_cfg_overlay={"state_dict": state}
         )
     except (RuntimeError, KeyError) as error:
@@ -260,15 +260,13 @@ def _complete(name: str, path: Path) -> nn.Module:
 
 def _features(name: str) -> Any:
     """timm's feature pyramid of a model, in a form that takes any size, proved on one picture."""
-    timm, reason = _timm(), ""
+    timm, reason = load_timm(), ""
     for options in ({}, {"strict_img_size": False}):
         try:
             body = timm.create_model(name, pretrained=False, features_only=True, **options)
             with torch.no_grad():
                 body.eval()(torch.zeros(1, 3, 64, 96))
             return body.train()
-        except (
-            Exception
-        ) as error:  # timm raises what the constructor or the forward pass of that model raises
+        except Exception as error:  # whatever that model's constructor or forward pass raises
             reason = reason or first_line(error)
     raise InputError(f"encoder timm:{name}: no feature pyramid for pictures of any size ({reason})")

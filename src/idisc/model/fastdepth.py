@@ -37,6 +37,7 @@ class FastDepthEncoder(nn.Module):
         )
 
     def forward(self, rgb: Tensor) -> list[Tensor]:
+        """RGB (B, 3, H, W) in [0, 1] -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
         maps, x = [], self.stem(rgb)
         for index, pair in enumerate(self.pairs, start=1):
             x = pair(x)
@@ -84,8 +85,9 @@ def _named(encoder: FastDepthEncoder, tensors: list[Tensor]) -> State:
     """Our names for them; the counter of a batch norm is not in the file."""
     expected = encoder.state_dict()
     counters = [name for name in expected if name.endswith("num_batches_tracked")]
-    names = [name for name in expected if name not in counters]
+    names = [name for name in expected if name not in counters][: len(tensors)]
+    ours = tensors[: len(names)]  # the file goes on with the decoder
     return {
-        **dict(zip(names, tensors, strict=False)),  # the file goes on with the decoder
+        **dict(zip(names, ours, strict=True)),
         **{name: expected[name] for name in counters},
     }

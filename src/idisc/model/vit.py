@@ -10,11 +10,11 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.errors import require
+from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import fill
 from idisc.model.tokens import Size, size_of
 
-STRIDE = 16
+TOKEN = 16  # pixels of the picture that a token stands for, each way
 
 
 class VitPyramid(nn.Module):
@@ -22,10 +22,9 @@ class VitPyramid(nn.Module):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        require("timm", extra="train")
-        import timm  # not at the top: 0.2 GB and some seconds that Swin does without
-
-        self.vit = timm.create_model(name, pretrained=False, num_classes=0, dynamic_img_size=True)
+        self.vit = load_timm().create_model(
+            name, pretrained=False, num_classes=0, dynamic_img_size=True
+        )
         width, depth = self.vit.embed_dim, len(self.vit.blocks)
         self.patch = self.vit.patch_embed.patch_size[0]
         self.depths = [depth * (i + 1) // 4 - 1 for i in range(4)]  # the ends of the four quarters
@@ -45,11 +44,12 @@ class VitPyramid(nn.Module):
         )
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
+        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
         return self.pyramid(self.tapped(normalised), size_of(normalised))
 
     def tapped(self, normalised: Tensor) -> list[Tensor]:
         """The transformer's part: four maps (B, C, H/16, W/16), shallow to deep."""
-        grid = [-(-length // STRIDE) for length in normalised.shape[2:]]
+        grid = [-(-length // TOKEN) for length in normalised.shape[2:]]
         size = [self.patch * length for length in grid]
         pixels = F.interpolate(normalised, size, mode="bilinear", antialias=True)
         return self.vit.forward_intermediates(
@@ -59,7 +59,7 @@ class VitPyramid(nn.Module):
     def pyramid(self, taps: list[Tensor], size: Size) -> list[Tensor]:
         """The learned part: each map to its stride, cut to the size every other encoder gives."""
         maps = []
-        for stride, resize, tapped in zip((4, 8, 16, 32), self.resize, taps, strict=True):
+        for stride, resize, tapped in zip(STRIDES, self.resize, taps, strict=True):
             height, width = (-(-length // stride) for length in size)
             maps.append(resize(tapped)[:, :, :height, :width])
         return maps

@@ -24,6 +24,7 @@ from idisc.settings import AugmentConfig
 
 Generator = np.random.Generator
 Operation = Callable[[Sample, AugmentConfig, Generator], Sample]
+_BLUR_PX = (0.2, 2.0)  # radius, ours: from not to be seen to out of focus at 240x320
 _HOW_MANY = (0.3, 0.4, 0.2, 0.1)  # probabilities of 1, 2, 3, 4 operations
 
 
@@ -31,11 +32,11 @@ def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Samp
     """A sample as training sees it; the same generator gives the same one."""
     if generator.random() < config.flip:
         sample = flip(sample, config)
-    operations, weights = zip(*_weighted(config), strict=True)
+    known, weights = zip(*operations(config), strict=True)
     chances = np.array(weights) / sum(weights)
     count = min(1 + generator.choice(4, p=_HOW_MANY), int((chances > 0).sum()))
-    for index in generator.choice(len(operations), size=count, replace=False, p=chances):
-        sample = operations[index](sample, config, generator)
+    for index in generator.choice(len(known), size=count, replace=False, p=chances):
+        sample = known[index](sample, config, generator)
     return sample
 
 
@@ -53,7 +54,8 @@ def flip(sample: Sample, config: AugmentConfig) -> Sample:
     )
 
 
-def _weighted(config: AugmentConfig) -> list[tuple[Operation, float]]:
+def operations(config: AugmentConfig) -> list[tuple[Operation, float]]:
+    """All there are, with their weights."""
     return [
         (lambda sample, *_: sample, 1.0),
         (_brightness, 1.0),
@@ -63,7 +65,7 @@ def _weighted(config: AugmentConfig) -> list[tuple[Operation, float]]:
         (_hue, 1.0),
         (_blur, config.blur_weight),
         (_translate, config.translation_weight),
-        (_zoom, config.geometry_weight),
+        (zoom_in, config.geometry_weight),
         (_rotate, config.geometry_weight),
     ]
 
@@ -102,7 +104,7 @@ def _hue(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
 
 
 def _blur(sample: Sample, _config: AugmentConfig, generator: Generator) -> Sample:
-    radius = generator.uniform(0.2, 2.0)
+    radius = generator.uniform(*_BLUR_PX)
     return _recoloured(sample, lambda picture: picture.filter(ImageFilter.GaussianBlur(radius)))
 
 
@@ -111,8 +113,9 @@ def _translate(sample: Sample, config: AugmentConfig, generator: Generator) -> S
     return moved(sample, across=float(across), down=float(down))
 
 
-def _zoom(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    zoom = float(generator.uniform(1, 1 + config.zoom))
+def zoom_in(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+    """About the middle; depth as `zoom_depth` says."""
+    zoom = generator.uniform(1, 1 + config.zoom)
     sample = moved(sample, zoom=zoom)
     if config.zoom_depth == "divided" and sample.target.ndim == 2:
         sample = replace(sample, target=sample.target / np.float32(zoom))
@@ -120,9 +123,8 @@ def _zoom(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample
 
 
 def _rotate(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    return moved(
-        sample, angle_deg=float(generator.uniform(-config.rotation_deg, config.rotation_deg))
-    )
+    angle_deg = generator.uniform(-config.rotation_deg, config.rotation_deg)
+    return moved(sample, angle_deg=angle_deg)
 
 
 def moved(

@@ -71,9 +71,9 @@ class World:
         dist.all_gather_object(every, items)
         return [item for each in every for item in each]
 
-    def any(self, flag: bool) -> bool:
-        """Whether it is true in some process."""
-        return any(self.gather([flag]))
+    def wait(self) -> None:
+        """Until all processes are here."""
+        self.gather([None])
 
     def wrap(self, network: nn.Module) -> nn.Module:
         """The network whose gradients are averaged over the processes, with common batch norms."""
@@ -140,15 +140,15 @@ def joined(device: str) -> Iterator[World]:
     `device` is "auto", "cpu" or a device of torch; with several processes each takes its own GPU.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    place = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
+    own = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
     if size == 1:
-        yield World(place)
+        yield World(own)
         return
-    if place.type == "cuda":
-        torch.cuda.set_device(place)
-    dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    if own.type == "cuda":
+        torch.cuda.set_device(own)
+    dist.init_process_group("nccl" if own.type == "cuda" else "gloo")
     try:
-        yield World(place, dist.get_rank(), size)
+        yield World(own, dist.get_rank(), size)
     finally:
         dist.destroy_process_group()
 
@@ -159,8 +159,8 @@ def _device(name: str, local_rank: int, size: int) -> torch.device:
     if name == "cuda" and size > 1:
         name = f"cuda:{local_rank}"
     try:
-        place = torch.device(name)
-        torch.zeros(1).to(place).item()
+        device = torch.device(name)
+        torch.zeros(1).to(device).item()
     except (RuntimeError, AssertionError, ImportError, NotImplementedError) as error:
         raise InputError(f"--device {name}: {str(error).splitlines()[0]}") from None
-    return place
+    return device

@@ -22,9 +22,9 @@ from idisc.data.dataset import Dataset, Sample
 from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.settings import DataConfig, TrainConfig
-from idisc.train.augment import flip
+from idisc.train.augment import Generator, flip
 from idisc.train.distributed import World
-from idisc.train.loader import Stream, Unreadable, with_target_of
+from idisc.train.loader import Item, Stream
 
 Maps = tuple[NDArray[np.float16], ...]
 RECORD = "features.json"
@@ -38,34 +38,31 @@ class FeatureStream(Stream):
         folders: Sequence[Dataset],
         data: DataConfig,
         train: TrainConfig,
-        stores: Sequence[Path],
+        kept: Sequence[Path],
     ) -> None:
+        """`kept` is where `keep_features` has those of each folder."""
         super().__init__(folders, data, train)
-        self.stores = stores
+        self.kept = kept
         self._open: dict[int, Maps] = {}
 
-    def __getitem__(self, number: int) -> tuple[Sample, Maps] | Unreadable:  # type: ignore[override]
-        folder, index = self.order[number]
-        sample = self.read(folder, index)
-        if isinstance(sample, Unreadable):
-            return sample
-        generator = np.random.default_rng((self.train.seed, 3, number))
+    def varied(self, sample: Sample, folder: int, index: int, generator: Generator) -> Item:
+        """A sample as it is, or mirrored, with the features of that."""
         mirrored = generator.random() < self.data.augment.flip
         if mirrored:
             sample = flip(sample, self.data.augment)
-        if not self.as_stored:
-            sample = with_target_of(sample, (sample.image.shape[0], sample.image.shape[1]))
-        return sample, tuple(level[2 * index + mirrored] for level in self._store(folder))
+        return Item(sample, tuple(level[2 * index + mirrored] for level in self._maps(folder)))
 
-    def _store(self, folder: int) -> Maps:
+    def _maps(self, folder: int) -> Maps:
         if folder not in self._open:  # in the process that reads
             self._open[folder] = tuple(
-                np.load(path, mmap_mode="r") for path in sorted(self.stores[folder].glob("*.npy"))
+                np.load(path, mmap_mode="r") for path in sorted(self.kept[folder].glob("*.npy"))
             )
         return self._open[folder]
 
 
-def stores(network: IDisc, folders: Sequence[Dataset], base: Path, world: World) -> list[Path]:
+def keep_features(
+    network: IDisc, folders: Sequence[Dataset], base: Path, world: World
+) -> list[Path]:
     """The features of each folder below `base`, computed where they are not there yet."""
     digest = _digest(network)
     paths = []
@@ -79,12 +76,12 @@ def stores(network: IDisc, folders: Sequence[Dataset], base: Path, world: World)
         path = base / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         paths.append(path)
         if world.leads and not (path / RECORD).is_file():
-            _compute(network, dataset, path, key)
-        world.any(False)  # the others wait here until it is done
+            write_features(network, dataset, path, key)
+        world.wait()
     return paths
 
 
-def _compute(network: IDisc, dataset: Dataset, path: Path, key: dict[str, Any]) -> None:
+def write_features(network: IDisc, dataset: Dataset, path: Path, key: dict[str, Any]) -> None:
     """Write the maps of every picture and its mirror image, all of them or none.
 
     They are written one after the other and not through memory maps, in which a full disk would

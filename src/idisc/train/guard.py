@@ -1,7 +1,7 @@
 """Steps that would ruin a run: skipped and counted, and after several the run is rolled back.
 
 A batch without a valid pixel has no loss, which is nobody's fault: it is skipped and counted by
-itself. A loss or gradient that is not finite is skipped, too; `retries` of them in a row mean that
+itself. A loss or gradient that is not finite is skipped, too; `patience` of them in a row mean that
 the weights are on their way to ruin, and the run goes back to its last checkpoint at half the rate.
 What was in the batches is written down.
 """
@@ -30,7 +30,7 @@ Verdict = Literal["step", "skip", "roll back"]
 class Guard:
     """Counts of what went wrong; part of a run's state."""
 
-    retries: int
+    patience: int  # failed steps in a row before a roll-back
     empty: int = 0  # batches without a valid pixel
     skipped: int = 0  # steps with a non-finite loss or gradient
     in_a_row: int = 0
@@ -41,14 +41,21 @@ class Guard:
         """What roll-backs have left of the rate."""
         return SLOWER**self.rollbacks
 
-    def judge(self, loss: float, norm: float) -> Verdict:
-        """What to do with a step whose batch had valid pixels."""
+    def judge(self, loss: float, norm: float, *, scale: float = 1.0) -> Verdict:
+        """What to do with a step whose batch had valid pixels.
+
+        Under a scale (fp16) gradients overflow now and then until it is low enough. That says
+        nothing against the weights, so such a step is skipped and not held against the run; but a
+        scale that has come down to 1 is no excuse any more.
+        """
         if math.isfinite(loss) and math.isfinite(norm):
             self.in_a_row = 0
             return "step"
         self.skipped += 1
+        if math.isfinite(loss) and scale > 1:
+            return "skip"
         self.in_a_row += 1
-        return "skip" if self.in_a_row < self.retries else "roll back"
+        return "skip" if self.in_a_row < self.patience else "roll back"
 
     def roll_back(self, names: Sequence[str]) -> None:
         """Count a roll-back; too many are an error that names the pictures."""

@@ -1,4 +1,4 @@
-"""Samples for training as tensors, in an order that depends on seed and place alone.
+"""Samples for training as tensors, in an order that depends on seed and number alone.
 
 Every sample of a run has a number. The number says which picture of which folder it is, and seeds
 its augmentation; so batches are the same for any number of workers, processes and interruptions,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,9 +22,11 @@ from torch.utils.data import Dataset as TorchDataset
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError
-from idisc.images import Size, picture_size
+from idisc.images import picture_size
 from idisc.settings import DataConfig, TrainConfig
-from idisc.train.augment import augment
+from idisc.train import draws
+from idisc.train.augment import Generator, augment
+from idisc.train.draws import Draw
 
 
 class Batch(NamedTuple):
@@ -44,6 +46,13 @@ class Unreadable:
     message: str
 
 
+class Item(NamedTuple):
+    """A sample as training sees it."""
+
+    sample: Sample
+    maps: tuple[NDArray[np.float16], ...] = ()  # the encoder's, (C_l, H_l, W_l) each, if kept
+
+
 class Order:
     """Which picture has which number, for any number: each folder in a new order every epoch."""
 
@@ -54,26 +63,26 @@ class Order:
             raise InputError(f"data.mix: {tuple(mix)}; shares of 0 or more are needed")
         shares = np.array(mix or lengths, dtype=float)
         self.lengths, self.seed = lengths, seed
-        generator = np.random.default_rng((seed, 1))
+        generator = draws.generator(seed, Draw.FOLDER)
         self.folder = generator.choice(len(lengths), size=total, p=shares / shares.sum())
-        self.place = np.zeros(total, dtype=np.int64)  # how many of the same folder came before
+        self.before = np.zeros(total, dtype=np.int64)  # how many came of the same folder
         for folder in range(len(lengths)):
             mine = self.folder == folder
-            self.place[mine] = np.arange(mine.sum())
+            self.before[mine] = np.arange(mine.sum())
 
     def __getitem__(self, number: int) -> tuple[int, int]:
         """Folder and index of a sample."""
         folder = int(self.folder[number])
-        epoch, place = divmod(int(self.place[number]), self.lengths[folder])
-        return folder, int(_permutation(self.seed, folder, epoch, self.lengths[folder])[place])
+        epoch, turn = divmod(int(self.before[number]), self.lengths[folder])
+        return folder, int(_permutation(self.seed, folder, epoch, self.lengths[folder])[turn])
 
 
 @lru_cache(maxsize=8)
 def _permutation(seed: int, folder: int, epoch: int, length: int) -> NDArray[np.int64]:
-    return np.random.default_rng((seed, 2, folder, epoch)).permutation(length)
+    return draws.generator(seed, Draw.ORDER, folder, epoch).permutation(length)
 
 
-class Stream(TorchDataset[Sample]):
+class Stream(TorchDataset[Item | Unreadable]):
     """Augmented samples by number."""
 
     def __init__(self, folders: Sequence[Dataset], data: DataConfig, train: TrainConfig) -> None:
@@ -83,21 +92,23 @@ class Stream(TorchDataset[Sample]):
         # Targets keep their size where all have the same.
         self.as_stored = len(folders) == 1 and not _of_several_sizes(folders[0])
 
-    def __getitem__(self, number: int) -> Sample | Unreadable:  # type: ignore[override]
+    def __getitem__(self, number: int) -> Item | Unreadable:
         folder, index = self.order[number]
-        sample = self.read(folder, index)
-        if isinstance(sample, Unreadable):
-            return sample
-        generator = np.random.default_rng((self.train.seed, 3, number))
-        sample = augment(sample, self.data.augment, generator)
-        return sample if self.as_stored else with_target_of(sample, sample.image.shape[:2])
-
-    def read(self, folder: int, index: int) -> Sample | Unreadable:
-        """A sample as it is on disk."""
         try:
-            return self.folders[folder][index]
+            sample = self.folders[folder][index]
         except (IdiscError, OSError) as error:
             return Unreadable(str(error))
+        item = self.varied(sample, folder, index, self._generator(number))
+        if self.as_stored:
+            return item
+        return item._replace(sample=with_target_at_picture_size(item.sample))
+
+    def varied(self, sample: Sample, _folder: int, _index: int, generator: Generator) -> Item:
+        """A sample from disk as it is this time."""
+        return Item(augment(sample, self.data.augment, generator))
+
+    def _generator(self, number: int) -> Generator:
+        return draws.generator(self.train.seed, Draw.AUGMENT, number)
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:
@@ -107,8 +118,9 @@ def _of_several_sizes(dataset: Dataset) -> bool:
     return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1
 
 
-def with_target_of(sample: Sample, size: Size) -> Sample:
-    """The sample with its target at another size, for folders that are mixed."""
+def with_target_at_picture_size(sample: Sample) -> Sample:
+    """For folders that are mixed, whose targets differ in size."""
+    size = (sample.image.shape[0], sample.image.shape[1])
     if sample.target.shape[:2] == size:
         return sample
     return replace(
@@ -118,13 +130,14 @@ def with_target_of(sample: Sample, size: Size) -> Sample:
     )
 
 
-def collate(samples: Sequence[Any]) -> Batch | Unreadable:
+def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
     """Samples of one size, with or without the encoder's maps -> a batch."""
-    for sample in samples:
-        if isinstance(sample, Unreadable):
-            return sample
-    pairs = [sample if isinstance(sample, tuple) else (sample, ()) for sample in samples]
-    good: list[Sample] = [sample for sample, _ in pairs]
+    readable: list[Item] = []
+    for item in items:
+        if isinstance(item, Unreadable):
+            return item
+        readable.append(item)
+    good = [item.sample for item in readable]
     sizes = {sample.target.shape for sample in good}
     if len(sizes) > 1:
         shown = ", ".join(f"{shape[0]}x{shape[1]}" for shape in sorted(sizes))
@@ -139,29 +152,30 @@ def collate(samples: Sequence[Any]) -> Batch | Unreadable:
         valid=torch.from_numpy(np.stack([s.valid for s in good]))[:, None],
         names=tuple(s.record.image for s in good),
         maps=tuple(
-            torch.from_numpy(np.stack(level)) for level in zip(*(m for _, m in pairs), strict=True)
+            torch.from_numpy(np.stack(level))
+            for level in zip(*(item.maps for item in readable), strict=True)
         ),
     )
 
 
-def shared(train: TrainConfig, processes: int) -> int:
-    """How many pictures of a batch each process has."""
-    if train.batch_size % processes:
+def pictures_per_process(batch_size: int, processes: int) -> int:
+    """Each has the same number of a batch's pictures."""
+    if batch_size % processes:
         raise InputError(
-            f"train.batch_size: {train.batch_size} pictures cannot be shared by"
-            f" {processes} processes"
+            f"train.batch_size: {batch_size} pictures cannot be shared by {processes} processes"
         )
-    return train.batch_size // processes
+    return batch_size // processes
 
 
-def batches(
-    stream: Stream, start: int, *, rank: int, processes: int, workers: int
-) -> Iterator[Batch]:
-    """The batches of one process from optimizer step `start` on, `accumulate` for each step."""
-    train, share = stream.train, shared(stream.train, processes)
+def batches(stream: Stream, start: int, *, rank: int, share: int, workers: int) -> Iterator[Batch]:
+    """The batches of one process from optimizer step `start` on, `accumulate` for each step.
+
+    `share` is how many pictures of a batch each process has.
+    """
+    train = stream.train
     passes = range(start * train.accumulate, train.iterations * train.accumulate)
     firsts = [index * train.batch_size + rank * share for index in passes]
-    loader: DataLoader[Sample] = DataLoader(
+    loader: DataLoader[Item | Unreadable] = DataLoader(
         stream,
         batch_sampler=[list(range(first, first + share)) for first in firsts],
         num_workers=workers,

@@ -1,4 +1,4 @@
-"""What a run writes while it works: log.jsonl, TensorBoard events, pictures of validations.
+"""What a run tells of its steps: log.jsonl, events for TensorBoard, how fast it is.
 
 log.jsonl has one line for each step, each validation and each roll-back; a resumed run cuts off
 what came after its checkpoint, so that the file reads as if nothing had happened. Numbers that are
@@ -35,7 +35,7 @@ class Log:
     """The records of a run from `step` on, of which the last validation was after `validated`."""
 
     def __init__(self, run: Path, step: int, validated: int) -> None:
-        path, events = run / NAME, run / EVENTS
+        path, folder = run / NAME, run / EVENTS
         ends = {"validation": validated}
         kept = [
             line
@@ -45,9 +45,9 @@ class Log:
         with files.atomic(path) as draft:
             draft.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
         self._file = path.open("ab", buffering=0)
-        events.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         name = f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
-        self._events = (events / name).open("ab", buffering=0)
+        self.events = (folder / name).open("ab", buffering=0)
         self._record(Event(file_version="brain.Event:2"))
         # From here on what earlier files have is void.
         self._record(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
@@ -66,11 +66,11 @@ class Log:
     def close(self) -> None:
         """No more lines."""
         self._file.close()
-        self._events.close()
+        self.events.close()
 
     def _record(self, event: Any) -> None:
         event.wall_time = time.time()
-        RecordWriter(self._events).write(event.SerializeToString())
+        RecordWriter(self.events).write(event.SerializeToString())
 
 
 class Pace:
@@ -89,7 +89,7 @@ class Pace:
         return sum(seconds for seconds, _ in self._steps) / len(self._steps)
 
     @property
-    def wait(self) -> float:
+    def wait_share(self) -> float:
         """Share of the time spent waiting."""
         return sum(waited for _, waited in self._steps) / (self.seconds * len(self._steps))
 

@@ -1,4 +1,4 @@
-"""Run: the step, validation, signals; short, because the rest has names.
+"""Run: steps, checkpoints and validations in their order; signals and errors on the way.
 
 A run is its folder. `config.json` is written before the first step and never changes; `last` holds
 all that is needed to go on. To resume is to load it and count on: pictures, their augmentation and
@@ -14,21 +14,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
 
 from idisc.data.dataset import Dataset
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.network import IDisc
 from idisc.predict.engine import origin_of_data
 from idisc.settings import Recipe
-from idisc.train import features, guard, log, losses, optimizer, state, validation
+from idisc.train import features, guard, log, optimizer, state, validation
 from idisc.train.distributed import World
-from idisc.train.loader import Batch, Stream, batches, shared
-from idisc.train.recompute import recompute
+from idisc.train.loader import Batch, Stream, batches, pictures_per_process
+from idisc.train.step import Outcome, Stepper
 
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+Tell = Callable[["Step"], None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Step:
     lr: float
     grad_norm: float
     images_per_s: float
-    wait: float  # share of the time spent waiting for pictures
+    wait_share: float  # of the time, spent waiting for pictures
     eta_s: float
     memory_gb: float
     skipped: int  # steps so far whose loss or gradient was not finite
@@ -74,33 +72,19 @@ class Run:
         testing: Dataset,
         workers: int = 0,
     ) -> None:
-        train = recipe.train
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
         self.testing = testing
-        optimizer.freeze(network, train.freeze)
-        self.network = network.to(world.device)
-        shared(train, world.size)
-        self.stream = Stream(training, recipe.data, train)
-        if train.cache_features:
-            kept = features.stores(self.network, training, Path(train.cache_features), world)
-            self.stream = features.FeatureStream(training, recipe.data, train, kept)
-        if train.channels_last:
-            self.network.to(memory_format=torch.channels_last)
-        self.average = optimizer.Average(self.network, train.ema) if train.ema else None
-        self.optimizer = optimizer.make_optimizer(self.network, train)
-        self.parameters = [p for p in self.network.parameters() if p.requires_grad]
-        self.scaler = torch.amp.GradScaler(world.device.type, enabled=train.precision == "fp16")
-        self.wrapped = _wrapped(self.network, recipe, world)
-        self.guard = guard.Guard(train.retries)
-        self.pace = log.Pace()
-        self.step = self.validated = 0
+        self.share = pictures_per_process(recipe.train.batch_size, world.size)
+        optimizer.freeze(network, recipe.train.freeze)
+        self.stream = _stream(network.to(world.device), training, recipe, world)
+        self.stepper = Stepper(network, recipe, world)
+        self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
+        self.pace = log.Pace()
         self.origin = {"recipe": recipe.name, **_learnt_from(training[0], recipe)}
-        self.best: dict[str, float] = {}
-        self.metrics: dict[str, float] = {}
         self.stop = False  # set by a signal: save and leave after this step
 
-    def train(self, tell: Callable[[Step], None] | None = None) -> Summary:
+    def train(self, tell: Tell | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
         leads = self.world.leads
         with state.locked(self.out, leads):
@@ -117,14 +101,32 @@ class Run:
                         f"{self.out}: cannot be written ({reason}); make room and resume"
                     ) from None
                 raise
+        count = self.recipe.train.validate_images
         return Summary(
             step=self.saved,
             finished=self.saved >= self.recipe.train.iterations,
-            metrics=self.metrics,
-            best=self.best,
-            pictures=len(validation.chosen(len(self.testing), self.recipe.train.validate_images)),
-            trouble=str(self.guard),
+            metrics=self.progress.metrics,
+            best=self.progress.best,
+            pictures=len(validation.spread_evenly(len(self.testing), count)),
+            trouble=str(self.stepper.guard),
         )
+
+    def save(self) -> None:
+        """Write `last`, unless it would be ruined: then the one that is there is better."""
+        if not self.stepper.sound():
+            return
+        step, kept = self.progress.step, self.stepper.kept
+        if self.world.leads:  # everything to resume from, then the network for others to open
+            state.write_training(self.out, {**asdict(self.progress), **self.stepper.state()})
+            self._write_network(state.LAST, kept, {"step": step})
+        self.saved = step
+
+    def resume(self, stored: dict[str, Any]) -> None:
+        """Go on from what `state.read_training` found in RUN/last."""
+        names = asdict(self.progress)
+        self.progress = state.Progress(**{name: stored[name] for name in names})
+        self.saved = self.progress.step
+        self.stepper.load(stored)
 
     @contextmanager
     def _recorded(self) -> Iterator[log.Log | None]:
@@ -132,32 +134,30 @@ class Run:
         if not self.world.leads:
             yield None
             return
-        with closing(log.Log(self.out, self.step, self.validated)) as records:
+        progress = self.progress
+        with closing(log.Log(self.out, progress.step, progress.validated)) as records:
             yield records
 
-    def _advance(self, records: log.Log | None, tell: Callable[[Step], None] | None) -> None:
-        train, coming = self.recipe.train, self._batches()
+    def _advance(self, records: log.Log | None, tell: Tell | None) -> None:
+        train, progress, coming = self.recipe.train, self.progress, self._batches()
         while True:
             self._keep_up(records)
-            if self.step >= train.iterations:
+            if progress.step >= train.iterations:
                 break
             began = time.monotonic()
-            passes, problem = self._drawn(coming)
+            passes = self._drawn(coming)
             waited = time.monotonic() - began
-            said = self.world.gather([(self.stop, problem)])
-            if any(stop for stop, _ in said):
+            if passes is None:
                 break
-            if problems := [text for _, text in said if text]:
-                raise DataError(problems[0])
-            verdict, loss, norm = self._step(passes)
-            last = self.step + 1 == train.iterations
-            if verdict == "roll back" or (last and not self._sound()):
+            outcome = self.stepper.take(progress.step, passes)
+            last = progress.step + 1 == train.iterations
+            if outcome.verdict == "roll back" or (last and not self.stepper.sound()):
                 self._roll_back(passes, records)
-                coming = self._batches()
+                progress, coming = self.progress, self._batches()
                 continue
-            self.step += 1
+            progress.step += 1
             self.pace.add(time.monotonic() - began, waited)
-            told = self._told(loss, norm)
+            told = self._told(outcome)
             if records:
                 values = {k: v for k, v in asdict(told).items() if k != "step"}
                 records.write("step", told.step, values)
@@ -165,193 +165,103 @@ class Run:
                 tell(told)
         self.save()
 
-    def _drawn(self, coming: Iterator[Batch]) -> tuple[list[Batch], str]:
-        """The passes of a step, or what is wrong with one: the other processes must know, too."""
-        try:
-            return [next(coming) for _ in range(self.recipe.train.accumulate)], ""
-        except DataError as error:
-            return [], str(error)
-
     def _batches(self) -> Iterator[Batch]:
         return batches(
             self.stream,
-            self.step,
+            self.progress.step,
             rank=self.world.rank,
-            processes=self.world.size,
+            share=self.share,
             workers=self.workers,
         )
 
-    def _step(self, passes: Sequence[Batch]) -> tuple[guard.Verdict, float, float]:
-        """Forward and backward of all passes, and the optimizer's step if all is finite."""
-        train = self.recipe.train
-        torch.manual_seed(_seed(train.seed, self.step, self.world.rank))
-        optimizer.train_mode(self.network, train.freeze)
-        statistics = [buffer.clone() for buffer in self.network.buffers()]
-        place = optimizer.schedule(self.step, train)
-        optimizer.set_place(self.optimizer, place, self.guard.slower)
-        self.optimizer.zero_grad(set_to_none=True)
-        total, used = 0.0, 0
-        for index, batch in enumerate(passes):
-            together = index == len(passes) - 1 or self.world.size == 1
-            with nullcontext() if together else self.wrapped.no_sync():
-                loss, there = self._loss(batch)
-                self.scaler.scale(loss / len(passes)).backward()
-            total += loss.item()
-            used += there
-        if not used:
-            self.guard.empty += 1
-            self._restore(statistics)
-            return "skip", float("nan"), 0.0
-        self.scaler.unscale_(self.optimizer)
-        norm = nn.utils.clip_grad_norm_(self.parameters, train.clip_norm).item()
-        loss_value = total / len(passes)
-        # fp16 overflows now and then while its scale is found; the scaler skips those by itself.
-        verdict = self.guard.judge(loss_value, 0.0 if self.scaler.is_enabled() else norm)
-        if verdict == "step":
-            self.scaler.step(self.optimizer)
-            if self.average:
-                self.average.update(self.network, self.step)
-        else:
-            self._restore(statistics)
-        self.scaler.update()
-        return verdict, loss_value, norm
+    def _drawn(self, coming: Iterator[Batch]) -> list[Batch] | None:
+        """The passes of a step; None where some process is to stop.
 
-    def _restore(self, statistics: Sequence[Tensor]) -> None:
-        """Let batch norms forget a step that is skipped."""
-        for buffer, before in zip(self.network.buffers(), statistics, strict=True):
-            buffer.copy_(before)
-
-    def _loss(self, batch: Batch) -> tuple[Tensor, bool]:
-        """The weighted loss of a batch, and whether it had a valid pixel (else it is 0)."""
-        train, device = self.recipe.train, self.world.device
-        rgb = batch.image.to(device).float() / 255
-        if train.channels_last:
-            rgb = rgb.contiguous(memory_format=torch.channels_last)
-        target, valid = batch.target.to(device), batch.valid.to(device)
-        dtype = _DTYPES[train.precision]
-        with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
-            maps = [level.to(device).float() for level in batch.maps]
-            output = self.wrapped(maps or rgb, size=(target.shape[2], target.shape[3]))
-        prediction = output.prediction.float()
-        if not self.world.total(valid.sum()):
-            return prediction.sum() * 0, False
-        if train.loss == "silog":
-            loss = losses.silog_loss(prediction, target, valid, self.world.total)
-        else:
-            concentration = output.concentration.float()
-            loss = losses.angular_loss(prediction, concentration, target, valid, self.world.total)
-        return loss * train.loss_weight, True
+        What is wrong with a picture here, all processes must know: they stop together.
+        """
+        passes, problem = [], ""
+        try:
+            passes = [next(coming) for _ in range(self.recipe.train.accumulate)]
+        except DataError as error:
+            problem = str(error)
+        said = self.world.gather([(self.stop, problem)])
+        if any(stop for stop, _ in said):
+            return None
+        if problems := [text for _, text in said if text]:
+            raise DataError(problems[0])
+        return passes
 
     def _keep_up(self, records: log.Log | None) -> None:
         """Save and validate where it is time, but not while steps fail."""
-        train = self.recipe.train
-        last = self.step == train.iterations
-        if self.guard.in_a_row:
+        train, step = self.recipe.train, self.progress.step
+        last = step == train.iterations
+        if self.stepper.guard.in_a_row:
             return
-        if self.saved != self.step and (self.step % train.save_every == 0 or last):
+        if self.saved != step and (step % train.save_every == 0 or last):
             self.save()
-        if self.validated != self.step and (self.step % train.validate_every == 0 or last):
+        if self.progress.validated != step and (step % train.validate_every == 0 or last):
             self._validate(records)
 
     def _validate(self, records: log.Log | None) -> None:
-        network = self.average.network if self.average else self.network
-        count = self.recipe.train.validate_images
-        self.metrics, cases = validation.validate(network, self.testing, self.world, count)
-        self.validated = self.step
-        decides = validation.BEST[self.recipe.model.task]
-        better = not self.best or self.metrics[decides] < self.best[decides]
+        train, progress, network = self.recipe.train, self.progress, self.stepper.kept
+        # What is compiled is so for the steps: other sizes and modes would be compiled anew.
+        with torch.compiler.set_stance("force_eager") if train.compile else nullcontext():
+            progress.metrics, cases = validation.validate(
+                network, self.testing, self.world, train.validate_images
+            )
+        progress.validated = progress.step
+        decides = validation.DECIDES[self.recipe.model.task]
+        better = not progress.best or progress.metrics[decides] < progress.best[decides]
         if better:
-            self.best = {**self.metrics, "step": self.step}
+            progress.best = {**progress.metrics, "step": progress.step}
         if not self.world.leads or records is None:
             return
-        records.write("validation", self.step, self.metrics)
-        path = self.out / "pictures" / f"step_{self.step:06d}.jpg"
+        records.write("validation", progress.step, progress.metrics)
+        path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
         validation.write_pictures(path, cases, self.testing.spec.domain)
         if better:
-            origin = {**self.origin, "metrics": self.best}
-            state.write_network(
-                self.out / state.BEST, self.recipe.model, network.state_dict(), origin
-            )
+            self._write_network(state.BEST, network, {"metrics": progress.best})
+
+    def _write_network(self, name: str, network: IDisc, more: dict[str, Any]) -> None:
+        origin = {**self.origin, **more}
+        state.write_network(self.out / name, self.recipe.model, network.state_dict(), origin)
 
     def _roll_back(self, passes: Sequence[Batch], records: log.Log | None) -> None:
-        failed, counted = self.step, self.guard
+        failed, counted = self.progress.step, self.stepper.guard
         for index, batch in enumerate(passes):
             part = self.world.rank * len(passes) + index
             guard.write_batch(self.out, failed, part, batch)
         names = self.world.gather([name for batch in passes for name in batch.names])
         counted.roll_back(names)
         self.resume(state.read_training(self.out))
-        self.guard = counted
+        self.stepper.guard = counted
         if records:
-            records.write("rollback", self.step, {"after": failed, "pictures": names})
+            records.write("rollback", self.progress.step, {"after": failed, "pictures": names})
 
-    def _told(self, loss: float, norm: float) -> Step:
-        train, seconds = self.recipe.train, self.pace.seconds
+    def _told(self, outcome: Outcome) -> Step:
+        train, seconds, counted = self.recipe.train, self.pace.seconds, self.stepper.guard
         return Step(
-            step=self.step,
-            loss=loss,
-            lr=self.optimizer.param_groups[0]["lr"],
-            grad_norm=norm,
+            step=self.progress.step,
+            loss=outcome.loss,
+            lr=self.stepper.rate,
+            grad_norm=outcome.norm,
             images_per_s=train.batch_size * train.accumulate / seconds,
-            wait=self.pace.wait,
-            eta_s=seconds * (train.iterations - self.step),
+            wait_share=self.pace.wait_share,
+            eta_s=seconds * (train.iterations - self.progress.step),
             memory_gb=log.memory_gb(self.world.device),
-            skipped=self.guard.skipped,
-            empty=self.guard.empty,
-            rollbacks=self.guard.rollbacks,
+            skipped=counted.skipped,
+            empty=counted.empty,
+            rollbacks=counted.rollbacks,
         )
 
-    def save(self) -> None:
-        """Write `last`, unless it would be ruined: then the one that is there is better."""
-        if not self._sound():
-            return
-        if self.world.leads:
-            self._write()
-        self.saved = self.step
 
-    def _sound(self) -> bool:
-        """Whether the latest step was well, and all weights and statistics are finite."""
-        kept = [*self.network.state_dict().values()]
-        if self.average:
-            kept += self.average.network.state_dict().values()
-        return not self.guard.in_a_row and all(bool(value.isfinite().all()) for value in kept)
-
-    def _write(self) -> None:
-        """Everything to resume from, then the network for others to open."""
-        state.write_training(
-            self.out,
-            {
-                "step": self.step,
-                "network": self.network.state_dict(),
-                "average": self.average.network.state_dict() if self.average else {},
-                "optimizer": self.optimizer.state_dict(),
-                "scaler": self.scaler.state_dict(),
-                "validated": self.validated,
-                "guard": asdict(self.guard),
-                "best": self.best,
-                "metrics": self.metrics,
-            },
-        )
-        network = self.average.network if self.average else self.network
-        origin = {**self.origin, "step": self.step}
-        state.write_network(self.out / state.LAST, self.recipe.model, network.state_dict(), origin)
-
-    def resume(self, stored: dict[str, Any]) -> None:
-        """Go on from what `state.read_training` found in RUN/last."""
-        self.step = self.saved = stored["step"]
-        self.validated = stored.get("validated", self.step)  # older runs validated before saving
-        self.network.load_state_dict(stored["network"])
-        if self.average:
-            self.average.network.load_state_dict(stored["average"])
-        self.optimizer.load_state_dict(stored["optimizer"])
-        self.scaler.load_state_dict(stored["scaler"])
-        self.guard = guard.Guard(**stored["guard"])
-        self.best, self.metrics = stored["best"], stored["metrics"]
-
-
-def _seed(*numbers: int) -> int:
-    """Of a step's dropped paths: they follow from its number, as everything that is drawn does."""
-    return int(np.random.SeedSequence((4, *numbers)).generate_state(1)[0])
+def _stream(network: IDisc, training: Sequence[Dataset], recipe: Recipe, world: World) -> Stream:
+    """Pictures, or the features of a frozen encoder where they are to be kept."""
+    data, train = recipe.data, recipe.train
+    if not train.cache_features:
+        return Stream(training, data, train)
+    kept = features.keep_features(network, training, Path(train.cache_features), world)
+    return features.FeatureStream(training, data, train, kept)
 
 
 def _learnt_from(dataset: Dataset, recipe: Recipe) -> dict[str, Any]:
@@ -360,13 +270,3 @@ def _learnt_from(dataset: Dataset, recipe: Recipe) -> dict[str, Any]:
     origin = origin_of_data(dataset.spec.name, (height, width))
     camera = dataset[0].camera
     return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 1)}
-
-
-def _wrapped(network: IDisc, recipe: Recipe, world: World) -> Any:
-    train = recipe.train
-    if train.precision == "fp16" and world.device.type == "cpu":
-        raise InputError("train.precision: fp16 needs a GPU; bf16 and fp32 run on a CPU")
-    if train.checkpoint_gradients:
-        recompute(network)
-    wrapped: Any = world.wrap(network)
-    return torch.compile(wrapped) if train.compile else wrapped

@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
-EPSILON = 1e-6
+EPSILON = 1e-6  # in the logs and below the root, as released
+MOST_COSINE = 0.999  # as released
 Total = Callable[[Tensor], Tensor]
 """A sum over all processes that gradients pass."""
 
@@ -43,10 +44,11 @@ def angular_loss(
     """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
     normals and target (B, 3, H, W), concentration (B, 1, H, W), valid (B, 1, H, W) boolean. Pixels
-    within 2.6 degrees of parallel or opposite take no part: the slope of arccos has no limit there.
+    within 2.6 degrees of parallel or opposite take no part, as released: the slope of arccos has no
+    limit there.
     """
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
-    used = valid & (cosine > -0.999) & (cosine < 0.999)
+    used = valid & (cosine.abs() < MOST_COSINE)
     kappa, angle = concentration[used], torch.acos(cosine[used])
     each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
     return total(each.sum()) / total(used.sum())

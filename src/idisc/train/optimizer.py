@@ -1,4 +1,4 @@
-"""AdamW on four groups of parameters, the one-cycle schedule, clipping, a moving average."""
+"""AdamW with a rate for each part of the network, the one-cycle schedule, freezing, an average."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from idisc.model.network import IDisc
 from idisc.settings import TrainConfig
 
 BETA1_HIGH, BETA1_LOW, BETA1_PAPER, BETA2 = 0.95, 0.85, 0.9, 0.999
-RISE = 0.3  # share of the run with a constant rate, while beta1 falls
-LAST = 0.1  # of the rate, at the last step
+HELD = 0.3  # share of the run with a constant rate, while beta1 falls
+END_RATE = 0.1  # of the rate, at the last step
 
 
-class Place(NamedTuple):
-    """Where a step stands in the schedule."""
+class Phase(NamedTuple):
+    """What the schedule has for a step."""
 
     rate: float  # times the largest one
     beta1: float
 
 
-def schedule(step: int, train: TrainConfig) -> Place:
+def schedule(step: int, train: TrainConfig) -> Phase:
     """One cycle: the rate stays, then falls by a cosine to a tenth; beta1 falls and rises again.
 
     Step 0 is the first. The paper's text has a constant beta1 instead.
     """
-    top, end = RISE * train.iterations - 1, train.iterations - 1
+    top, end = HELD * train.iterations - 1, train.iterations - 1
     if step <= top:
         rate, beta1 = 1.0, _between(BETA1_LOW, BETA1_HIGH, step / top if top > 0 else 1.0)
     else:
         share = (step - top) / (end - top)
-        rate, beta1 = _between(LAST, 1.0, share), _between(BETA1_HIGH, BETA1_LOW, share)
-    return Place(rate, beta1 if train.momentum == "cycled" else BETA1_PAPER)
+        rate, beta1 = _between(END_RATE, 1.0, share), _between(BETA1_HIGH, BETA1_LOW, share)
+    return Phase(rate, beta1 if train.momentum == "cycled" else BETA1_PAPER)
 
 
 def _between(last: float, first: float, share: float) -> float:
@@ -84,11 +84,11 @@ def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
     )
 
 
-def set_place(optimizer: torch.optim.Optimizer, place: Place, slower: float = 1.0) -> None:
+def set_phase(optimizer: torch.optim.Optimizer, phase: Phase, slower: float = 1.0) -> None:
     """Rates and beta1 of the step to come; `slower` is what roll-backs left of the rate."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * place.rate * slower
-        group["betas"] = (place.beta1, BETA2)
+        group["lr"] = group["peak"] * phase.rate * slower
+        group["betas"] = (phase.beta1, BETA2)
 
 
 class Average:

@@ -23,12 +23,11 @@ from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
 from idisc.model.network import IDisc
 from idisc.settings import Recipe
-from idisc.train import state
+from idisc.train import older, state
 from idisc.train.distributed import World
 from idisc.train.loop import Run
 
 CONFIG = "config.json"
-LOSSES = {"depth": "silog", "normals": "angular"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,9 @@ def start(
     sources = [Source.parse(text, recipe.data.train) for text in data]
     if weights and Path(weights).is_dir():  # the checkpoint says what the network is
         if (Path(weights) / state.LAST).is_dir():
-            raise InputError(f"--weights {weights}: a run; name its checkpoint, {weights}/best")
+            raise InputError(
+                f"--weights {weights}: a run; name its checkpoint, {weights}/{state.BEST}"
+            )
         recipe = replace(recipe, model=read_config(Path(weights)))
     if world.leads:
         _check_free(out)
@@ -106,12 +107,12 @@ def start(
 
 def resume(out: Path, world: World, workers: int | None = None) -> Run:
     """A run where it stopped; the data must be what they were. Workers are as before, or others."""
-    record = _record(out)
+    record = older.renewed_record(_record(out))
     recipe = config.from_json(Recipe, record["recipe"], f"{out / CONFIG}: recipe")
     sources = [config.from_json(Source, each, f"{out / CONFIG}: data") for each in record["data"]]
     training, testing = _opened(sources, recipe)
     pairs = _pairs([*training, testing])
-    if _hashes(training) != record["manifests"] or record.get("pairs", pairs) != pairs:
+    if _hashes(training) != record["manifests"] or record["pairs"] not in (None, pairs):
         raise DataError(f"{out}: its data have changed since it started; start a new run")
     stored = state.read_training(out)
     network = IDisc(recipe.model)
@@ -167,12 +168,6 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
                 f"{dataset.source.root}: holds {dataset.spec.task}, the recipe is for"
                 f" {recipe.model.task}"
             )
-    if recipe.train.loss != LOSSES[recipe.model.task]:
-        raise InputError(
-            f"train.loss: {recipe.train.loss} is not for {recipe.model.task}; --set"
-            f" train.loss={LOSSES[recipe.model.task]}, with a train.loss_weight of 10 for silog"
-            " and of 1 for angular"
-        )
     if recipe.data.holdout:
         training[0], testing = training[0].without_scenes(recipe.data.holdout, recipe.train.seed)
     else:

@@ -13,6 +13,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,19 @@ from idisc import config, files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import CONFIG, WEIGHTS
 from idisc.settings import ModelConfig
+from idisc.train import older
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
+
+
+@dataclass
+class Progress:
+    """How far a run has come, and how good it is; part of what resume needs."""
+
+    step: int = 0  # steps that are done
+    validated: int = 0  # after how many of them it was last measured
+    metrics: dict[str, float] = field(default_factory=dict)  # then
+    best: dict[str, float] = field(default_factory=dict)  # of the best validation, and its step
 
 
 def write_training(run: Path, state: Mapping[str, Any]) -> None:
@@ -52,7 +64,7 @@ def read_training(run: Path) -> dict[str, Any]:
         ) from None
     if state.get("format") != config.FORMAT:
         raise CheckpointError(f"{path}: format {state.get('format')!r}, not {config.FORMAT!r}")
-    return state
+    return older.renewed_training(state)
 
 
 def write_network(
@@ -85,17 +97,17 @@ def locked(run: Path, leads: bool) -> Iterator[None]:
     if not leads:
         yield
         return
-    place = os.open(run, os.O_RDONLY)  # the folder itself: the lock ends with the process
+    folder = os.open(run, os.O_RDONLY)  # itself, not a file in it: the lock ends with the process
     try:
-        _claim(place, run)
+        _claim(folder, run)
         yield
     finally:
-        os.close(place)
+        os.close(folder)
 
 
-def _claim(place: int, run: Path) -> None:
+def _claim(folder: int, run: Path) -> None:
     try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(f"{run}: another process is training it; stop that one first") from None
     except OSError:  # a file system without locks

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from torch import nn
 
 from idisc import files, metrics, visualize
 from idisc.data.dataset import Dataset
@@ -22,10 +21,10 @@ from idisc.predict.torch_engine import TorchEngine
 from idisc.train.distributed import World
 
 SHOWN, HEIGHT = 4, 240  # pictures of each validation, and their height in pixels
-BEST = {"depth": "abs_rel", "normals": "mean_deg"}  # what decides which checkpoint is best
+DECIDES = {"depth": "abs_rel", "normals": "mean_deg"}  # which checkpoint is best
 
 
-def chosen(length: int, count: int) -> list[int]:
+def spread_evenly(length: int, count: int) -> list[int]:
     """`count` of the indices below `length`, evenly spread; all of them for 0."""
     if not count or count >= length:
         return list(range(length))
@@ -34,9 +33,9 @@ def chosen(length: int, count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Scored:
-    """One test picture, by its place among those of the validation."""
+    """One test picture, by its number among those of the validation."""
 
-    place: int
+    number: int
     terms: Terms
     case: Case | None  # of those to look at
 
@@ -45,18 +44,16 @@ def validate(
     network: IDisc, dataset: Dataset, world: World, count: int
 ) -> tuple[dict[str, float], list[Case]]:
     """Metrics of the test pictures under the paper's protocol, and some cases to look at."""
-    was_training = {name for name, module in network.named_modules() if module.training}
-    network.eval()
+    network.eval()  # a step sets its own mode
     mine: list[Scored | str] = []  # a message where a picture failed, for all processes to stop
     try:
         mine.extend(_scored(network, dataset, world, count))
     except (IdiscError, OSError) as error:
         mine.append(str(error))
-    _restore(network, was_training)
     every = world.gather(mine)
     if failures := [item for item in every if isinstance(item, str)]:
         raise DataError(failures[0])
-    ordered = sorted((item for item in every if isinstance(item, Scored)), key=lambda s: s.place)
+    ordered = sorted((item for item in every if isinstance(item, Scored)), key=lambda s: s.number)
     average = PAPER.average(dataset.spec)
     for item in ordered:
         average.add(item.terms)
@@ -66,31 +63,27 @@ def validate(
 def _scored(network: IDisc, dataset: Dataset, world: World, count: int) -> Iterator[Scored]:
     """This process's share."""
     predictor = EnginePredictor(TorchEngine(network, "in training"))
-    indices = chosen(len(dataset), count)
-    shown = set(chosen(len(indices), SHOWN))
-    for place in range(world.rank, len(indices), world.size):
-        sample = dataset[indices[place]]
+    indices = spread_evenly(len(dataset), count)
+    shown = set(spread_evenly(len(indices), SHOWN))
+    for number in range(world.rank, len(indices), world.size):
+        sample = dataset[indices[number]]
         case, terms = score(sample, predictor(sample), PAPER, dataset.spec, clouds=False)
-        yield Scored(place, terms, case if place in shown else None)
-
-
-def _restore(network: nn.Module, was_training: set[str]) -> None:
-    for name, module in network.named_modules():
-        module.training = name in was_training
+        yield Scored(number, terms, case if number in shown else None)
 
 
 def write_pictures(path: Path, cases: list[Case], domain: str) -> None:
     """Each case as a row: picture, ground truth, prediction, error."""
     if not cases:
         return
-    rows = [_row(case, visualize.ERROR_LIMIT_M[domain]) for case in cases]
+    rows = [picture_row(case, visualize.ERROR_LIMIT_M[domain]) for case in cases]
     width = max(row.shape[1] for row in rows)
     rows = [np.pad(row, ((0, 0), (0, width - row.shape[1]), (0, 0))) for row in rows]
     with files.atomic(path) as draft:
         Image.fromarray(np.concatenate(rows)).save(draft, format="JPEG", quality=88)
 
 
-def _row(case: Case, limit_m: float) -> NDArray[np.uint8]:
+def picture_row(case: Case, limit_m: float) -> NDArray[np.uint8]:
+    """A case as one picture; errors in colours up to `limit_m` metres."""
     target, prediction = case.sample.target, case.prediction
     height, width = target.shape[:2]  # the picture as the network sees it may be stretched
     image = np.asarray(Image.fromarray(case.sample.image).resize((width, height)))

@@ -27,6 +27,7 @@ from idisc.data.synthetic.scenes import (
     moved,
     overlap,
     paint,
+    textured,
     toned,
     turn,
 )
@@ -87,7 +88,7 @@ class _Site:
 
 
 def make_room(generator: np.random.Generator) -> Scene:
-    """A furnished room in the lower half of which a camera finds its place."""
+    """A room with its light, furnished for one use; the middle of its floor is the origin."""
     size = tuple(generator.uniform((3.0, 3.4, 2.3), (6.2, 7.5, 3.0)).tolist())
     site = _Site((size[0], size[1], size[2]))
     shell = _shell(generator, site.size)
@@ -98,7 +99,7 @@ def make_room(generator: np.random.Generator) -> Scene:
     skirting = _skirting(site.size, trim)
     lamp, lights = _lighting(generator, site, openings)
     tint = paint(generator, (0.05, 0.15), (0.0, 0.15), (0.9, 1.0))
-    strength = float(generator.uniform(0.25, 0.55))
+    strength = generator.uniform(0.25, 0.55)
     return Scene(
         kind="room",
         shapes=(shell, *skirting, *site.shapes, lamp),
@@ -130,24 +131,16 @@ def _wallpaper(generator: np.random.Generator, bold: bool = False) -> Material:
         int(generator.choice(4, p=(0.65, 0.15, 0.1, 0.1)))
     ]
     second = toned(colour, 0.5 if texture in ("brick", "tiles", "plain") else 0.8)
-    return Material(
-        colour=colour, second=second, texture=texture, scale=scale, seed=any_seed(generator)
-    )
+    return textured(generator, texture, scale, colour, second)
 
 
 def _flooring(generator: np.random.Generator) -> Material:
     kind = int(generator.choice(4, p=(0.5, 0.2, 0.2, 0.1)))
     if kind == 0:
-        return f.wood(generator, scale=float(generator.uniform(0.09, 0.18)))
+        return f.wood(generator, scale=generator.uniform(0.09, 0.18))
     colour = paint(generator, saturation=(0.0, 0.4), value=(0.35, 0.85))
     texture, scale = (("tiles", 0.35), ("rough", 0.06), ("checker", 0.35))[kind - 1]
-    return Material(
-        colour=colour,
-        second=toned(colour, 0.45),
-        texture=texture,
-        scale=scale * float(generator.uniform(0.8, 1.3)),
-        seed=any_seed(generator),
-    )
+    return textured(generator, texture, scale * generator.uniform(0.8, 1.3), colour, 0.45)
 
 
 def _openings(generator: np.random.Generator, site: _Site, trim: Material) -> list[Point]:
@@ -165,7 +158,7 @@ def _openings(generator: np.random.Generator, site: _Site, trim: Material) -> li
     _try_wall(generator, site, door, _WALLS[walls[0]], tries=5)
     sources: list[Point] = []
     for wall in (_WALLS[i] for i in walls[1 : 1 + int(generator.integers(1, 4))]):
-        half = float(generator.uniform(0.45, 0.9))
+        half = generator.uniform(0.45, 0.9)
         pane = _window(generator, half, site.size[2], trim)
         place = _try_wall(generator, site, pane, wall, tries=5)
         if place is not None:
@@ -186,13 +179,7 @@ def _window(generator: np.random.Generator, half: float, ceiling: float, trim: M
     ]
     if generator.random() < 0.6:
         colour = paint(generator, saturation=(0.0, 0.6), value=(0.5, 0.95))
-        drape = Material(
-            colour=colour,
-            second=toned(colour, 0.5),
-            texture="folds",
-            scale=0.12,
-            seed=any_seed(generator),
-        )
+        drape = textured(generator, "folds", 0.12, colour)
         for end in (-half - 0.12, half - 0.12):
             shapes.append(block((end, end + 0.24), (0.03, 0.1), (0.1, head + 0.1), drape))
     return tuple(shapes)
@@ -208,7 +195,7 @@ def _try_wall(
     for _ in range(tries):
         if span[0] + span[1] <= 0:
             break
-        place = float(generator.uniform(-span[0], span[1]))
+        place = generator.uniform(-span[0], span[1])
         if site.at_wall(piece, wall, place, gap=0.001 if low[2] > 0.01 or high[1] < 0.2 else 0.02):
             return place
     return None
@@ -226,7 +213,7 @@ def _furnish(generator: np.random.Generator, site: _Site) -> None:
         piece = maker(generator)
         for _ in range(10):
             x, y = generator.uniform(-0.3, 0.3, 2) * site.size[:2]
-            yaw = float(generator.integers(4)) * math.pi / 2 + float(generator.normal(0, 0.25))
+            yaw = float(generator.integers(4)) * math.pi / 2 + generator.normal(0, 0.25)
             if site.put(piece, yaw, (float(x), float(y), 0.0)):
                 break
 
@@ -235,14 +222,14 @@ def _decorate(generator: np.random.Generator, site: _Site) -> None:
     """Pictures on the walls, a carpet below everything."""
     for wall in generator.permutation(4)[: int(generator.integers(1, 5))]:
         half, tall = generator.uniform(0.2, 0.6), generator.uniform(0.3, 0.8)
-        foot = float(generator.uniform(1.3, 1.5))
+        foot = generator.uniform(1.3, 1.5)
         art = Material(
             colour=paint(generator, saturation=(0.3, 1.0), value=(0.3, 0.9)),
             second=paint(generator, saturation=(0.0, 0.4)),
             texture="picture",
             seed=any_seed(generator),
         )
-        spans = (-float(half), float(half)), (0.0, 0.025), (foot, foot + float(tall))
+        spans = (-half, half), (0.0, 0.025), (foot, foot + tall)
         _try_wall(generator, site, (block(*spans, art, shadow=False),), _WALLS[wall], tries=4)
     if generator.random() < 0.5:
         half_x, half_y = (generator.uniform(0.25, 0.4, 2) * site.size[:2]).tolist()
@@ -272,10 +259,10 @@ def _lighting(
     )
     if generator.random() < 0.4:
         lamp = Sphere(centre=(x, y, below - 0.08), radius=0.14, materials=(shade,), shadow=False)
-    power = float(generator.uniform(0.5, 1.3))
+    power = generator.uniform(0.5, 1.3)
     lights = [Light(position=(x, y, below - 0.1), colour=toned(warm, power), reach=4.0)]
     for window in windows[:2]:
         day = paint(generator, (0.55, 0.62), (0.0, 0.25), (0.9, 1.0))
-        strength = float(generator.uniform(0.3, 1.2))
+        strength = generator.uniform(0.3, 1.2)
         lights.append(Light(position=window, colour=toned(day, strength), reach=3.0))
     return lamp, tuple(lights)

@@ -174,6 +174,19 @@ def block(
     )
 
 
+def textured(
+    generator: np.random.Generator,
+    texture: str,
+    scale: float,
+    colour: Colour,
+    second: Colour | float = 0.5,
+) -> Material:
+    """A material with irregularities of its own; `second` may be a factor of the colour."""
+    other = toned(colour, second) if isinstance(second, float) else second
+    seed = any_seed(generator)
+    return Material(colour=colour, second=other, texture=texture, scale=scale, seed=seed)
+
+
 def with_front(front: Material, rest: Material) -> tuple[Material, ...]:
     """Six materials: one for the side +y, which furniture shows to the room, one for the others."""
     return rest, rest, rest, front, rest, rest

@@ -21,6 +21,7 @@ from idisc.data.synthetic.scenes import (
     block,
     moved,
     paint,
+    textured,
     toned,
 )
 
@@ -33,10 +34,10 @@ _STEEL = Material(colour=(0.12, 0.13, 0.13))
 
 def make_street(generator: np.random.Generator) -> Scene:
     """A road with all that stands beside it."""
-    lane = float(generator.uniform(2.8, 3.6))  # metres from the middle to the line at the side
+    lane = generator.uniform(2.8, 3.6)  # metres from the middle to the line at the side
     parking = generator.random() < 0.65  # a strip for parked cars beside the lanes
     edge = lane + (2.3 if parking else 0.4)  # to the kerb
-    path = float(generator.uniform(1.8, 4.0))  # of the pavement
+    path = generator.uniform(1.8, 4.0)  # of the pavement
     shapes: list[Shape] = [_ground(generator, lane)]
     shapes += _pavements(generator, edge, path)
     for side in (-1, 1):
@@ -52,7 +53,7 @@ def make_street(generator: np.random.Generator) -> Scene:
         kind="street",
         shapes=tuple(shapes),
         lights=(_sun(generator),),
-        ambient=toned(day, float(generator.uniform(0.35, 0.7))),
+        ambient=toned(day, generator.uniform(0.35, 0.7)),
         sky=(toned(day, 1.2), blue),
         seed=any_seed(generator),
     )
@@ -65,15 +66,13 @@ def _sun(generator: np.random.Generator) -> Light:
     warm = paint(generator, (0.08, 0.14), (0.02, 0.2), (0.95, 1.0))
     return Light(
         position=(way[0] * 1e4, way[1] * 1e4, way[2] * 1e4),
-        colour=toned(warm, float(generator.uniform(0.3, 1.6))),
+        colour=toned(warm, generator.uniform(0.3, 1.6)),
     )
 
 
 def _ground(generator: np.random.Generator, lane: float) -> Shape:
     grey = paint(generator, (0.55, 0.7), (0.0, 0.08), (0.28, 0.5))
-    asphalt = Material(
-        colour=grey, second=(0.75, 0.75, 0.7), texture="road", scale=lane, seed=any_seed(generator)
-    )
+    asphalt = textured(generator, "road", lane, grey, (0.75, 0.75, 0.7))
     reach = (-GROUND, GROUND)
     return block(reach, reach, (-1.0, 0.0), asphalt, shadow=False)
 
@@ -81,17 +80,9 @@ def _ground(generator: np.random.Generator, lane: float) -> Shape:
 def _pavements(generator: np.random.Generator, edge: float, path: float) -> list[Shape]:
     """Slabs on both sides, and grass or gravel behind them."""
     stone = paint(generator, (0.05, 0.12), (0.0, 0.15), (0.5, 0.75))
-    slabs = Material(
-        colour=stone,
-        second=toned(stone, 0.55),
-        texture="tiles",
-        scale=float(generator.uniform(0.4, 0.8)),
-        seed=any_seed(generator),
-    )
+    slabs = textured(generator, "tiles", generator.uniform(0.4, 0.8), stone, 0.55)
     green = paint(generator, (0.2, 0.33), (0.3, 0.7), (0.3, 0.6))
-    lawn = Material(
-        colour=green, second=toned(green, 0.5), texture="rough", scale=0.5, seed=any_seed(generator)
-    )
+    lawn = textured(generator, "rough", 0.5, green)
     kerb = Material(colour=toned(stone, 0.8), second=toned(stone, 0.4), texture="tiles", scale=1.0)
     reach, shapes = (-GROUND / 2, GROUND / 2), []
     for side in (-1, 1):
@@ -103,19 +94,19 @@ def _pavements(generator: np.random.Generator, edge: float, path: float) -> list
 
 
 def _houses(generator: np.random.Generator, side: int, front: float) -> list[Shape]:
-    """A row of houses along one side, with gaps; trees or a fence in the gaps."""
+    """A row of houses along one side, now and then a tree or a gap between them."""
     shapes: list[Shape] = []
-    at = _START - 10.0 * float(generator.random())
+    at = _START - 10.0 * generator.random()
     floors = int(generator.integers(1, 6))
     back = float(generator.choice([0.0, 3.0, 6.0]))
     while at < _END:
-        long = float(generator.uniform(7, 18))
+        long = generator.uniform(7, 18)
         if generator.random() < 0.2:
             shapes += _tree(generator, side * (front + 4), at + long / 2, tall=1.4)
             at += long * 0.6
             continue
         floors = int(np.clip(floors + generator.integers(-1, 2), 1, 6))
-        near = front + back + float(generator.uniform(0, 0.8))
+        near = front + back + generator.uniform(0, 0.8)
         shapes += _house(generator, side, (near, at), long, floors)
         at += long + float(generator.choice([0.0, 0.0, 3.0]))
     return shapes
@@ -126,13 +117,11 @@ def _house(
 ) -> list[Shape]:
     """Walls with windows, a darker base, a roof that juts out, a door, perhaps a bay."""
     near, at = corner
-    storey = float(generator.uniform(2.7, 3.4))
+    storey = generator.uniform(2.7, 3.4)
     tall = floors * storey + _KERB
     colour = paint(generator, (0.0, 0.17), (0.05, 0.6), (0.4, 0.95))
     frame = paint(generator, saturation=(0.0, 0.2), value=(0.2, 0.95))
-    wall = Material(
-        colour=colour, second=frame, texture="facade", scale=storey, seed=any_seed(generator)
-    )
+    wall = textured(generator, "facade", storey, colour, frame)
     tiles = Material(colour=paint(generator, (0.0, 0.08), (0.1, 0.6), (0.2, 0.5)))
     door = Material(colour=paint(generator, value=(0.15, 0.6)), texture="panels", scale=1.0)
 
@@ -151,7 +140,7 @@ def _house(
             block(across(1.2, 9), (at + 0.8, at + long - 0.8), (tall + 0.4, tall + 2.2), tiles)
         )
     if floors > 1 and generator.random() < 0.35:  # a bay or balcony
-        first = at + float(generator.uniform(0.1, 0.6)) * long
+        first = at + generator.uniform(0.1, 0.6) * long
         shapes.append(block(across(-1.1, 1), (first, first + 2.4), (storey, tall - 0.3), wall))
     return shapes
 
@@ -160,7 +149,7 @@ def _closing(generator: np.random.Generator) -> list[Shape]:
     """What the road leads to: often houses across it, sometimes nothing but sky."""
     if generator.random() < 0.35:
         return []
-    at, shapes = float(generator.uniform(45, _END)), []
+    at, shapes = generator.uniform(45, _END), []
     for x in (-16.0, 0.0, 16.0):
         row = _house(generator, 1, (at, x - 8), 16.0, int(generator.integers(2, 6)))
         shapes += [moved(shape, math.pi / 2, (0, 0, 0)) for shape in row]
@@ -174,8 +163,8 @@ def _car(generator: np.random.Generator) -> list[Shape]:
     colour = hue if generator.random() < 0.5 else grey
     shell = Material(colour=colour, second=toned(colour, 0.6), scale=0.6)
     glass = Material(colour=colour, second=(0.015, 0.02, 0.025), texture="glazing", scale=1.1)
-    half, long = float(generator.uniform(0.82, 0.95)), float(generator.uniform(1.85, 2.4))
-    waist, roof = float(generator.uniform(0.8, 1.0)), float(generator.uniform(1.4, 1.75))
+    half, long = generator.uniform(0.82, 0.95), generator.uniform(1.85, 2.4)
+    waist, roof = generator.uniform(0.8, 1.0), generator.uniform(1.4, 1.75)
     tail = -long + float(generator.choice([0.1, 0.5]))
     red, white = Material(colour=(0.5, 0.01, 0.01), glow=0.3), Material(colour=(0.9, 0.9, 0.85))
     shapes: list[Shape] = [
@@ -205,14 +194,14 @@ def _car(generator: np.random.Generator) -> list[Shape]:
 def _parked(generator: np.random.Generator, side: int, edge: float) -> list[Shape]:
     """A row of cars at the kerb."""
     shapes: list[Shape] = []
-    at = float(generator.uniform(4, 14))
-    chance = float(generator.uniform(0.2, 0.8))
+    at = generator.uniform(4, 14)
+    chance = generator.uniform(0.2, 0.8)
     while at < 55:
         if generator.random() < chance:
             turned = 0.0 if side > 0 else math.pi
             x = side * (edge - 1.15)
             shapes += [moved(part, turned, (x, at, 0)) for part in _car(generator)]
-        at += float(generator.uniform(5.5, 9))
+        at += generator.uniform(5.5, 9)
     return shapes
 
 
@@ -221,8 +210,8 @@ def _traffic(generator: np.random.Generator, lane: float) -> list[Shape]:
     shapes: list[Shape] = []
     for side in (-1, 1):
         if generator.random() < 0.5:
-            at = float(generator.uniform(9, 45))
-            turned = (0.0 if side > 0 else math.pi) + float(generator.normal(0, 0.03))
+            at = generator.uniform(9, 45)
+            turned = (0.0 if side > 0 else math.pi) + generator.normal(0, 0.03)
             x = side * lane * 0.5
             shapes += [moved(part, turned, (x, at, 0)) for part in _car(generator)]
     return shapes
@@ -234,45 +223,39 @@ def _tree(generator: np.random.Generator, x: float, y: float, tall: float = 1.0)
         colour=paint(generator, (0.05, 0.1), (0.2, 0.5), (0.2, 0.45)), texture="rough", scale=0.2
     )
     green = paint(generator, (0.15, 0.36), (0.4, 0.8), (0.3, 0.65))
-    leaves = Material(
-        colour=green,
-        second=toned(green, 0.15),
-        texture="rough",
-        scale=0.6,
-        seed=any_seed(generator),
-    )
-    high = float(generator.uniform(2.2, 3.6)) * tall
+    leaves = textured(generator, "rough", 0.6, green, 0.15)
+    high = generator.uniform(2.2, 3.6) * tall
     shapes: list[Shape] = [
         Cylinder(
             centre=(x, y, high / 2),
-            radius=float(generator.uniform(0.1, 0.22)),
+            radius=generator.uniform(0.1, 0.22),
             height=high,
             materials=(bark,),
         )
     ]
     for _ in range(int(generator.integers(2, 5))):
         dx, dy, dz = generator.uniform((-0.8, -0.8, -0.2), (0.8, 0.8, 1.8)).tolist()
-        radius = float(generator.uniform(0.8, 1.5)) * tall
+        radius = generator.uniform(0.8, 1.5) * tall
         centre = (x + dx * tall, y + dy * tall, high + 0.5 + dz * tall)
         shapes.append(Sphere(centre=centre, radius=radius, materials=(leaves,)))
     return shapes
 
 
 def _kerbside(generator: np.random.Generator, side: int, edge: float) -> list[Shape]:
-    """Street lamps, trees, signs and bollards between road and pavement."""
+    """Street lamps, trees and signs between road and pavement."""
     shapes: list[Shape] = []
-    step, at = float(generator.uniform(9, 18)), float(generator.uniform(2, 9))
+    step, at = generator.uniform(9, 18), generator.uniform(2, 9)
     with_trees = generator.random() < 0.6
     while at < 70:
         x = side * (edge + 0.5)
-        draw = float(generator.random())
+        draw = generator.random()
         if with_trees and draw < 0.55:
             shapes += _tree(generator, x, at)
         elif draw < 0.8:
-            shapes += _street_lamp(x, at, -side, float(generator.uniform(4.5, 8)))
+            shapes += _street_lamp(x, at, -side, generator.uniform(4.5, 8))
         elif draw < 0.93:
             shapes += _sign(generator, x, at)
-        at += step * float(generator.uniform(0.8, 1.2))
+        at += step * generator.uniform(0.8, 1.2)
     return shapes
 
 
@@ -296,8 +279,8 @@ def _people(generator: np.random.Generator, side: int, edge: float, path: float)
     """Legs, a coat and a head each."""
     shapes: list[Shape] = []
     for _ in range(int(generator.integers(0, 4))):
-        x = side * (edge + float(generator.uniform(0.9, path)))
-        y, tall = float(generator.uniform(4, 35)), float(generator.uniform(1.55, 1.9))
+        x = side * (edge + generator.uniform(0.9, path))
+        y, tall = generator.uniform(4, 35), generator.uniform(1.55, 1.9)
         coat = Material(colour=paint(generator), second=(0, 0, 0), texture="plain")
         legs = Material(colour=paint(generator, saturation=(0, 0.6), value=(0.1, 0.5)))
         skin = Material(colour=paint(generator, (0.04, 0.08), (0.3, 0.6), (0.35, 0.9)))

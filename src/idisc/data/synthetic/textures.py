@@ -32,10 +32,13 @@ class Patch:
     second: FloatArray  # (3, P)
     pixel: FloatArray  # (P,) metres that a pixel covers
 
+    def clear(self, period: FloatArray | float = 1.0) -> FloatArray:
+        """How much of a texture is to be seen: 0 where pixels outgrow `period` (of the scale)."""
+        return np.clip(1.5 - 2 * self.pixel / (self.scale * period), 0, 1)
+
     def mixed(self, share: FloatArray, mean: float, period: FloatArray | float = 1.0) -> FloatArray:
-        """`share` of the second colour; its mean where pixels outgrow `period` (of the scale)."""
-        clear = np.clip(1.5 - 2 * self.pixel / (self.scale * period), 0, 1)
-        share = mean + (share - mean) * clear
+        """`share` of the second colour; its mean where it is not clear."""
+        share = mean + (share - mean) * self.clear(period)
         return self.colour + (self.second - self.colour) * share
 
 
@@ -77,6 +80,18 @@ def _cells(places: FloatArray, period: FloatArray) -> tuple[NDArray[np.int32], F
 def _line(inside: FloatArray, width: FloatArray | float) -> FloatArray:
     """1 on the borders of a cell, `width` (share of the cell) wide in all."""
     return (np.minimum(inside, 1 - inside) < width / 2).astype(np.float32)
+
+
+def _fields(patch: Patch, width: FloatArray) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+    """As many as fit across, about this wide: number, how far into it, metres to its sides."""
+    wide = patch.width / np.maximum(np.rint(patch.width / width), 1)
+    number, inside = _cells(patch.u, wide)
+    return number, inside, np.minimum(inside, 1 - inside) * wide
+
+
+def _edge(patch: Patch, aside: FloatArray) -> FloatArray:
+    """Metres to the nearest edge, of which those at the sides are `aside` away."""
+    return np.minimum(aside, np.minimum(patch.v, patch.height - patch.v))
 
 
 def plain(patch: Patch) -> FloatArray:
@@ -157,27 +172,21 @@ def books(patch: Patch) -> FloatArray:
     band = (np.abs(level - 0.72) < 0.05) & (dice(i, i + 5, patch.seed) > 0.5)
     hue = np.where(band, 0.7 * patch.colour, hue)
     gap = np.maximum(_line(a, 0.12), (level > 1).astype(np.float32))
-    clear = np.clip(1.5 - 2 * patch.pixel / patch.scale, 0, 1)
     mean = np.float32(0.2) * patch.colour
-    return mean + (hue + (0.3 * patch.second - hue) * gap - mean) * clear
+    return mean + (hue + (0.3 * patch.second - hue) * gap - mean) * patch.clear()
 
 
 def panels(patch: Patch) -> FloatArray:
     """Fronts of cupboards, doors: fields one period wide with a moulding and a gap between them."""
-    count = np.maximum(np.rint(patch.width / patch.scale), 1)
-    _, a = _cells(patch.u, patch.width / count)
-    field = patch.width / count
-    aside = np.minimum(a, 1 - a) * field  # metres to the field's edge
-    edge = np.minimum(aside, np.minimum(patch.v, patch.height - patch.v))
+    _, _, aside = _fields(patch, patch.scale)
+    edge = _edge(patch, aside)
     moulding = (np.abs(edge - 0.09) < 0.012) * 0.6
     return patch.mixed(np.maximum((edge < 0.008) * 0.9, moulding).astype(np.float32), 0.1, 0.3)
 
 
 def picture(patch: Patch) -> FloatArray:
     """A framed picture of hills: the second colour is its frame."""
-    edge = np.minimum(
-        np.minimum(patch.u, patch.width - patch.u), np.minimum(patch.v, patch.height - patch.v)
-    )
+    edge = _edge(patch, np.minimum(patch.u, patch.width - patch.u))
     across = patch.u / patch.width
     level = patch.v / patch.height + 0.5 * (noise(across * 3, across * 0, patch.seed) - 0.5)
     tone = noise(across * 7, level * 7, patch.seed + 1)
@@ -198,8 +207,7 @@ def outlook(patch: Patch) -> FloatArray:
 
 def facade(patch: Patch) -> FloatArray:
     """A house front: a grid of windows, one period high and two thirds wide, in a rough wall."""
-    count = np.maximum(np.rint(patch.width / (patch.scale * 0.8)), 1)
-    i, a = _cells(patch.u, patch.width / count)
+    i, a, _ = _fields(patch, patch.scale * 0.8)
     j, b = _cells(patch.v, patch.scale)
     wide, high = np.abs(a - 0.5), np.abs(b - 0.55)
     glass, frame = (wide < 0.22) & (high < 0.26), (wide < 0.27) & (high < 0.31)
@@ -227,10 +235,8 @@ def road(patch: Patch) -> FloatArray:
 
 def glazing(patch: Patch) -> FloatArray:
     """The cabin of a car: dark panes between posts of the car's colour."""
-    count = np.maximum(np.rint(patch.width / patch.scale), 1)
-    _, a = _cells(patch.u, patch.width / count)
-    aside = np.minimum(a, 1 - a) * patch.width / count
-    edge = np.minimum(aside, np.minimum(patch.v, patch.height - patch.v))
+    _, _, aside = _fields(patch, patch.scale)
+    edge = _edge(patch, aside)
     return patch.mixed((edge > 0.05).astype(np.float32), 0.6, 0.5)
 
 

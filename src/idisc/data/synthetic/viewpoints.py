@@ -93,15 +93,15 @@ def _in_room(generator: np.random.Generator, scene: Scene) -> Pose:
     low, high = bounds(scene.shapes[0])
     half = np.array([high[0] - low[0], high[1] - low[1]]) / 2
     x, y = (generator.uniform(-0.9, 0.9, 2) * half).tolist()
-    height = float(generator.uniform(1.0, 1.8))
+    height = generator.uniform(1.0, 1.8)
     over, ahead = (generator.uniform(-0.45, 0.45, 2) * half).tolist()
     way = math.hypot(over - x, ahead - y)
-    drop = math.atan2(float(generator.uniform(0.3, 1.3)) - height, max(way, 1.5))
+    drop = math.atan2(generator.uniform(0.3, 1.3) - height, max(way, 1.5))
     return Pose(
         position=(x, y, height),
         yaw=math.atan2(x - over, ahead - y),
         pitch=float(np.clip(drop, -0.5, 0.1)),
-        roll=float(generator.normal(0, 0.03)),
+        roll=generator.normal(0, 0.03),
     )
 
 
@@ -112,8 +112,8 @@ def _in_street(generator: np.random.Generator) -> Pose:
     else:
         x, height, sway = generator.uniform(4, 8) * generator.choice([-1, 1]), 1.7, 0.3
     return Pose(
-        position=(float(x), float(generator.uniform(-2, 6)), float(height)),
+        position=(float(x), generator.uniform(-2, 6), float(height)),
         yaw=float(generator.normal(0, sway) + 0.04 * x),
-        pitch=float(generator.normal(-0.01, 0.03)),
-        roll=float(generator.normal(0, 0.01)),
+        pitch=generator.normal(-0.01, 0.03),
+        roll=generator.normal(0, 0.01),
     )

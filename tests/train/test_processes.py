@@ -1,0 +1,127 @@
+"""Runs in processes of their own: several are like one; signals and kills lose nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes import pairs
+from tests.fakes.training import losses, same
+
+from idisc.train import log, state
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    **os.environ,
+    "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pairs.make(tmp_path_factory.mktemp("data"))
+
+
+def command(*arguments: object, processes: int = 1) -> list[str]:
+    if processes == 1:
+        return [sys.executable, "-m", "idisc", *map(str, arguments)]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [
+        "-m",
+        "torch.distributed.run",
+        f"--nproc-per-node={processes}",
+        f"--master-port={port}",
+    ]
+    return [sys.executable, *launcher, "-m", "idisc", *map(str, arguments)]
+
+
+def training(data: Path, out: Path, iterations: int = 4) -> list[object]:
+    """The tiny recipe from the command line."""
+    changes = {
+        "model.encoder": "timm:test_efficientnet",
+        "model.decoder.width": 32,
+        "model.decoder.layers": 1,
+        "model.afp.idrs": 8,
+        "model.afp.width": 16,
+        "data.size": "48x64",
+        "train.iterations": iterations,
+        "train.batch_size": 2,
+        "train.validate_every": 1000,
+        "train.save_every": 1,
+    }
+    sets = [part for name, value in changes.items() for part in ("--set", f"{name}={value}")]
+    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", "0", *sets]
+
+
+@pytest.mark.slow
+def test_two_processes_are_like_one(data: Path, tmp_path: Path) -> None:
+    for processes in (1, 2):
+        out = tmp_path / f"run{processes}"
+        subprocess.run(
+            command(*training(data, out), processes=processes),
+            check=True,
+            env=ENVIRONMENT,
+            capture_output=True,
+            timeout=300,
+        )
+    one, two = losses(tmp_path / "run1"), losses(tmp_path / "run2")
+    assert two == pytest.approx(one, rel=2e-4)
+    metrics = [log.read(tmp_path / f"run{n}", "validation")[-1] for n in (1, 2)]
+    assert metrics[1]["abs_rel"] == pytest.approx(metrics[0]["abs_rel"], rel=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number: int) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        command(*training(data, out, iterations=10_000)),
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_steps(out, 2, process)
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert f"go on with: idisc train --resume {out}" in said
+    assert state.read_training(out)["step"] == log.read(out, "step")[-1]["step"]
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(data: Path, tmp_path: Path) -> None:
+    """In its start, in steps, checkpoints and validations: it ends as if nothing had happened."""
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    call = [sys.executable, "-m", "tests.fakes.killed", data, whole, out]
+    subprocess.run([str(part) for part in call], check=True, env=ENVIRONMENT, timeout=600)
+    assert losses(out) == losses(whole)
+    assert log.read(out, "validation") == log.read(whole, "validation")
+    assert same(state.read_training(out), state.read_training(whole))
+    for name in ("last", "best"):
+        for file in ("config.json", "model.safetensors"):
+            assert (out / name / file).read_bytes() == (whole / name / file).read_bytes()
+    assert not list(out.rglob("*.part"))
+
+
+def wait_for_steps(out: Path, steps: int, process: subprocess.Popen[Any]) -> None:
+    for _ in range(1200):
+        if process.poll() is not None:
+            return
+        rows = log.read(out, "step") if (out / "log.jsonl").is_file() else []
+        if rows and rows[-1]["step"] >= steps:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"no step {steps}: {json.dumps([str(p) for p in out.rglob('*')])}")

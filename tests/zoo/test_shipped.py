@@ -1,0 +1,60 @@
+"""The model that ships: it is what its card says, and it sees rooms."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import called
+
+import idisc
+from idisc.zoo import cards
+
+EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
+CARD = cards.default_card()
+
+
+def test_the_files_are_those_of_the_card_and_small_enough() -> None:
+    assert cards.locate(CARD).is_file()
+    assert cards.locate(CARD, cards.CHECKPOINT).is_dir()
+    assert CARD.bytes <= 50e6
+    assert sum(file.bytes for file in CARD.files) < 90e6
+
+
+def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient() -> None:
+    assert {"d1", "abs_rel", "rmse"} <= {score.metric for score in CARD.scores}
+    for score in CARD.scores:
+        assert score.low is not None
+        assert score.high is not None
+        assert score.low <= score.value <= score.high
+    assert all(ingredient.licence for ingredient in CARD.ingredients)
+
+
+@pytest.mark.parametrize("photo", sorted(EXAMPLES.glob("*.jpg")), ids=lambda path: path.stem)
+def test_a_room_has_its_floor_before_its_far_wall(photo: Path) -> None:
+    result = idisc.load().predict(photo)
+    height, width = result.depth.shape
+    assert 0.5 < np.median(result.depth) < 8
+    floor = np.median(result.depth[-height // 8 :])  # what lies before the photographer's feet
+    middle = np.median(result.depth[height // 4 : height // 2, width // 4 : -width // 4])
+    assert floor < 0.8 * middle
+    assert result.facts["licence of weights"] == CARD.licence
+
+
+def test_its_two_forms_give_the_same_metres() -> None:
+    pytest.importorskip("torch")
+    photo = EXAMPLES / "bedroom.jpg"
+    exported = idisc.load().predict(photo).depth
+    checkpoint = idisc.load(cards.locate(CARD, cards.CHECKPOINT)).predict(photo).depth
+    np.testing.assert_allclose(exported, checkpoint, atol=1e-3)
+
+
+def test_it_is_what_predict_takes_when_nothing_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    photo = EXAMPLES / "kitchen.jpg"
+    assert called.run("predict", photo, "-o", tmp_path, "--save", "npy") == 0
+    assert f"model {CARD.name} (sha256 " in capsys.readouterr().out
+    assert np.load(tmp_path / "kitchen_depth.npy").ndim == 2
