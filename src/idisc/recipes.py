@@ -210,7 +210,11 @@ def tiny_synthetic() -> Recipe:
 
 
 def indoor_small() -> Recipe:
-    """Rooms at 240x320, for a CPU: an encoder from ImageNet beside that of FastDepth."""
+    """Rooms at 240x320, for a CPU: an encoder from ImageNet beside that of FastDepth.
+
+    The model that ships was made by it, in two to three hours on two cores, with the command and
+    the data of docs/results.md: d1 0.788 on what it holds out, 0.747 on NYU's test pictures.
+    """
     return Recipe(
         name="indoor_small",
         model=ModelConfig(
@@ -227,7 +231,7 @@ def indoor_small() -> Recipe:
             augment=AugmentConfig(zoom=0.5, zoom_depth="divided", blur_weight=0.5),
         ),
         train=TrainConfig(
-            iterations=4_000,
+            iterations=1_500,
             batch_size=8,
             validate_every=250,
             save_every=100,

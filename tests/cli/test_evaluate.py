@@ -278,6 +278,20 @@ def test_a_checkpoint_is_scored_at_the_size_that_is_asked_for(
     assert "torch" in record["versions"]
 
 
+@pytest.mark.parametrize(("trained", "told"), [([64, 64], True), ([480, 640], False)])
+def test_a_network_of_another_size_sees_a_dataset_as_it_sees_photos(
+    trained: list[int], told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data = tmp_path / "raw", tmp_path / "data"
+    indoor.nyu_matrices(raw)
+    assert run("prepare", "nyu_labelled", "--raw", raw, "--out", data) == 0
+    torch.manual_seed(0)
+    state = IDisc(pairs.TINY).state_dict()
+    save_checkpoint(tmp_path / "tiny", pairs.TINY, state, {"training_size": trained})
+    assert run("evaluate", "--weights", tmp_path / "tiny", "--data", data) == 0
+    assert ("tiny: sees pictures at 64x64, as in training" in capsys.readouterr().err) == told
+
+
 def test_own_pictures_are_scored_at_the_size_of_the_training(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

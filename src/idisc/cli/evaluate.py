@@ -15,12 +15,14 @@ from idisc import config, files
 from idisc.cli import options, progress, tables
 from idisc.data import folder, manifest
 from idisc.errors import InputError, counted
+from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
     from idisc.data.framing import SizeRule
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import EnginePredictor, Result
+    from idisc.images import Size
     from idisc.predict.engine import Engine
 
 
@@ -67,7 +69,9 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option(
-    "--size", type=options.NetworkSize(), help="Of the picture in the network [the dataset's]"
+    "--size",
+    type=options.NetworkSize(),
+    help="Of the picture in the network [as in training, or the dataset's]",
 )
 @options.device
 @options.precision
@@ -129,9 +133,9 @@ def command(
         predictor = PredictionFiles(predictions, opened.records, reading)
     else:
         engine = opening()
-        if opened.spec.size is None:
-            opened = reopen(_size_rule(engine))
         predictor = _network(engine, opened)
+        if size is None and (rule := _size_rule(engine, opened.spec.size)):
+            opened = reopen(rule)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
         results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
@@ -189,11 +193,17 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
-def _size_rule(engine: Engine) -> SizeRule:
-    """That of prediction, for pictures without a size of their own: the same metres; it is said."""
+def _size_rule(engine: Engine, usual: Size | None) -> SizeRule | None:
+    """That of prediction, if the dataset has none or the network knows another: the same metres.
+
+    Networks trained at a size of the paper's keep to the dataset's, as in the paper.
+    """
     from idisc.predict.predictor import Predictor
 
     predictor = Predictor(engine)
+    papers = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
+    if usual is not None and predictor.facts.training_size in {None, usual, *papers}:
+        return None
     tables.note(f"{engine.name}: sees pictures at {predictor.usual_size()}; or --size")
     return predictor.network_size
 
