@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -195,24 +196,30 @@ def test_a_folder_is_not_readable_as_json(tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"{tmp_path}: not readable as JSON (")
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[None]:
-    """A system that lets no file grow beyond 4,096 bytes: how a full disk looks to a writer."""
+    """No file grows beyond 4,096 bytes meanwhile, the log of the tests neither: a full disk."""
     resource = pytest.importorskip("resource", reason="limits of Unix")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("small_files")
 def test_a_full_disk_is_an_error_of_the_file_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
-    with pytest.raises(OSError, match="File too large") as caught, files.atomic(path) as draft:
+    with (
+        pytest.raises(OSError, match="File too large") as caught,
+        small_files(),
+        files.atomic(path) as draft,
+    ):
         draft.write_bytes(bytes(10_000))
     assert caught.value.filename == str(path)
     with (
         pytest.raises(OSError, match="is the disk full") as caught,
+        small_files(),
         files.atomic(path) as draft,
         draft.open("wb") as file,
     ):
@@ -221,10 +228,13 @@ def test_a_full_disk_is_an_error_of_the_file_and_leaves_nothing(tmp_path: Path) 
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.usefixtures("small_files")
 def test_a_full_disk_in_a_folder_names_the_folder(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    with pytest.raises(OSError, match="too large") as caught, files.atomic_folder(path) as draft:
+    with (
+        pytest.raises(OSError, match="too large") as caught,
+        small_files(),
+        files.atomic_folder(path) as draft,
+    ):
         files.write_json(draft / "inner.json", "x" * 10_000)
     assert caught.value.filename == str(path)
     assert names_in(tmp_path) == []
