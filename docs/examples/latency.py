@@ -137,7 +137,7 @@ def main() -> None:
         [
             (f"{card.name} (trained here)", times[card.name], d1),
             ("FastDepth", times["FastDepth"], given.d1),
-            ("Depth Anything V2 Small (published d1)", anything, DEPTH_ANYTHING_D1),
+            ("Depth Anything V2 Small\n(published d1)", anything, DEPTH_ANYTHING_D1),
         ],
         given.out,
     )

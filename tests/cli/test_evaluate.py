@@ -523,6 +523,16 @@ def test_a_title_follows_the_choice_of_depth(
     assert f"nyu_labelled: {title}" in capsys.readouterr().out
 
 
+def refused(calls: dict[tuple[object, ...], str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each call ends with code 2 and one line, which says so."""
+    for arguments, message in calls.items():
+        assert run(*arguments) == 2, arguments
+        stdout, stderr = capsys.readouterr()
+        assert stdout == "", arguments
+        assert stderr.count("\n") == 1, stderr
+        assert message in stderr
+
+
 def test_bad_calls_are_one_line(
     own: Path,
     guess: tuple[object, ...],
@@ -540,7 +550,6 @@ def test_bad_calls_are_one_line(
     empty.write_text("")
     data = ("--data", own)
     none = tmp_path / "none"
-    submission = ("evaluate", "--kitti-submission", own / "images")
     calls: dict[tuple[object, ...], str] = {
         ("evaluate",): "--data, the folder of the dataset, is needed",
         ("evaluate", *data): "no model ships with this version; name a checkpoint folder",
@@ -570,20 +579,26 @@ def test_bad_calls_are_one_line(
         ("evaluate", *guess, *data, "--clouds"): "no camera known, so no point cloud",
         ("evaluate", *guess, *data, "--out", own): "own: exists already",
         ("evaluate", *guess, *data, "--set", "max_depth=0.02"): "no valid pixel",
+    }
+    refused(calls, capsys)
+    assert not none.exists()
+
+
+def test_bad_submissions_are_one_line(
+    own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, none = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "none"
+    submission = ("evaluate", "--kitti-submission", own / "images")
+    calls: dict[tuple[object, ...], str] = {
+        (*submission, "--out", none, "--data", own): "--data is for scoring, not for --kitti-sub",
         (*submission, "--onnx", model): "--kitti-submission needs a network and --out",
-        (*submission, "--out", none, *data): "--data is for scoring, not for --kitti-submission",
         (*submission, "--out", none, "--protocol", "bts"): "--protocol is for scoring, not for",
         (*submission, "--out", none, "--set", "cap=none"): "--set is for scoring, not for",
         (*submission, "--out", none, "--size", "48x64"): "--size is for scoring, not for",
         (*submission, *guess, "--out", none): "needs a network and --out",
         (*submission, "--onnx", model, "--out", none): "0.png: 24x32 pixels; the benchmark's",
     }
-    for arguments, message in calls.items():
-        assert run(*arguments) == 2, arguments
-        stdout, stderr = capsys.readouterr()
-        assert stdout == "", arguments
-        assert stderr.count("\n") == 1, stderr
-        assert message in stderr
+    refused(calls, capsys)
     assert not none.exists()
 
 
