@@ -98,17 +98,14 @@ def _bench_recipe(
     import torch  # heavy: only when this command runs
 
     from idisc import bench
+    from idisc.model import devices
     from idisc.model.network import IDisc
 
     model = config.override(recipe.model, changes)
     height, width = size or recipe.data.size
     if threads:
         torch.set_num_threads(threads)
-    try:
-        torch.zeros(1).to(device).item()  # "meta" is a device, too, and computes nothing
-    except (RuntimeError, AssertionError, ImportError) as error:  # torch has no such device
-        raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
-    network = IDisc(model).eval().requires_grad_(False).to(device)
+    network = IDisc(model).eval().requires_grad_(False).to(devices.usable(device))
     rgb = torch.rand(1, 3, height, width, device=device)
     about = {"recipe": recipe.name, "size": size_text((height, width)), **_about(device)}
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))

@@ -14,6 +14,7 @@ from torch import Tensor
 from idisc import files
 from idisc.errors import InputError
 from idisc.images import Size
+from idisc.model import devices
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
@@ -47,11 +48,7 @@ class TorchEngine:
         """The engine of a checkpoint folder."""
         if precision == "fp16" and device == "cpu":
             raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
-        network = load_network(folder).requires_grad_(False)
-        try:
-            network.to(device)
-        except (RuntimeError, AssertionError) as error:  # torch has no such device
-            raise InputError(f"--device {device}: {str(error).splitlines()[0]}") from None
+        network = load_network(folder).requires_grad_(False).to(devices.usable(device))
         origin = files.read_json(folder / CONFIG).get("origin")
         return cls(
             network,

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from timm.layers import BatchNormAct2d, convert_sync_batchnorm
 from torch import Tensor, nn
 
-from idisc.errors import InputError
+from idisc.model import devices
 
 T = TypeVar("T")
 
@@ -158,9 +158,4 @@ def _device(name: str, local_rank: int, size: int) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and size > 1:
         name = f"cuda:{local_rank}"
-    try:
-        device = torch.device(name)
-        torch.zeros(1).to(device).item()
-    except (RuntimeError, AssertionError, ImportError, NotImplementedError) as error:
-        raise InputError(f"--device {name}: {str(error).splitlines()[0]}") from None
-    return device
+    return devices.usable(name)
