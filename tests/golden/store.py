@@ -7,6 +7,7 @@ Both have the layout that README.md describes, so every test runs over all that 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,9 +78,11 @@ def network_of(case: Case, folder: Path) -> IDisc:
     released = folder / "released.pt"
     torch.save(weights, released)
     converted = convert(released, changes_for(case.meta["model"]))
-    released.unlink()  # the larger ones have 800 MB
+    released.unlink()  # the larger ones have 800 MB, and so do their checkpoints
     save_checkpoint(folder / "checkpoint", converted.model, converted.state, {})
-    return load_network(folder / "checkpoint")
+    network = load_network(folder / "checkpoint")
+    shutil.rmtree(folder / "checkpoint")
+    return network
 
 
 def changes_for(model: dict[str, Any]) -> list[str]:
