@@ -115,6 +115,7 @@ class ModelConfig:
     """The network. The defaults are the published Swin-T of NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
+    prior: Literal["none", "fastdepth"] = "none"  # a frozen network whose depth is the other half
     task: Task = "depth"  # normals come with a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first
@@ -134,6 +135,10 @@ class ModelConfig:
         _check(
             self.decoder.width % self.isd.heads == 0,
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
+        )
+        _check(
+            self.prior == "none" or self.task == "depth",
+            f"prior: {self.prior} knows depth, not normals",
         )
         _check(
             not (self.discretization == "edd" and self.task == "normals"),

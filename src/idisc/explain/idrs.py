@@ -89,6 +89,7 @@ class _Kept:
     embeddings: list[Tensor]  # P (1, C, H_l, W_l)
     idrs: list[Tensor]  # H (1, N, E)
     answers: list[Tensor]  # log depth or raw normals, (1, 1 or 4, H_l, W_l)
+    prior: Tensor | None  # of the whole picture, as `IDisc.prior_of` gives it
     size: Size  # of the prediction
 
 
@@ -117,7 +118,9 @@ class Explanation:
         kept = self.kept
         with torch.inference_mode():
             answers = [
-                kept.network.answer(level, p, kept.idrs[level], muted=masks[level])
+                kept.network.answer(
+                    level, p, kept.idrs[level], muted=masks[level], prior=kept.prior
+                )
                 if level in masks
                 else kept.answers[level]
                 for level, p in enumerate(kept.embeddings)
@@ -164,13 +167,16 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
-        features, embeddings = network.decode(network.encode(rgb))
+        maps = network.encode(rgb)
+        features, embeddings = network.decode(maps)
+        prior = network.prior_of(maps)
         fine = size_of(embeddings[-1])
         idrs, answers, levels = [], [], []
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             rounds: list[Tensor] = []
             idrs.append(network.afp[index](to_placed_tokens(f), rounds))  # H (1, N, E)
-            answers.append(network.answer(index, p, idrs[index]))  # in chunks, as predictions are
+            # In chunks, as predictions are.
+            answers.append(network.answer(index, p, idrs[index], prior=prior))
             first = cast(SceneDiscretization, network.isd[index]).layers[0]
             _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
             levels.append(
@@ -183,7 +189,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
                 )
             )
         prediction = _as_array(network.fuse(answers, size)[0])
-    kept = _Kept(network, embeddings, idrs, answers, size)
+    kept = _Kept(network, embeddings, idrs, answers, prior, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
 

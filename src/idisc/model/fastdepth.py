@@ -1,24 +1,33 @@
-"""The encoder of FastDepth (Wofk et al., ICRA 2019): a pruned MobileNet that has seen depth.
+"""FastDepth (Wofk et al., ICRA 2019): a pruned MobileNet that has seen depth.
 
-Thirteen pairs of a depthwise and a pointwise convolution, each with batch norm and ReLU6; the
-widths are what pruning left of MobileNet's. The authors' file (MIT licence) was trained on 48,000
-frames of NYU-Depth v2. Its decoder is left where it is.
+Thirteen pairs of a depthwise and a pointwise convolution, each with batch norm and ReLU6, and six
+layers back up; the widths are what pruning left of them. The authors' file (MIT licence) was
+trained on 48,000 frames of NYU-Depth v2. Its encoder can be one of ours, free to learn; the whole
+of it can be the prior of a network, which stays as it is.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.errors import CheckpointError, require
 from idisc.model.states import State, fill, first_line
+from idisc.model.tokens import Size, size_of
 
 WIDTHS = (16, 56, 88, 120, 144, 256, 408, 376, 272, 288, 296, 328, 480, 512)
 HALVING = (2, 4, 6, 12)  # pairs whose depthwise convolution has stride 2, as the first layer has
 ENDS = (3, 5, 11, 13)  # the last pairs of strides 4, 8, 16 and 32
+DECODER_WIDTHS = (512, 200, 256, 120, 56, 16)
+SKIPS = {1: 5, 2: 3, 3: 1}  # after which layer of the decoder which pair is added
+CELL = (30, 40)  # rows and columns of a picture of 4:3 that are 32x32 pixels to it: see `FastDepth`
+ZOOM = 256 / 245.5  # how much larger things look to it so than in its training
+NEAREST = 0.1  # metres; below, it only says that it does not know
 
 
 class FastDepthEncoder(nn.Module):
@@ -38,11 +47,15 @@ class FastDepthEncoder(nn.Module):
 
     def forward(self, rgb: Tensor) -> list[Tensor]:
         """RGB (B, 3, H, W) in [0, 1] -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
+        every = self.each_pair(rgb)
+        return [every[end - 1] for end in ENDS]
+
+    def each_pair(self, rgb: Tensor) -> list[Tensor]:
+        """RGB -> what each of the pairs makes of it."""
         maps, x = [], self.stem(rgb)
-        for index, pair in enumerate(self.pairs, start=1):
+        for pair in self.pairs:
             x = pair(x)
-            if index in ENDS:
-                maps.append(x)
+            maps.append(x)
         return maps
 
     def read(self, path: Path) -> None:
@@ -50,13 +63,71 @@ class FastDepthEncoder(nn.Module):
         fill(self, _named(self, _tensors(path)), str(path))
 
 
+class FastDepth(nn.Module):
+    """RGB (B, 3, H, W) in [0, 1] -> log depth (B, 1, h, w); frozen, and always in eval mode.
+
+    It was trained on frames of 480x640 that had been squeezed: the whole of one, at 4:3, is 245.5
+    pixels high and wide to it. So a picture is shown to it in cells of 32x32 pixels, one for every
+    `CELL`: 240x320 becomes 256x256, in which things look larger and therefore nearer by `ZOOM`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = FastDepthEncoder()
+        self.decoder = nn.ModuleList(
+            nn.Sequential(
+                _layer(wide, wide, 5, groups=wide, activation=nn.ReLU),
+                _layer(wide, narrow, 1, activation=nn.ReLU),
+            )
+            for wide, narrow in pairwise(DECODER_WIDTHS)
+        )
+        self.last = _layer(DECODER_WIDTHS[-1], 1, 1, activation=nn.ReLU)
+        self.requires_grad_(False).eval()
+
+    def train(self, mode: bool = True) -> Self:  # noqa: ARG002
+        """Stay as it is: the batch norms of a frozen network must not drift."""
+        return super().train(False)
+
+    def forward(self, rgb: Tensor) -> Tensor:
+        """RGB (B, 3, H, W) in [0, 1] -> log of metres (B, 1, h, w)."""
+        cells = [max(round(n / cell), 1) for n, cell in zip(size_of(rgb), CELL, strict=True)]
+        return self.in_cells(rgb, (cells[0], cells[1]))
+
+    def in_cells(self, rgb: Tensor, cells: Size) -> Tensor:
+        """The same, the picture shown in so many cells down and across."""
+        size = (32 * cells[0], 32 * cells[1])
+        shown = F.interpolate(rgb, size, mode="bilinear", align_corners=False)
+        return (self.metres(shown).clamp(min=NEAREST) * ZOOM).log()
+
+    def metres(self, rgb: Tensor) -> Tensor:
+        """RGB (B, 3, 32 n, 32 m) -> metres (B, 1, 32 n, 32 m), as the authors' file."""
+        pairs = self.encoder.each_pair(rgb)
+        x = pairs[-1]
+        for index, layer in enumerate(self.decoder):
+            x = F.interpolate(layer(x), scale_factor=2.0, mode="nearest")
+            if index in SKIPS:
+                x = x + pairs[SKIPS[index] - 1]
+        metres: Tensor = self.last(x)
+        return metres
+
+    def read(self, path: Path) -> None:
+        """Fill from the authors' ONNX file."""
+        fill(self, _named(self, _tensors(path)), str(path))
+
+
 def _layer(
-    inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    *,
+    stride: int = 1,
+    groups: int = 1,
+    activation: type[nn.ReLU | nn.ReLU6] = nn.ReLU6,
 ) -> nn.Sequential:
     return nn.Sequential(
         nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
         nn.BatchNorm2d(outputs),
-        nn.ReLU6(inplace=True),
+        activation(inplace=True),
     )
 
 
@@ -64,7 +135,7 @@ def _tensors(path: Path) -> list[Tensor]:
     """The weights of an ONNX file's convolutions and batch norms, in the order of the graph."""
     if not path.is_file():
         raise CheckpointError(
-            f"{path}: no such file; encoder fastdepth wants its authors' ONNX file"
+            f"{path}: no such file; FastDepth is read from its authors' ONNX file"
         )
     require("onnx", extra="train")
     import onnx
@@ -81,12 +152,12 @@ def _tensors(path: Path) -> list[Tensor]:
     return [stored[name] for node in layers for name in node.input if name in stored]
 
 
-def _named(encoder: FastDepthEncoder, tensors: list[Tensor]) -> State:
+def _named(network: nn.Module, tensors: list[Tensor]) -> State:
     """Our names for them; the counter of a batch norm is not in the file."""
-    expected = encoder.state_dict()
+    expected = network.state_dict()
     counters = [name for name in expected if name.endswith("num_batches_tracked")]
     names = [name for name in expected if name not in counters][: len(tensors)]
-    ours = tensors[: len(names)]  # the file goes on with the decoder
+    ours = tensors[: len(names)]  # where only the encoder is wanted, the file goes on
     return {
         **dict(zip(names, ours, strict=True)),
         **{name: expected[name] for name in counters},

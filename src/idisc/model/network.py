@@ -2,6 +2,9 @@
 
 RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
+
+A `prior`, which the paper does not have, is another network's depth: each map is then the geometric
+mean of its own answer and that one.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from torch import Tensor, nn
 from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
-from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
+from idisc.model.fastdepth import FastDepth
+from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
+from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import Size, size_of, to_map, to_placed_tokens
 from idisc.settings import ModelConfig
 
@@ -63,6 +68,7 @@ class IDisc(nn.Module):
         self.encoder = backbone.build()
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
+        self.prior = FastDepth() if config.prior == "fastdepth" else None
         channels = tuple(reversed(self.encoder.channels))  # coarse to fine from here on
         width, expansion, activation = config.decoder.width, config.expansion, config.activation
         self.decoder: DeformablePixelDecoder | PlainPixelDecoder
@@ -83,11 +89,15 @@ class IDisc(nn.Module):
                 self.heads.append(OutputHead(width, config.channels))
 
     def encode(self, rgb: Tensor) -> list[Tensor]:
-        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
+        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32.
+
+        With a prior its log depth (B, 1, h, w) is the fifth.
+        """
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
-        return self.encoder((rgb - self.mean) / self.std)
+        maps = self.encoder((rgb - self.mean) / self.std)
+        return maps if self.prior is None else [*maps, self.prior(rgb)]
 
     def forward(
         self, rgb: Tensor | list[Tensor], *, size: Size | None = None, explain: bool = False
@@ -105,6 +115,7 @@ class IDisc(nn.Module):
         else:
             maps = rgb
         features, embeddings = self.decode(maps)  # from here on, coarse to fine
+        prior = self.prior_of(maps)
 
         idrs: list[Tensor] = []
         rounds: list[list[Tensor]] = [[] for _ in self.afp]
@@ -114,9 +125,9 @@ class IDisc(nn.Module):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                levels.append(self.answer(index, p, idrs[index], kept[1]))
+                levels.append(self.answer(index, p, idrs[index], kept[1], prior=prior))
             else:
-                levels.append(self.answer(index, p))
+                levels.append(self.answer(index, p, prior=prior))
 
         prediction, concentration = self.fuse(levels, size)
         return Output(
@@ -130,9 +141,13 @@ class IDisc(nn.Module):
 
     def decode(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """What `encode` gives, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
-        features, embeddings = self.decoder(maps[::-1])
+        features, embeddings = self.decoder(maps[len(STRIDES) - 1 :: -1])
         used = slice(-self.config.resolutions, None)
         return features[used], embeddings[used]
+
+    def prior_of(self, maps: list[Tensor]) -> Tensor | None:
+        """What `encode` gives -> the log depth of the prior, if there is one."""
+        return None if self.prior is None else maps[len(STRIDES)]
 
     def answer(
         self,
@@ -141,15 +156,18 @@ class IDisc(nn.Module):
         idrs: Tensor | None = None,
         attention: list[Tensor] | None = None,
         muted: Tensor | None = None,
+        prior: Tensor | None = None,
     ) -> Tensor:
         """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its entry of `Output.levels`.
 
-        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read.
+        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read;
+        `prior` is what `prior_of` gives.
         """
         pixels = to_placed_tokens(p)  # P (B, M, C)
         if idrs is not None:
             pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
-        return to_map(self.heads[level](pixels), size_of(p))
+        own = to_map(self.heads[level](pixels), size_of(p))
+        return own if prior is None else (own + resized(prior, size_of(p))) / 2
 
     def fuse(
         self, levels: list[Tensor], size: Size, fine: Size | None = None

@@ -128,8 +128,9 @@ def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
 
 def _digest(network: IDisc) -> str:
     digest = hashlib.sha256(network.config.encoder.encode())
-    for name, value in network.encoder.state_dict().items():
-        digest.update(name.encode() + value.cpu().numpy().tobytes())
+    for part in (network.encoder, network.prior):
+        for name, value in (part.state_dict() if part else {}).items():
+            digest.update(name.encode() + value.cpu().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -66,9 +66,13 @@ def start(
     world: World,
     *,
     weights: str | None = None,
+    prior: Path | None = None,
     workers: int = 0,
 ) -> Run:
-    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's."""
+    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's.
+
+    `prior` is FastDepth's file; with it the network gets that prior if it has none.
+    """
     sources = [Source.parse(text, recipe.data.train) for text in data]
     if weights and Path(weights).is_dir():  # the checkpoint says what the network is
         if (Path(weights) / state.LAST).is_dir():
@@ -76,11 +80,13 @@ def start(
                 f"--weights {weights}: a run; name its checkpoint, {weights}/{state.BEST}"
             )
         recipe = replace(recipe, model=read_config(Path(weights)))
+    if prior:
+        recipe = replace(recipe, model=replace(recipe.model, prior="fastdepth"))
     if world.leads:
         _check_free(out)
     training, testing = _opened(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    network = _network(recipe, weights)
+    network = _network(recipe, weights, prior)
     run = Run(
         recipe, out, world, network=network, training=training, testing=testing, workers=workers
     )
@@ -91,6 +97,7 @@ def start(
         "manifests": _hashes(training),
         "pairs": _pairs([*training, testing]),
         "weights": weights,
+        "prior": str(prior) if prior else None,
         "workers": workers,
         "idisc": __version__,
         "torch": torch.__version__,
@@ -192,10 +199,15 @@ def _pairs(datasets: Sequence[Dataset]) -> list[str]:
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
-def _network(recipe: Recipe, weights: str | None) -> IDisc:
-    if weights and Path(weights).is_dir():
-        return load_network(weights)
+def _network(recipe: Recipe, weights: str | None, prior: Path | None) -> IDisc:
     network = IDisc(recipe.model)
-    if weights:
+    if weights and Path(weights).is_dir():
+        known = load_network(weights)
+        network.load_state_dict(known.state_dict(), strict=prior is None)
+    elif weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)
+    if prior and network.prior:
+        network.prior.read(prior)
+    elif network.prior and not (weights and Path(weights).is_dir()):
+        raise InputError("model.prior: --prior with FastDepth's ONNX file is needed")
     return network
