@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.fakes import explained
+from tests.fakes import explained, fastdepth
 from tests.fakes.pairs import TINY
 
 from idisc.errors import InputError
@@ -201,3 +201,14 @@ def test_a_photo_of_another_shape_keeps_its_own_size() -> None:
     again = explain(explained.network(), seen, size=(40, 120))
     assert np.array_equal(again.depth, explanation.depth)
     assert size_of(explanation.kept.embeddings[2]) == (8, 24)
+
+
+def test_a_prior_has_its_part_in_what_is_left_without_an_idr() -> None:
+    network = IDisc(replace(TINY, prior="fastdepth")).eval()
+    network.prior = fastdepth.network()
+    image = explained.picture()
+    explanation = explain(network, image)
+    assert np.array_equal(explanation.depth, output(network, image).prediction[0, 0].numpy())
+    assert np.array_equal(explanation.muted({}), explanation.depth)
+    changed = explanation.muted({0: {1}})
+    assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the prior is still there

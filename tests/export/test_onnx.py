@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from tests.fakes import exported
+from tests.fakes import exported, fastdepth
 from tests.fakes.mutations import mutated
 
 from idisc.errors import CheckpointError
 from idisc.export import onnx as onnx_export
+from idisc.export.make import Request, make
 from idisc.images import Size
+from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.engine import ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
@@ -29,6 +31,16 @@ def picture(size: Size, seed: int = 0) -> np.ndarray:
 @pytest.fixture(scope="module")
 def engines() -> tuple[OnnxEngine, TorchEngine]:
     return OnnxEngine(exported.any_size()), TorchEngine.load(exported.checkpoint())
+
+
+@pytest.fixture(scope="module")
+def prior() -> tuple[OnnxEngine, TorchEngine]:
+    network = IDisc(replace(exported.BINS, prior="fastdepth")).eval()
+    network.prior = fastdepth.network()
+    folder = exported.place() / "prior"
+    save_checkpoint(folder, network.config, network.state_dict(), exported.ORIGIN)
+    make(Request(model=folder, out=exported.place() / "prior.onnx"))
+    return OnnxEngine(exported.place() / "prior.onnx"), TorchEngine.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -162,3 +174,11 @@ def test_40_mutated_files_are_refused_or_answer(tmp_path: Path) -> None:
             assert maps.dtype == np.float32
     assert len(refused) > 10
     assert not [message for message in refused if "\n" in message]
+
+
+@pytest.mark.parametrize("size", [(96, 128), (133, 61), (14, 18)])
+def test_a_prior_sees_pictures_of_any_size_in_the_file_as_well(
+    prior: tuple[OnnxEngine, TorchEngine], size: Size
+) -> None:
+    file, network = prior
+    np.testing.assert_allclose(file(picture(size)), network(picture(size)), atol=2e-5)

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from tests.fakes import fastdepth
 
 from idisc import config, recipes
 from idisc.errors import InputError
 from idisc.model import sampling
+from idisc.model.heads import resized
 from idisc.model.network import IDisc
+from idisc.model.tokens import size_of
 from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
@@ -27,7 +30,7 @@ def build(model: ModelConfig = SMALL) -> IDisc:
 
 
 def learns(network: IDisc, height: int = 64, width: int = 96) -> None:
-    """One training step's forward and backward: finite, and every weight gets a gradient."""
+    """One training step's forward and backward: finite, a gradient for all that is to learn."""
     network.train()
     out = network(torch.rand(2, 3, height, width))
     loss = out.prediction.square().mean()
@@ -36,6 +39,9 @@ def learns(network: IDisc, height: int = 64, width: int = 96) -> None:
     loss.backward()
     assert torch.isfinite(loss)
     for name, parameter in network.named_parameters():
+        if name.startswith("prior."):
+            assert parameter.grad is None, name
+            continue
         assert parameter.grad is not None, f"{name} has no gradient"
         assert torch.isfinite(parameter.grad).all(), name
 
@@ -239,3 +245,29 @@ def test_a_compiler_sees_the_plain_path_in_one_graph() -> None:
     with torch.no_grad():
         found = compiled(rgb).prediction
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_prior_is_the_other_half_of_every_level() -> None:
+    network = build(replace(SMALL, prior="fastdepth")).eval()
+    network.prior = fastdepth.network()
+    alone = build().eval()
+    alone.load_state_dict(network.state_dict(), strict=False)
+    rgb = torch.rand(1, 3, 64, 96)
+    with torch.no_grad():
+        both, own, prior = network(rgb).levels, alone(rgb).levels, network.prior(rgb)
+    for level, mine in zip(both, own, strict=True):
+        torch.testing.assert_close(level, (mine + resized(prior, size_of(mine))) / 2)
+
+
+def test_a_prior_learns_nothing_and_does_not_drift() -> None:
+    network = build(replace(SMALL, prior="fastdepth"))
+    before = {name: value.clone() for name, value in network.prior.state_dict().items()}
+    learns(network)
+    assert all(
+        torch.equal(value, before[name]) for name, value in network.prior.state_dict().items()
+    )
+
+
+def test_a_prior_knows_depth_only() -> None:
+    with pytest.raises(InputError, match="prior: fastdepth knows depth, not normals"):
+        replace(SMALL, prior="fastdepth", task="normals")

@@ -16,7 +16,8 @@ The batch is one picture: index arithmetic is simpler, and a CPU gains nothing f
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,12 +27,13 @@ from idisc.images import Size
 from idisc.model import swin
 from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
-from idisc.model.fastdepth import FastDepthEncoder
+from idisc.model.fastdepth import CELL, FastDepth, FastDepthEncoder
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
 from idisc.predict.torch_engine import disagreement
 
 STRIDES = (2, 4, 8, 16, 32)
+PRIOR = 0  # where `rulers` has that of the prior, one for each of its cells of 32x32 pixels
 PROBE: Size = (117, 150)  # the traced picture: its maps differ in size from stride to stride
 
 
@@ -73,16 +75,19 @@ class BytesToMetres(nn.Module):
                 module.add_module("attention", SampledAttention(module.attention))
         if dynamic:
             self._measure_encoder()
+            if self.network.prior is not None:
+                self._measure_prior(self.network.prior)
 
     def forward(self, image: Tensor, canvas: Tensor, *rulers: Tensor) -> tuple[Tensor, ...]:
         """Bytes (1, H, W, 3) and rulers -> depth (1, h, w) and spread, or normals (1, h, w, 3).
 
-        `canvas` is the ruler of the output, the others those of STRIDES; a graph for one size has
-        only the canvas.
+        `canvas` is the ruler of the output, the others those of STRIDES and of a prior; a graph for
+        one size has only the canvas.
         """
-        self.rulers = dict(zip(STRIDES, rulers, strict=False))  # for the hooks, too
+        self.rulers = dict(zip((*STRIDES, PRIOR), rulers, strict=False))  # for the hooks, too
         maps = self.network.encode(rgb_of(image))
-        maps = [self._as_long(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
+        for index, stride in enumerate(STRIDES[1:]):
+            maps[index] = self._as_long(maps[index], stride)
         self.rulers = {}
         size = (canvas.shape[0], canvas.shape[1])
         output = self.network(maps, size=size)
@@ -125,10 +130,36 @@ class BytesToMetres(nn.Module):
         for module, stride in _reducing(encoder, body, whole=whole):
             self._measure_result(module, stride, whole=whole)
 
+    def _measure_prior(self, prior: FastDepth) -> None:
+        stride = 1
+        for module in prior.encoder.modules():
+            if isinstance(module, nn.Conv2d) and module.stride == (2, 2):
+                stride *= 2
+                self._measure_by(module, PRIOR, 32 // stride)
+        self.network.add_module("prior", RuledPrior(prior, lambda: self.rulers[PRIOR]))
+
+    def _measure_by(self, module: nn.Module, ruler: int, times: int) -> None:
+        module.register_forward_hook(
+            lambda _module, _inputs, result: measured(result, self.rulers[ruler], 2, times)
+        )
+
     def _measure_result(self, module: nn.Module, stride: int, **how: Any) -> None:
         module.register_forward_hook(
             lambda _module, _inputs, result: self._as_long(result, stride, **how)
         )
+
+
+class RuledPrior(nn.Module):
+    """A prior that sees the picture in as many cells as its ruler has."""
+
+    def __init__(self, prior: FastDepth, ruler: Callable[[], Tensor]) -> None:
+        super().__init__()
+        self.prior, self.ruler = prior, ruler
+
+    def forward(self, rgb: Tensor) -> Tensor:
+        """As `FastDepth.forward`."""
+        ruler = self.ruler()
+        return self.prior.in_cells(rgb, (ruler.shape[0], ruler.shape[1]))
 
 
 class SampledAttention(nn.Module):
@@ -152,14 +183,39 @@ class SampledAttention(nn.Module):
         return self.attention.out(read)
 
 
-def example(size: Size | None) -> tuple[Tensor, ...]:
+def example(size: Size | None, lengths: Sequence[Length] = ()) -> tuple[Tensor, ...]:
     """Inputs of `BytesToMetres` for a trace: a picture, the canvas, and without a size rulers."""
     height, width = size or PROBE
     image = torch.zeros(1, height, width, 3, dtype=torch.uint8)
     canvas = _ruler(height + 3, width + 5)  # neither the picture's size nor a square
     if size:
         return image, canvas
-    return image, canvas, *(_ruler(-(-height // s), -(-width // s)) for s in STRIDES)
+    return image, canvas, *(_ruler(*length.of(PROBE)) for length in lengths)
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a ruler is: that of the picture and `more`, over `unit`, rounded down."""
+
+    name: str
+    more: Size
+    unit: Size
+
+    def of(self, picture: Size) -> Size:
+        """Down and across, for a picture of that size."""
+        down, across = (
+            max((length + more) // unit, 1)
+            for length, more, unit in zip(picture, self.more, self.unit, strict=True)
+        )
+        return down, across
+
+
+def lengths(network: IDisc) -> list[Length]:
+    """The rulers that a network needs for pictures of any size, in the order of its inputs."""
+    found = [Length(f"ruler_{s}", (s - 1, s - 1), (s, s)) for s in STRIDES]
+    if network.prior is not None:
+        found.append(Length("ruler_prior", (CELL[0] // 2, CELL[1] // 2), CELL))
+    return found
 
 
 def _ruler(height: int, width: int) -> Tensor:

@@ -15,11 +15,12 @@ import logging
 import operator
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import idisc
@@ -43,8 +44,9 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
     """
     from onnx import inliner
 
-    names = ["image", "canvas", *(f"ruler_{s}" for s in graph.STRIDES)]
-    inputs = graph.example(size)
+    lengths = [] if size else graph.lengths(network)
+    names = ["image", "canvas", *(length.name for length in lengths)]
+    inputs = graph.example(size, lengths)
     module = graph.BytesToMetres(network, dynamic=size is None)
     outputs: list[str] = [network.config.task]
     if network.config.task == "depth" and network.config.resolutions > 1:
@@ -54,7 +56,7 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
             _traced(module, inputs),
             opset_version=OPSET,
             custom_translation_table=_translations(),
-            input_names=names[: len(inputs)],
+            input_names=names,
             output_names=outputs,
             optimize=False,
             verbose=False,
@@ -66,7 +68,7 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
         model.functions.append(sample_function(network, OPSET, by_block=by_block))
         model.opset_import.add(domain=DOMAIN, version=1)
         model = inliner.inline_local_functions(model)
-    _take_rulers_out(model, dynamic=size is None)
+    _take_rulers_out(model, lengths)
     _split_without_sequences(model)
     _name_axes(model, size)
     model = _simplified(model)
@@ -154,7 +156,7 @@ def _traced(module: graph.BytesToMetres, inputs: tuple[torch.Tensor, ...]) -> An
     varying: dict[str, Any] = {"image": None, "canvas": axes}
     if module.dynamic:
         varying["image"] = {1: axes[0], 2: axes[1]}
-        varying["rulers"] = tuple(axes for _ in graph.STRIDES)
+        varying["rulers"] = tuple(axes for _ in inputs[2:])
     try:
         with torch.no_grad():
             return torch.export.export(
@@ -231,7 +233,7 @@ def _folded(program: Any) -> Any:
     return program.model_proto
 
 
-def _take_rulers_out(model: Any, *, dynamic: bool) -> None:
+def _take_rulers_out(model: Any, lengths: Sequence[graph.Length]) -> None:
     """Make the rulers in the graph, from the picture's size and from the new input `size`."""
     from onnx import TensorProto, helper, numpy_helper
 
@@ -242,18 +244,19 @@ def _take_rulers_out(model: Any, *, dynamic: bool) -> None:
     part.input.extend([image, size])
     empty = helper.make_tensor("empty", TensorProto.BOOL, [1], [False])
     made = [helper.make_node("ConstantOfShape", ["size"], ["canvas"], value=empty)]
-    if dynamic:
+    if lengths:
         made.append(helper.make_node("Shape", ["image"], ["picture"], start=1, end=3))
-        for stride in graph.STRIDES:
-            for name, number in ((f"stride_{stride}", stride), (f"more_{stride}", stride - 1)):
-                value = torch.tensor([number]).numpy()
-                part.initializer.append(numpy_helper.from_array(value, name))
-            ends, ruler = f"ends_{stride}", f"ruler_{stride}"
-            made += [
-                helper.make_node("Add", ["picture", f"more_{stride}"], [ends]),
-                helper.make_node("Div", [ends, f"stride_{stride}"], [f"length_{stride}"]),
-                helper.make_node("ConstantOfShape", [f"length_{stride}"], [ruler], value=empty),
-            ]
+        part.initializer.append(numpy_helper.from_array(np.array([1]), "one"))
+    for length in lengths:
+        ruler = length.name
+        for name, numbers in ((f"{ruler}_more", length.more), (f"{ruler}_unit", length.unit)):
+            part.initializer.append(numpy_helper.from_array(np.array(numbers), name))
+        made += [
+            helper.make_node("Add", ["picture", f"{ruler}_more"], [f"{ruler}_ends"]),
+            helper.make_node("Div", [f"{ruler}_ends", f"{ruler}_unit"], [f"{ruler}_whole"]),
+            helper.make_node("Max", [f"{ruler}_whole", "one"], [f"{ruler}_length"]),
+            helper.make_node("ConstantOfShape", [f"{ruler}_length"], [ruler], value=empty),
+        ]
     rest = list(part.node)
     del part.node[:]
     part.node.extend([*made, *rest])

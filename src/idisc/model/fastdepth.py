@@ -90,8 +90,9 @@ class FastDepth(nn.Module):
 
     def forward(self, rgb: Tensor) -> Tensor:
         """RGB (B, 3, H, W) in [0, 1] -> log of metres (B, 1, h, w)."""
-        cells = [max(round(n / cell), 1) for n, cell in zip(size_of(rgb), CELL, strict=True)]
-        return self.in_cells(rgb, (cells[0], cells[1]))
+        (height, width), (rows, columns) = size_of(rgb), CELL
+        down, across = (height + rows // 2) // rows, (width + columns // 2) // columns
+        return self.in_cells(rgb, (max(down, 1), max(across, 1)))
 
     def in_cells(self, rgb: Tensor, cells: Size) -> Tensor:
         """The same, the picture shown in so many cells down and across."""
