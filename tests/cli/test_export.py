@@ -67,7 +67,7 @@ def test_a_file_that_differs_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("precision", ["fp16", "int8"])
+@pytest.mark.parametrize("precision", ["fp16-weights", "fp16", "int8"])
 def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
     precision: Precision, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,27 @@ def test_half_precision_halves_the_weights_and_loses_millimetres(
     assert _weights(model) == _weights(onnx_export.read(exported.any_size()))  # a copy
 
 
+def test_weights_stored_in_half_precision_are_computed_with_in_single(
+    network: TorchEngine, tmp_path: Path
+) -> None:
+    model = onnx_export.read(exported.any_size())
+    stored = quantize.store_half(model)
+    onnx_export.save(stored, tmp_path / "stored.onnx")
+    found = parity.measure(
+        OnnxEngine(tmp_path / "stored.onnx"),
+        network,
+        parity.built_in(1, SIZE),
+        parity.two_sizes(SIZE),
+        precision="fp16-weights",
+    )
+    found.check("stored.onnx")
+    assert 0 < found.largest < 0.05
+    assert _weights(stored) < 0.6 * _weights(model)
+    casts = [node for node in stored.graph.node if node.op_type == "Cast"]
+    assert sum(node.input[0].endswith("_half") for node in casts) > 20
+    assert not any(node.output[0].endswith("_half") for node in casts)  # nothing is narrowed
+
+
 def test_what_is_delicate_stays_in_single_precision() -> None:
     half = quantize.to_half(onnx_export.read(exported.any_size()))
     made = {node.output[0]: node for node in half.graph.node}

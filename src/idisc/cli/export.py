@@ -40,7 +40,11 @@ class SizeOrAny(options.NetworkSize):
     show_default=True,
 )
 @click.option(
-    "--precision", type=click.Choice(["fp32", "fp16", "int8"]), default="fp32", show_default=True
+    "--precision",
+    type=click.Choice(["fp32", "fp16-weights", "fp16", "int8"]),
+    default="fp32",
+    show_default=True,
+    help="fp16-weights: a small file that computes in fp32.",
 )
 @click.option(
     "--size", type=SizeOrAny(), default="dynamic", show_default=True, help="Of the pictures."

@@ -88,6 +88,8 @@ def make(request: Request) -> Parity:
 
 def _model(network: IDisc, request: Request, usual: Size) -> Any:
     model = onnx.build(network, request.size, by_block=request.format != "openvino")
+    if request.precision == "fp16-weights":
+        model = quantize.store_half(model)
     if request.precision == "fp16":
         model = quantize.to_half(model)
     if request.precision == "int8":

@@ -1,6 +1,6 @@
-"""Smaller numbers: fp16, and int8 with calibration pictures.
+"""Smaller numbers: weights kept in fp16, products in fp16, and int8 with calibration pictures.
 
-Both touch nothing but the products with weights (convolutions and linear layers), which are nearly
+The last two touch nothing but the products with weights (convolutions and linear layers), which are nearly
 all of the file and of the time. What is delicate stays in fp32: norms, softmax, position encoding,
 where deformable attention looks and what it reads, the exponential and the last resize.
 """
@@ -21,7 +21,32 @@ from idisc.images import Size, resize_smooth
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 HALF_MAX = 65504.0
+LEAST = 1024  # numbers of a tensor that are worth a node
 HEAD_CHANNELS = 4  # at most: log depth has 1; a normal and its concentration, 3 + 1
+
+
+def store_half(model: Any) -> Any:
+    """An onnx.ModelProto whose weights lie in the file as fp16; a runtime widens them at its start.
+
+    It computes in fp32, as a CPU likes it.
+    """
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    half = onnx.ModelProto()
+    half.CopyFrom(model)
+    part = half.graph
+    widened: list[Any] = []
+    for tensor in part.initializer:
+        if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < LEAST:
+            continue
+        name, value = tensor.name, numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX)
+        tensor.CopyFrom(numpy_helper.from_array(value.astype(np.float16), f"{name}_half"))
+        widened.append(helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))
+    rest = list(part.node)
+    del part.node[:]
+    part.node.extend([*widened, *rest])
+    return half
 
 
 def to_half(model: Any) -> Any:
