@@ -1,8 +1,8 @@
 """Smaller numbers: weights kept in fp16, products in fp16, and int8 with calibration pictures.
 
-The last two touch nothing but the products with weights (convolutions and linear layers), which are nearly
-all of the file and of the time. What is delicate stays in fp32: norms, softmax, position encoding,
-where deformable attention looks and what it reads, the exponential and the last resize.
+The last two touch nothing but the products with weights (convolutions and linear layers), which
+are nearly all of the file and of the time. What is delicate stays in fp32: norms, softmax, position
+encoding, where deformable attention looks and what it reads, the exponential and the last resize.
 """
 
 from __future__ import annotations
