@@ -114,8 +114,8 @@ class EddConfig:
 class ModelConfig:
     """The network. The defaults are the published Swin-T of NYU."""
 
-    encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
-    prior: Literal["none", "fastdepth"] = "none"  # a frozen network whose depth is the other half
+    encoder: str = "swin_tiny"  # a name of BACKBONES, timm:NAME, or A+B for two side by side
+    companion: Literal["none", "fastdepth"] = "none"  # frozen; its depth is half of the answer
     task: Task = "depth"  # normals come with a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first
@@ -137,8 +137,8 @@ class ModelConfig:
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
         )
         _check(
-            self.prior == "none" or self.task == "depth",
-            f"prior: {self.prior} knows depth, not normals",
+            self.companion == "none" or self.task == "depth",
+            f"companion: {self.companion} knows depth, not normals",
         )
         _check(
             not (self.discretization == "edd" and self.task == "normals"),

@@ -203,12 +203,12 @@ def test_a_photo_of_another_shape_keeps_its_own_size() -> None:
     assert size_of(explanation.kept.embeddings[2]) == (8, 24)
 
 
-def test_a_prior_has_its_part_in_what_is_left_without_an_idr() -> None:
-    network = IDisc(replace(TINY, prior="fastdepth")).eval()
-    network.prior = fastdepth.network()
+def test_a_companion_has_its_part_in_what_is_left_without_an_idr() -> None:
+    network = IDisc(replace(TINY, companion="fastdepth")).eval()
+    network.companion = fastdepth.network()
     image = explained.picture()
     explanation = explain(network, image)
     assert np.array_equal(explanation.depth, output(network, image).prediction[0, 0].numpy())
     assert np.array_equal(explanation.muted({}), explanation.depth)
     changed = explanation.muted({0: {1}})
-    assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the prior is still there
+    assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the companion is still there

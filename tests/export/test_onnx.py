@@ -34,13 +34,13 @@ def engines() -> tuple[OnnxEngine, TorchEngine]:
 
 
 @pytest.fixture(scope="module")
-def prior() -> tuple[OnnxEngine, TorchEngine]:
-    network = IDisc(replace(exported.BINS, prior="fastdepth")).eval()
-    network.prior = fastdepth.network()
-    folder = exported.place() / "prior"
+def companion() -> tuple[OnnxEngine, TorchEngine]:
+    network = IDisc(replace(exported.BINS, companion="fastdepth")).eval()
+    network.companion = fastdepth.network()
+    folder = exported.place() / "companion"
     save_checkpoint(folder, network.config, network.state_dict(), exported.ORIGIN)
-    make(Request(model=folder, out=exported.place() / "prior.onnx"))
-    return OnnxEngine(exported.place() / "prior.onnx"), TorchEngine.load(folder)
+    make(Request(model=folder, out=exported.place() / "companion.onnx"))
+    return OnnxEngine(exported.place() / "companion.onnx"), TorchEngine.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_40_mutated_files_are_refused_or_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(96, 128), (133, 61), (14, 18)])
-def test_a_prior_sees_pictures_of_any_size_in_the_file_as_well(
-    prior: tuple[OnnxEngine, TorchEngine], size: Size
+def test_a_companion_sees_pictures_of_any_size_in_the_file_as_well(
+    companion: tuple[OnnxEngine, TorchEngine], size: Size
 ) -> None:
-    file, network = prior
+    file, network = companion
     np.testing.assert_allclose(file(picture(size)), network(picture(size)), atol=2e-5)

@@ -39,7 +39,7 @@ def learns(network: IDisc, height: int = 64, width: int = 96) -> None:
     loss.backward()
     assert torch.isfinite(loss)
     for name, parameter in network.named_parameters():
-        if name.startswith("prior."):
+        if name.startswith("companion."):
             assert parameter.grad is None, name
             continue
         assert parameter.grad is not None, f"{name} has no gradient"
@@ -247,27 +247,27 @@ def test_a_compiler_sees_the_plain_path_in_one_graph() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_prior_is_the_other_half_of_every_level() -> None:
-    network = build(replace(SMALL, prior="fastdepth")).eval()
-    network.prior = fastdepth.network()
+def test_a_companion_is_the_other_half_of_every_level() -> None:
+    network = build(replace(SMALL, companion="fastdepth")).eval()
+    network.companion = fastdepth.network()
     alone = build().eval()
     alone.load_state_dict(network.state_dict(), strict=False)
     rgb = torch.rand(1, 3, 64, 96)
     with torch.no_grad():
-        both, own, prior = network(rgb).levels, alone(rgb).levels, network.prior(rgb)
+        both, own, opinion = network(rgb).levels, alone(rgb).levels, network.companion(rgb)
     for level, mine in zip(both, own, strict=True):
-        torch.testing.assert_close(level, (mine + resized(prior, size_of(mine))) / 2)
+        torch.testing.assert_close(level, (mine + resized(opinion, size_of(mine))) / 2)
 
 
-def test_a_prior_learns_nothing_and_does_not_drift() -> None:
-    network = build(replace(SMALL, prior="fastdepth"))
-    before = {name: value.clone() for name, value in network.prior.state_dict().items()}
+def test_a_companion_learns_nothing_and_does_not_drift() -> None:
+    network = build(replace(SMALL, companion="fastdepth"))
+    before = {name: value.clone() for name, value in network.companion.state_dict().items()}
     learns(network)
     assert all(
-        torch.equal(value, before[name]) for name, value in network.prior.state_dict().items()
+        torch.equal(value, before[name]) for name, value in network.companion.state_dict().items()
     )
 
 
-def test_a_prior_knows_depth_only() -> None:
-    with pytest.raises(InputError, match="prior: fastdepth knows depth, not normals"):
-        replace(SMALL, prior="fastdepth", task="normals")
+def test_a_companion_knows_depth_only() -> None:
+    with pytest.raises(InputError, match="companion: fastdepth knows depth, not normals"):
+        replace(SMALL, companion="fastdepth", task="normals")

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     help="Start from a checkpoint folder, a file of the encoder's, or `imagenet` (a download).",
 )
 @click.option(
-    "--prior",
+    "--companion",
     type=options.PATH,
     metavar="FILE",
-    help="FastDepth's ONNX file: its depth, frozen, becomes half of the answer.",
+    help="FastDepth's ONNX file: its depth, frozen, is half of the answer.",
 )
 @click.option(
     "--workers",
@@ -56,7 +56,7 @@ def command(
     out: Path | None,
     resume: Path | None,
     weights: str | None,
-    prior: Path | None,
+    companion: Path | None,
     workers: int | None,
     device: str,
     changes: tuple[str, ...],
@@ -68,7 +68,7 @@ def command(
     new = recipe is not None and bool(data) and out is not None
     if new == (resume is not None):
         raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
-    if resume and (recipe or data or out or weights or prior or changes):
+    if resume and (recipe or data or out or weights or companion or changes):
         raise click.UsageError("--resume goes on as the run began; leave out everything else")
     if weights and Path(weights).is_dir() and any(c.strip().startswith("model.") for c in changes):
         raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
@@ -89,7 +89,7 @@ def command(
                     cast(Path, out),
                     world,
                     weights=weights,
-                    prior=prior,
+                    companion=companion,
                     workers=readers,
                 )
         if world.leads and resume is None:

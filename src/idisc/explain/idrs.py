@@ -33,7 +33,7 @@ from idisc.errors import InputError
 from idisc.images import Photo, Size, resize_smooth
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.heads import resized
-from idisc.model.network import IDisc, rgb_of
+from idisc.model.network import IDisc, joined, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
@@ -89,7 +89,7 @@ class _Kept:
     embeddings: list[Tensor]  # P (1, C, H_l, W_l)
     idrs: list[Tensor]  # H (1, N, E)
     answers: list[Tensor]  # log depth or raw normals, (1, 1 or 4, H_l, W_l)
-    prior: Tensor | None  # of the whole picture, as `IDisc.prior_of` gives it
+    opinion: Tensor | None  # of the companion, as in `network.Encoded`
     size: Size  # of the prediction
 
 
@@ -118,8 +118,9 @@ class Explanation:
         kept = self.kept
         with torch.inference_mode():
             answers = [
-                kept.network.answer(
-                    level, p, kept.idrs[level], muted=masks[level], prior=kept.prior
+                joined(
+                    kept.network.answer(level, p, kept.idrs[level], muted=masks[level]),
+                    kept.opinion,
                 )
                 if level in masks
                 else kept.answers[level]
@@ -167,16 +168,15 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
-        maps = network.encode(rgb)
+        maps, opinion = network.encode(rgb)
         features, embeddings = network.decode(maps)
-        prior = network.prior_of(maps)
         fine = size_of(embeddings[-1])
         idrs, answers, levels = [], [], []
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             rounds: list[Tensor] = []
             idrs.append(network.afp[index](to_placed_tokens(f), rounds))  # H (1, N, E)
-            # In chunks, as predictions are.
-            answers.append(network.answer(index, p, idrs[index], prior=prior))
+            own = network.answer(index, p, idrs[index])  # in chunks, as predictions are
+            answers.append(joined(own, opinion))
             first = cast(SceneDiscretization, network.isd[index]).layers[0]
             _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
             levels.append(
@@ -189,7 +189,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
                 )
             )
         prediction = _as_array(network.fuse(answers, size)[0])
-    kept = _Kept(network, embeddings, idrs, answers, prior, size)
+    kept = _Kept(network, embeddings, idrs, answers, opinion, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
 

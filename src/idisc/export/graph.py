@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,12 +29,12 @@ from idisc.model import swin
 from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
 from idisc.model.fastdepth import CELL, FastDepth, FastDepthEncoder
-from idisc.model.network import IDisc, rgb_of
+from idisc.model.network import Encoded, IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
 from idisc.predict.torch_engine import disagreement
 
 STRIDES = (2, 4, 8, 16, 32)
-PRIOR = 0  # where `rulers` has that of the prior, one for each of its cells of 32x32 pixels
+COMPANION = "companion"  # its ruler: one for each of its cells of 32x32 pixels
 PROBE: Size = (117, 150)  # the traced picture: its maps differ in size from stride to stride
 
 
@@ -69,28 +70,29 @@ class BytesToMetres(nn.Module):
         super().__init__()
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
         self.dynamic = dynamic
-        self.rulers: dict[int, Tensor] = {}
+        self.rulers: dict[int | str, Tensor] = {}
         for module in self.network.modules():
             if isinstance(module, DeformableLayer):
                 module.add_module("attention", SampledAttention(module.attention))
         if dynamic:
             self._measure_encoder()
-            if self.network.prior is not None:
-                self._measure_prior(self.network.prior)
+            if self.network.companion is not None:
+                self._measure_companion(self.network.companion)
 
     def forward(self, image: Tensor, canvas: Tensor, *rulers: Tensor) -> tuple[Tensor, ...]:
         """Bytes (1, H, W, 3) and rulers -> depth (1, h, w) and spread, or normals (1, h, w, 3).
 
-        `canvas` is the ruler of the output, the others those of STRIDES and of a prior; a graph for
-        one size has only the canvas.
+        `canvas` is the ruler of the output, the others those of `lengths`; a graph for one size has
+        only the canvas.
         """
-        self.rulers = dict(zip((*STRIDES, PRIOR), rulers, strict=False))  # for the hooks, too
-        maps = self.network.encode(rgb_of(image))
-        for index, stride in enumerate(STRIDES[1:]):
-            maps[index] = self._as_long(maps[index], stride)
+        if rulers:
+            of = [length.of for length in lengths(self.network)]
+            self.rulers = dict(zip(of, rulers, strict=True))  # for the hooks, too
+        maps, opinion = self.network.encode(rgb_of(image))
+        maps = [self._as_long(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
         self.rulers = {}
         size = (canvas.shape[0], canvas.shape[1])
-        output = self.network(maps, size=size)
+        output = self.network(Encoded(maps, opinion), size=size)
         if self.network.config.task == "normals":
             return (output.prediction.permute(0, 2, 3, 1),)
         if len(output.levels) < 2:
@@ -130,18 +132,18 @@ class BytesToMetres(nn.Module):
         for module, stride in _reducing(encoder, body, whole=whole):
             self._measure_result(module, stride, whole=whole)
 
-    def _measure_prior(self, prior: FastDepth) -> None:
+    def _measure_companion(self, companion: FastDepth) -> None:
         stride = 1
-        for module in prior.encoder.modules():
+        for module in companion.encoder.modules():
             if isinstance(module, nn.Conv2d) and module.stride == (2, 2):
                 stride *= 2
-                self._measure_by(module, PRIOR, 32 // stride)
-        self.network.add_module("prior", RuledPrior(prior, lambda: self.rulers[PRIOR]))
-
-    def _measure_by(self, module: nn.Module, ruler: int, times: int) -> None:
-        module.register_forward_hook(
-            lambda _module, _inputs, result: measured(result, self.rulers[ruler], 2, times)
+                module.register_forward_hook(partial(self._as_cells, times=32 // stride))
+        self.network.add_module(
+            "companion", RuledCompanion(companion, lambda: self.rulers[COMPANION])
         )
+
+    def _as_cells(self, _module: nn.Module, _inputs: Any, result: Tensor, *, times: int) -> Tensor:
+        return measured(result, self.rulers[COMPANION], 2, times)
 
     def _measure_result(self, module: nn.Module, stride: int, **how: Any) -> None:
         module.register_forward_hook(
@@ -149,17 +151,17 @@ class BytesToMetres(nn.Module):
         )
 
 
-class RuledPrior(nn.Module):
-    """A prior that sees the picture in as many cells as its ruler has."""
+class RuledCompanion(nn.Module):
+    """A companion that sees the picture in as many cells as its ruler has."""
 
-    def __init__(self, prior: FastDepth, ruler: Callable[[], Tensor]) -> None:
+    def __init__(self, companion: FastDepth, ruler: Callable[[], Tensor]) -> None:
         super().__init__()
-        self.prior, self.ruler = prior, ruler
+        self.companion, self.ruler = companion, ruler
 
     def forward(self, rgb: Tensor) -> Tensor:
         """As `FastDepth.forward`."""
         ruler = self.ruler()
-        return self.prior.in_cells(rgb, (ruler.shape[0], ruler.shape[1]))
+        return self.companion.in_cells(rgb, (ruler.shape[0], ruler.shape[1]))
 
 
 class SampledAttention(nn.Module):
@@ -190,31 +192,36 @@ def example(size: Size | None, lengths: Sequence[Length] = ()) -> tuple[Tensor, 
     canvas = _ruler(height + 3, width + 5)  # neither the picture's size nor a square
     if size:
         return image, canvas
-    return image, canvas, *(_ruler(*length.of(PROBE)) for length in lengths)
+    return image, canvas, *(_ruler(*length.at(PROBE)) for length in lengths)
 
 
 @dataclass(frozen=True)
 class Length:
-    """How long a ruler is: that of the picture and `more`, over `unit`, rounded down."""
+    """How long a ruler is: (side of the picture + more) over unit, rounded down; 1 at least."""
 
-    name: str
+    of: int | str  # a stride, or COMPANION
     more: Size
     unit: Size
 
-    def of(self, picture: Size) -> Size:
+    @property
+    def name(self) -> str:
+        """Of the ruler, in a graph."""
+        return f"ruler_{self.of}"
+
+    def at(self, picture: Size) -> Size:
         """Down and across, for a picture of that size."""
         down, across = (
-            max((length + more) // unit, 1)
-            for length, more, unit in zip(picture, self.more, self.unit, strict=True)
+            max((side + more) // unit, 1)
+            for side, more, unit in zip(picture, self.more, self.unit, strict=True)
         )
         return down, across
 
 
 def lengths(network: IDisc) -> list[Length]:
     """The rulers that a network needs for pictures of any size, in the order of its inputs."""
-    found = [Length(f"ruler_{s}", (s - 1, s - 1), (s, s)) for s in STRIDES]
-    if network.prior is not None:
-        found.append(Length("ruler_prior", (CELL[0] // 2, CELL[1] // 2), CELL))
+    found = [Length(s, (s - 1, s - 1), (s, s)) for s in STRIDES]
+    if network.companion is not None:
+        found.append(Length(COMPANION, (CELL[0] // 2, CELL[1] // 2), CELL))
     return found
 
 

@@ -3,14 +3,13 @@
 Thirteen pairs of a depthwise and a pointwise convolution, each with batch norm and ReLU6, and six
 layers back up; the widths are what pruning left of them. The authors' file (MIT licence) was
 trained on 48,000 frames of NYU-Depth v2. Its encoder can be one of ours, free to learn; the whole
-of it can be the prior of a network, which stays as it is.
+of it can be the companion of a network, and stays as it is.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +25,8 @@ ENDS = (3, 5, 11, 13)  # the last pairs of strides 4, 8, 16 and 32
 DECODER_WIDTHS = (512, 200, 256, 120, 56, 16)
 SKIPS = {1: 5, 2: 3, 3: 1}  # after which layer of the decoder which pair is added
 CELL = (30, 40)  # rows and columns of a picture of 4:3 that are 32x32 pixels to it: see `FastDepth`
-ZOOM = 256 / 245.5  # how much larger things look to it so than in its training
+SEEN = 250 * 224 / 228  # rows of a whole frame in its training: 250, of which 228 became 224
+ZOOM = 256 / SEEN  # how much larger things look to it in cells
 NEAREST = 0.1  # metres; below, it only says that it does not know
 
 
@@ -66,9 +66,10 @@ class FastDepthEncoder(nn.Module):
 class FastDepth(nn.Module):
     """RGB (B, 3, H, W) in [0, 1] -> log depth (B, 1, h, w); frozen, and always in eval mode.
 
-    It was trained on frames of 480x640 that had been squeezed: the whole of one, at 4:3, is 245.5
-    pixels high and wide to it. So a picture is shown to it in cells of 32x32 pixels, one for every
-    `CELL`: 240x320 becomes 256x256, in which things look larger and therefore nearer by `ZOOM`.
+    It was trained on frames of 4:3 that had been squeezed to squares. So a picture is shown to it
+    in squares of 32x32 pixels, one for every `CELL`: the usual 240x320 become 256x256 (h, w), in
+    which things look larger and therefore nearer by `ZOOM`. Like the network around it, it takes a
+    larger picture of the same room for one from closer by.
     """
 
     def __init__(self) -> None:
@@ -84,9 +85,10 @@ class FastDepth(nn.Module):
         self.last = _layer(DECODER_WIDTHS[-1], 1, 1, activation=nn.ReLU)
         self.requires_grad_(False).eval()
 
-    def train(self, mode: bool = True) -> Self:  # noqa: ARG002
+    def train(self, mode: bool = True) -> FastDepth:  # noqa: ARG002
         """Stay as it is: the batch norms of a frozen network must not drift."""
-        return super().train(False)
+        super().train(False)
+        return self
 
     def forward(self, rgb: Tensor) -> Tensor:
         """RGB (B, 3, H, W) in [0, 1] -> log of metres (B, 1, h, w)."""

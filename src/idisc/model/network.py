@@ -3,13 +3,14 @@
 RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
 
-A `prior`, which the paper does not have, is another network's depth: each map is then the geometric
-mean of its own answer and that one.
+A companion, which the paper does not have, is another network, frozen. Each of the maps is then the
+geometric mean of its own answer and the companion's depth.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,6 @@ from idisc.model.discretization import ExplicitDiscretization, FeaturePartition,
 from idisc.model.fastdepth import FastDepth
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
-from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import Size, size_of, to_map, to_placed_tokens
 from idisc.settings import ModelConfig
 
@@ -50,6 +50,20 @@ class Output:
     """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
 
 
+class Encoded(NamedTuple):
+    """What a network makes of a picture before it decodes it."""
+
+    maps: list[Tensor]
+    """The encoder's, of strides 4, 8, 16, 32."""
+    opinion: Tensor | None = None
+    """Log depth (B, 1, h, w) of the companion, if there is one; h and w are its own."""
+
+
+def joined(own: Tensor, opinion: Tensor | None) -> Tensor:
+    """A level's log depth (B, 1, H_l, W_l) and the companion's -> their mean, if there is one."""
+    return own if opinion is None else (own + resized(opinion, size_of(own))) / 2
+
+
 def rgb_of(images: Tensor) -> Tensor:
     """Pictures as bytes (B, H, W, 3) -> as a network takes them: (B, 3, H, W) in [0, 1]."""
     return images.permute(0, 3, 1, 2).float() / 255
@@ -68,7 +82,7 @@ class IDisc(nn.Module):
         self.encoder = backbone.build()
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
-        self.prior = FastDepth() if config.prior == "fastdepth" else None
+        self.companion = FastDepth() if config.companion == "fastdepth" else None
         channels = tuple(reversed(self.encoder.channels))  # coarse to fine from here on
         width, expansion, activation = config.decoder.width, config.expansion, config.activation
         self.decoder: DeformablePixelDecoder | PlainPixelDecoder
@@ -88,19 +102,16 @@ class IDisc(nn.Module):
             else:
                 self.heads.append(OutputHead(width, config.channels))
 
-    def encode(self, rgb: Tensor) -> list[Tensor]:
-        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32.
-
-        With a prior its log depth (B, 1, h, w) is the fifth.
-        """
+    def encode(self, rgb: Tensor) -> Encoded:
+        """rgb (B, 3, H, W) in [0, 1], any size -> all that depends on it alone."""
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
         maps = self.encoder((rgb - self.mean) / self.std)
-        return maps if self.prior is None else [*maps, self.prior(rgb)]
+        return Encoded(maps, None if self.companion is None else self.companion(rgb))
 
     def forward(
-        self, rgb: Tensor | list[Tensor], *, size: Size | None = None, explain: bool = False
+        self, rgb: Tensor | Encoded, *, size: Size | None = None, explain: bool = False
     ) -> Output:
         """rgb (B, 3, H, W) in [0, 1], any size, or what `encode` made of it -> Output.
 
@@ -109,13 +120,12 @@ class IDisc(nn.Module):
         partition and attention, which are not kept otherwise.
         """
         if isinstance(rgb, Tensor):
-            maps, size = self.encode(rgb), size or size_of(rgb)
+            encoded, size = self.encode(rgb), size or size_of(rgb)
         elif size is None:
             raise InputError("size: encoded maps do not tell that of the picture")
         else:
-            maps = rgb
-        features, embeddings = self.decode(maps)  # from here on, coarse to fine
-        prior = self.prior_of(maps)
+            encoded = rgb
+        features, embeddings = self.decode(encoded.maps)  # from here on, coarse to fine
 
         idrs: list[Tensor] = []
         rounds: list[list[Tensor]] = [[] for _ in self.afp]
@@ -125,9 +135,10 @@ class IDisc(nn.Module):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                levels.append(self.answer(index, p, idrs[index], kept[1], prior=prior))
+                own = self.answer(index, p, idrs[index], kept[1])
             else:
-                levels.append(self.answer(index, p, prior=prior))
+                own = self.answer(index, p)
+            levels.append(joined(own, encoded.opinion))
 
         prediction, concentration = self.fuse(levels, size)
         return Output(
@@ -140,14 +151,10 @@ class IDisc(nn.Module):
         )
 
     def decode(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """What `encode` gives, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
-        features, embeddings = self.decoder(maps[len(STRIDES) - 1 :: -1])
+        """The encoder's maps, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
+        features, embeddings = self.decoder(maps[::-1])
         used = slice(-self.config.resolutions, None)
         return features[used], embeddings[used]
-
-    def prior_of(self, maps: list[Tensor]) -> Tensor | None:
-        """What `encode` gives -> the log depth of the prior, if there is one."""
-        return None if self.prior is None else maps[len(STRIDES)]
 
     def answer(
         self,
@@ -156,18 +163,16 @@ class IDisc(nn.Module):
         idrs: Tensor | None = None,
         attention: list[Tensor] | None = None,
         muted: Tensor | None = None,
-        prior: Tensor | None = None,
     ) -> Tensor:
-        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its entry of `Output.levels`.
+        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its own log depth or raw normals.
 
-        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read;
-        `prior` is what `prior_of` gives.
+        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read.
+        `joined` makes an entry of `Output.levels` of it.
         """
         pixels = to_placed_tokens(p)  # P (B, M, C)
         if idrs is not None:
             pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
-        own = to_map(self.heads[level](pixels), size_of(p))
-        return own if prior is None else (own + resized(prior, size_of(p))) / 2
+        return to_map(self.heads[level](pixels), size_of(p))
 
     def fuse(
         self, levels: list[Tensor], size: Size, fine: Size | None = None

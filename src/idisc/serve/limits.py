@@ -161,7 +161,7 @@ class Door:
                 return await receive()
             try:
                 message = await asyncio.wait_for(receive(), deadline - clock())
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 raise HTTPException(
                     408, f"the upload took more than {self.limits.timeout_s:g} s"
                 ) from None

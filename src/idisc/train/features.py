@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from idisc import config, files
 from idisc.data.dataset import Dataset, Sample
 from idisc.errors import InputError
-from idisc.model.network import IDisc
+from idisc.model.network import IDisc, rgb_of
 from idisc.settings import DataConfig, TrainConfig
 from idisc.train.augment import Generator, flip
 from idisc.train.distributed import World
@@ -114,11 +114,12 @@ def _write_levels(network: IDisc, dataset: Dataset, folder: Path) -> None:
 
 
 def _encoded(network: IDisc, image: NDArray[np.uint8]) -> Maps:
-    """A picture and its mirror image -> maps (2, C_l, H_l, W_l)."""
-    both = torch.tensor(np.stack([image, image[:, ::-1]])).permute(0, 3, 1, 2)
+    """A picture and its mirror image -> maps (2, C_l, H_l, W_l), the companion's opinion last."""
+    both = torch.tensor(np.stack([image, image[:, ::-1]]))
     with torch.inference_mode():
-        maps = network.encode(both.to(network.mean.device).float() / 255)
-    return tuple(values.half().cpu().numpy() for values in maps)
+        maps, opinion = network.encode(rgb_of(both.to(network.mean.device)))
+    kept = maps if opinion is None else [*maps, opinion]
+    return tuple(values.half().cpu().numpy() for values in kept)
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
@@ -128,7 +129,7 @@ def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
 
 def _digest(network: IDisc) -> str:
     digest = hashlib.sha256(network.config.encoder.encode())
-    for part in (network.encoder, network.prior):
+    for part in (network.encoder, network.companion):
         for name, value in (part.state_dict() if part else {}).items():
             digest.update(name.encode() + value.cpu().numpy().tobytes())
     return digest.hexdigest()

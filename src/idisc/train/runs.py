@@ -66,27 +66,24 @@ def start(
     world: World,
     *,
     weights: str | None = None,
-    prior: Path | None = None,
+    companion: Path | None = None,
     workers: int = 0,
 ) -> Run:
     """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's.
 
-    `prior` is FastDepth's file; with it the network gets that prior if it has none.
+    `companion` is FastDepth's file; a checkpoint without a companion gets it, one with its own
+    gets this one instead.
     """
     sources = [Source.parse(text, recipe.data.train) for text in data]
-    if weights and Path(weights).is_dir():  # the checkpoint says what the network is
-        if (Path(weights) / state.LAST).is_dir():
-            raise InputError(
-                f"--weights {weights}: a run; name its checkpoint, {weights}/{state.BEST}"
-            )
-        recipe = replace(recipe, model=read_config(Path(weights)))
-    if prior:
-        recipe = replace(recipe, model=replace(recipe.model, prior="fastdepth"))
+    if checkpoint := _checkpoint(weights):  # it says what the network is
+        recipe = replace(recipe, model=read_config(checkpoint))
+    if companion:
+        recipe = replace(recipe, model=replace(recipe.model, companion="fastdepth"))
     if world.leads:
         _check_free(out)
     training, testing = _opened(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    network = _network(recipe, weights, prior)
+    network = _network(recipe, weights, companion)
     run = Run(
         recipe, out, world, network=network, training=training, testing=testing, workers=workers
     )
@@ -97,7 +94,7 @@ def start(
         "manifests": _hashes(training),
         "pairs": _pairs([*training, testing]),
         "weights": weights,
-        "prior": str(prior) if prior else None,
+        "companion": str(companion) if companion else None,
         "workers": workers,
         "idisc": __version__,
         "torch": torch.__version__,
@@ -199,15 +196,26 @@ def _pairs(datasets: Sequence[Dataset]) -> list[str]:
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
-def _network(recipe: Recipe, weights: str | None, prior: Path | None) -> IDisc:
-    network = IDisc(recipe.model)
-    if weights and Path(weights).is_dir():
-        known = load_network(weights)
-        network.load_state_dict(known.state_dict(), strict=prior is None)
+def _checkpoint(weights: str | None) -> Path | None:
+    """The checkpoint folder that a run starts from, unless it starts from something else."""
+    folder = Path(weights) if weights else None
+    if not folder or not folder.is_dir():
+        return None
+    if (folder / state.LAST).is_dir():
+        raise InputError(f"--weights {folder}: a run; name its checkpoint, {folder}/{state.BEST}")
+    return folder
+
+
+def _network(recipe: Recipe, weights: str | None, companion: Path | None) -> IDisc:
+    network, checkpoint = IDisc(recipe.model), _checkpoint(weights)
+    if checkpoint:
+        known = load_network(checkpoint).state_dict()
+        new = {n: v for n, v in network.state_dict().items() if n.startswith("companion.")}
+        network.load_state_dict({**new, **known})
     elif weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)
-    if prior and network.prior:
-        network.prior.read(prior)
-    elif network.prior and not (weights and Path(weights).is_dir()):
-        raise InputError("model.prior: --prior with FastDepth's ONNX file is needed")
+    if companion and network.companion:
+        network.companion.read(companion)
+    elif network.companion and not checkpoint:
+        raise InputError("model.companion: --companion with FastDepth's ONNX file is needed")
     return network

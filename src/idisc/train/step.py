@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from idisc.errors import InputError
-from idisc.model.network import IDisc
+from idisc.model.network import Encoded, IDisc
 from idisc.settings import Recipe, TrainConfig
 from idisc.train import draws, losses, optimizer
 from idisc.train.distributed import World
@@ -103,8 +103,9 @@ class Stepper:
         target, valid = batch.target.to(device), batch.valid.to(device)
         dtype = _DTYPES[self.train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
-            maps = [level.to(device).float() for level in batch.maps]
-            output = self._wrapped(maps or rgb, size=(target.shape[2], target.shape[3]))
+            kept = [level.to(device).float() for level in batch.maps]
+            encoded = Encoded(kept[:4], kept[4] if kept[4:] else None) if kept else rgb
+            output = self._wrapped(encoded, size=(target.shape[2], target.shape[3]))
         prediction = output.prediction.float()
         if not total(valid.sum()):
             return prediction.sum() * 0, False
