@@ -14,6 +14,9 @@ from idisc.errors import InputError
 
 Task = Literal["depth", "normals"]
 Activation = Literal["gelu", "silu", "relu"]
+Precision = Literal["fp32", "bf16", "fp16"]  # of a network's arithmetic in torch
+FilePrecision = Literal["fp32", "fp16-weights", "fp16", "int8"]
+"""What an exported file may be: the name of its arithmetic, unless only its weights are reduced."""
 
 
 MOST, MOST_LAYERS = 4096, 256  # far beyond any use: a damaged record shall not fill the memory
@@ -214,7 +217,7 @@ class TrainConfig:
     freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
     cache_features: str = ""  # folder for those of a frozen encoder; then no augmentation but flip
     ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"  # MSDA and the loss stay in fp32
+    precision: Precision = "fp32"  # MSDA and the loss stay in fp32
     channels_last: bool = False  # memory format of the convolutions
     checkpoint_gradients: bool = False  # compute twice to keep less: for small memory
     compile: bool = False  # the encoder, by torch.compile: that is where a compiler gains

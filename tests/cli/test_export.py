@@ -14,9 +14,10 @@ from tests.fakes.called import run
 
 from idisc.export import graph, parity
 from idisc.export import onnx as onnx_export
-from idisc.export.parity import Precision
+from idisc.predict.engine import open_engine
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.settings import FilePrecision
 from idisc.zoo import cards
 
 
@@ -67,20 +68,27 @@ def test_a_file_that_differs_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("precision", ["fp16-weights", "fp16", "int8"])
+@pytest.mark.parametrize(
+    ("precision", "arithmetic", "storage"),
+    [("fp16-weights", "fp32", "fp16"), ("fp16", "fp16", "fp16"), ("int8", "int8", "int8")],
+)
 def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
-    precision: Precision, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    precision: FilePrecision,
+    arithmetic: str,
+    storage: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lenient = parity.Tolerance(largest=9.0, mean=9.0, d1=0.0)  # the weights are random
     monkeypatch.setitem(parity.TOLERANCES, precision, lenient)
-    monkeypatch.setattr(
-        onnx_export, "build", lambda *_, **__: onnx_export.read(exported.any_size())
-    )
+    sound = exported.any_size()  # made before its maker is replaced
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(sound))
     assert run("export", exported.checkpoint(), "--precision", precision) == 0
     path = exported.place() / f"small-{precision}.onnx"
     assert f"precision {precision}" in capsys.readouterr().out
     engine = OnnxEngine(path)
-    assert engine.origin["precision"] == precision
+    assert (engine.origin["precision"], engine.origin["storage"]) == (arithmetic, storage)
+    assert open_engine(path, precision=arithmetic).name == path.name  # type: ignore[arg-type]
     assert json.loads(engine.origin["parity"])["mean"] > 0
     assert path.stat().st_size < exported.any_size().stat().st_size
 
@@ -92,9 +100,8 @@ def test_the_checkpoint_of_a_shipped_model_goes_by_its_name(
     shutil.copytree(exported.checkpoint(), folder / cards.CHECKPOINT)
     shipped.make(folder)
     monkeypatch.setattr(cards, "HOME", folder.parent)
-    monkeypatch.setattr(
-        onnx_export, "build", lambda *_, **__: onnx_export.read(exported.any_size())
-    )
+    sound = exported.any_size()  # made before its maker is replaced
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(sound))
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from idisc.cli import options, tables
 from idisc.errors import require
 from idisc.images import size_text
+from idisc.settings import FilePrecision
 
 if TYPE_CHECKING:
     from idisc.export.parity import Parity
@@ -41,7 +42,7 @@ class SizeOrAny(options.NetworkSize):
 )
 @click.option(
     "--precision",
-    type=click.Choice(["fp32", "fp16-weights", "fp16", "int8"]),
+    type=click.Choice(get_args(FilePrecision)),
     default="fp32",
     show_default=True,
     help="fp16-weights: a small file that computes in fp32.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -98,7 +98,7 @@ def device(command: Any) -> Any:
 
 def precision(command: Any) -> Any:
     """The option --precision of commands that take a checkpoint or an exported file."""
-    names = click.Choice(["fp32", "bf16", "fp16"])
+    names = click.Choice(get_args(settings.Precision))
     return click.option("--precision", type=names, help="Of a checkpoint's arithmetic [fp32]")(
         command
     )

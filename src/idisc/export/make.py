@@ -11,12 +11,13 @@ from typing import Any, Literal
 from idisc import files
 from idisc.errors import InputError
 from idisc.export import onnx, parity, program, quantize
-from idisc.export.parity import Parity, Precision
+from idisc.export.parity import Parity
 from idisc.images import Size
 from idisc.model.network import IDisc
 from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts, open_model
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.settings import FilePrecision
 from idisc.zoo import cards
 
 Format = Literal["onnx", "pt2", "openvino"]
@@ -32,7 +33,7 @@ class Request:
     model: str | Path  # a checkpoint folder, or the name of a model that ships with its own
     out: Path  # a file
     format: Format = "onnx"
-    precision: Precision = "fp32"
+    precision: FilePrecision = "fp32"
     size: Size | None = None  # of the pictures; None: any
     pictures: Path | None = None  # a folder, to measure and to calibrate on
 
@@ -61,7 +62,7 @@ def make(request: Request) -> Parity:
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]
     images, origin = _pictures(request, usual, MEASURED, RENDERED)
-    texts = {**onnx.facts(source), "precision": request.precision}
+    texts = {**onnx.facts(source), **quantize.NUMBERS[request.precision]._asdict()}
     made = (
         program.trace(source.network, usual)
         if request.format == "pt2"

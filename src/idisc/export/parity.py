@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,8 @@ from idisc.errors import CheckFailed, InputError
 from idisc.images import Size, read_image, resize_smooth, size_text
 from idisc.predict.engine import Engine
 from idisc.predict.inputs import PICTURES
-from idisc.settings import Task
+from idisc.settings import FilePrecision, Task
 
-Precision = Literal["fp32", "fp16-weights", "fp16", "int8"]
 Images = Sequence[NDArray[np.uint8]]
 FAR = 10.0  # metres; from here on a difference counts as a share of the depth
 D1 = 1.25  # two depths agree if neither is more than this times the other
@@ -43,7 +41,7 @@ class Tolerance:
     d1: float  # share of pixels that agree, at least
 
 
-TOLERANCES: dict[Precision, Tolerance] = {
+TOLERANCES: dict[FilePrecision, Tolerance] = {
     "fp32": Tolerance(largest=1e-3, mean=1e-3, d1=1.0),
     "fp16-weights": Tolerance(largest=float("inf"), mean=0.01, d1=0.999),
     "fp16": Tolerance(largest=float("inf"), mean=0.02, d1=0.999),
@@ -55,7 +53,7 @@ TOLERANCES: dict[Precision, Tolerance] = {
 class Parity:
     """The differences over all pictures and sizes."""
 
-    precision: Precision
+    precision: FilePrecision
     largest: float
     mean: float
     unit: str  # of both
@@ -93,7 +91,7 @@ def measure(
     images: Images,
     sizes: Sequence[Size],
     *,
-    precision: Precision = "fp32",
+    precision: FilePrecision = "fp32",
     pictures_from: str = BUILT_IN,
 ) -> Parity:
     """Both engines on all pictures, resized to each of the two sizes.

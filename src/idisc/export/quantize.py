@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,27 @@ from idisc.errors import InputError
 from idisc.export.onnx import quietly
 from idisc.export.parity import Images
 from idisc.images import Size, resize_smooth
+from idisc.settings import FilePrecision
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 HALF_MAX = 65504.0
 LEAST = 1024  # numbers of a tensor that are worth a node
 HEAD_CHANNELS = 4  # at most: log depth has 1; a normal and its concentration, 3 + 1
+
+
+class Numbers(NamedTuple):
+    """What a file says of its numbers."""
+
+    precision: str  # of the arithmetic
+    storage: str  # of the weights
+
+
+NUMBERS: dict[FilePrecision, Numbers] = {
+    "fp32": Numbers("fp32", "fp32"),
+    "fp16-weights": Numbers("fp32", "fp16"),
+    "fp16": Numbers("fp16", "fp16"),
+    "int8": Numbers("int8", "int8"),
+}
 
 
 def store_half(model: Any) -> Any:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,12 @@ from idisc.data import catalog
 from idisc.errors import CheckpointError, InputError, require
 from idisc.images import Size
 from idisc.recipes import RECIPES
-from idisc.settings import Task
+from idisc.settings import Precision, Task
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
 UNKNOWN = "unknown"
 USUAL_SIZE: Size = (480, 640)  # of networks that do not say what they were trained at
-Precision = Literal["fp32", "bf16", "fp16"]
 
 
 class Engine(Protocol):
@@ -206,10 +205,10 @@ def open_engine(path: Path, device: str = "cpu", precision: Precision | None = N
         from idisc.predict.onnx_engine import OnnxEngine
 
         engine = OnnxEngine(path, device)
-        stored = engine.origin.get("precision") or "as it was made"
-        if precision not in (None, stored):
+        own = engine.origin.get("precision") or "as it was made"
+        if precision not in (None, own):
             raise InputError(
-                f"--precision {precision}: {path.name} is {stored}, an .onnx file decides for"
+                f"--precision {precision}: {path.name} is {own}, an .onnx file decides for"
                 " itself; `idisc export --precision` makes another"
             )
         return engine

@@ -19,8 +19,7 @@ from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
-from idisc.predict.engine import Precision
-from idisc.settings import Task
+from idisc.settings import Precision, Task
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
