@@ -89,7 +89,14 @@ def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
     engine = OnnxEngine(path)
     assert (engine.origin["precision"], engine.origin["storage"]) == (arithmetic, storage)
     assert open_engine(path, precision=arithmetic).name == path.name  # type: ignore[arg-type]
-    assert json.loads(engine.origin["parity"])["mean"] > 0
+    found = json.loads(engine.origin["parity"])
+    assert found["mean"] > 0
+    assert found["spread"] > 0
+    # Real photos; of int8 those that it was not calibrated on.
+    assert (found["pictures_from"], found["pictures"]) == (
+        "examples",
+        2 if precision == "int8" else 4,
+    )
     assert path.stat().st_size < exported.any_size().stat().st_size
 
 
@@ -114,8 +121,10 @@ def test_the_checkpoint_of_a_shipped_model_goes_by_its_name(
 
 def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = exported.checkpoint()
-    empty = tmp_path / "empty"
+    empty, single = tmp_path / "empty", tmp_path / "single"
     empty.mkdir()
+    single.mkdir()
+    Image.new("RGB", (8, 6)).save(single / "a.png")
     taken = empty / "note.txt"
     taken.write_text("a file, no folder")
     calls = {
@@ -141,6 +150,10 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
             *("export", folder, "--pictures", empty),
             *("-o", tmp_path / "x.onnx"),
         ): "empty: no pictures in it",
+        (
+            *("export", folder, "--pictures", single, "--precision", "int8"),
+            *("-o", tmp_path / "x.onnx"),
+        ): "single: one picture; int8 needs one to calibrate on, and another to measure on",
         ("export", folder, "-o", taken / "x.onnx"): "x.onnx: cannot be written",
         ("export", folder, "--size", "9000x9000"): "'9000x9000' is more than 8.4 million pixels",
     }
@@ -151,7 +164,7 @@ def test_bad_calls_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert printed.out == ""
         assert "Traceback" not in printed.err
         assert "tracing" not in printed.err or "already" in message  # seen when it is opened
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "room.onnx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "room.onnx", "single"]
 
 
 def test_an_encoder_that_cannot_be_followed_is_one_line(

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from tests.fakes import exported
 
 from idisc.errors import CheckFailed, InputError
@@ -25,17 +26,26 @@ class Flat:
 
     name, sha256, origin = "flat", "", {}
 
-    def __init__(self, value: float, task: str = "depth", fixed_size: Size | None = None) -> None:
-        self.value, self.task, self.fixed_size = value, task, fixed_size
+    def __init__(
+        self,
+        value: float,
+        task: str = "depth",
+        fixed_size: Size | None = None,
+        spread: float | None = None,
+    ) -> None:
+        self.value, self.task, self.fixed_size, self.spread = value, task, fixed_size, spread
         self.asked: list[tuple[tuple[int, ...], Size | None]] = []
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
+    def with_spread(
+        self, images: NDArray[np.uint8], size: Size | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         self.asked.append((images.shape, size))
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
+        spread = None if self.spread is None else np.full_like(maps, self.spread)
         if self.task == "depth":
-            return maps
+            return maps, spread
         angle = np.radians(maps)
-        return np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1)
+        return np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1), spread
 
 
 PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
@@ -100,6 +110,17 @@ def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bo
     assert caught.value.exit_code == 3
 
 
+def test_spread_has_to_agree_as_depth_has() -> None:
+    assert compared(Flat(2, spread=0.1), Flat(2)).spread is None  # a network of one resolution
+    near = compared(Flat(2, spread=0.1), Flat(2, spread=0.1009))
+    near.check("x.onnx")
+    apart = compared(Flat(2, spread=0.1), Flat(2, spread=0.102))
+    assert apart.largest == 0
+    assert apart.spread == pytest.approx(0.002, rel=1e-3)
+    with pytest.raises(CheckFailed, match=r"its spread by 0\.002 m at most; fp32 allows 0\.001 m"):
+        apart.check("x.onnx")
+
+
 def test_the_record_can_be_read_back() -> None:
     record = json.loads(compared(Flat(2), Flat(2), precision="int8", pictures_from="mine").text())
     assert record["tolerance"] == {"mean": 0.25, "d1": 0.9}
@@ -110,7 +131,7 @@ def test_the_record_can_be_read_back() -> None:
 def test_a_tampered_file_fails(tmp_path: Path) -> None:
     """One weight of one layer changed is seen; the untouched file is not accused."""
     network = TorchEngine.load(exported.checkpoint())
-    images = parity.built_in(1, (64, 96))
+    images = exported.photos(1)
     sizes = parity.two_sizes((64, 96))
     parity.measure(OnnxEngine(exported.any_size()), network, images, sizes).check("fine")
     model = onnx_export.read(exported.any_size())
@@ -124,18 +145,18 @@ def test_a_tampered_file_fails(tmp_path: Path) -> None:
         found.check("tampered.onnx")
 
 
-def test_pictures_are_the_users_or_rendered(tmp_path: Path) -> None:
+def test_pictures_are_the_users_or_the_examples(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no pictures in it"):
-        parity.pictures_of(tmp_path, 4)
+        parity.paths_of(tmp_path)
     for index in range(5):
         Image.new("RGB", (8, 6), (index, 0, 0)).save(tmp_path / f"{index}.png")
     (tmp_path / "notes.txt").write_text("no picture")
-    chosen = parity.pictures_of(tmp_path, 3)
+    made = PngInfo()
+    made.add_text("idisc", "a result of last time")
+    Image.new("RGB", (8, 6), (9, 0, 0)).save(tmp_path / "0_depth.png", pnginfo=made)
+    chosen = parity.read_some(parity.paths_of(tmp_path), 3)
     assert [int(image[0, 0, 0]) for image in chosen] == [0, 2, 4]
-    first, second = parity.built_in(2, (24, 32))
-    assert first.shape == (24, 32, 3)
-    assert (first != second).any()
-    assert (first == parity.built_in(1, (24, 32))[0]).all()
+    assert len(parity.paths_of(parity.EXAMPLES)) == 4
     with pytest.raises(InputError, match="at least one picture"):
         parity.measure(Flat(1), Flat(1), [], SIZES)  # type: ignore[arg-type]
 

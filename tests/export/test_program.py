@@ -70,5 +70,5 @@ def test_openvino_gives_what_the_network_gives(network: TorchEngine, tmp_path: P
     engine = program.OpenVinoEngine(path)
     assert engine.fixed_size is None
     assert json.loads(engine.origin["parity"])["largest"] < 1e-4
-    images, sizes = parity.built_in(1, SIZE), parity.two_sizes(SIZE)
+    images, sizes = exported.photos(1), parity.two_sizes(SIZE)
     parity.measure(engine, network, images, sizes).check("small.xml")

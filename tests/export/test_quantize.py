@@ -31,7 +31,7 @@ def test_half_precision_halves_the_weights_and_loses_millimetres(
     found = parity.measure(
         OnnxEngine(tmp_path / "half.onnx"),
         network,
-        parity.built_in(1, SIZE),
+        exported.photos(1),
         parity.two_sizes(SIZE),
         precision="fp16",
     )
@@ -50,7 +50,7 @@ def test_weights_stored_in_half_precision_are_computed_with_in_single(
     found = parity.measure(
         OnnxEngine(tmp_path / "stored.onnx"),
         network,
-        parity.built_in(1, SIZE),
+        exported.photos(1),
         parity.two_sizes(SIZE),
         precision="fp16-weights",
     )
@@ -76,13 +76,13 @@ def test_int8_is_calibrated_on_pictures_and_its_loss_is_known(
     network: TorchEngine, tmp_path: Path
 ) -> None:
     model = onnx_export.read(exported.any_size())
-    small = quantize.to_int8(model, parity.built_in(3, SIZE), SIZE)
+    small = quantize.to_int8(model, exported.photos(3), SIZE)
     onnx_export.check_operators(small, "small.onnx")
     onnx_export.save(small, tmp_path / "small.onnx")
     engine = OnnxEngine(tmp_path / "small.onnx")
     assert engine.origin["weights_sha256"] == exported.source().sha256  # metadata survives
     found = parity.measure(
-        engine, network, parity.built_in(2, SIZE), parity.two_sizes(SIZE), precision="int8"
+        engine, network, exported.photos(2), parity.two_sizes(SIZE), precision="int8"
     )
     assert np.isfinite(found.largest)
     assert 1e-3 < found.mean < 1.0  # of random weights; trained ones lose less

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from tests.fakes.pairs import TINY
 
+from idisc.export import parity
 from idisc.export.make import Request, make
 from idisc.images import Size
 from idisc.model.checkpoint import save_checkpoint
@@ -76,6 +77,11 @@ def any_size() -> Path:
 def source() -> TorchEngine:
     """The network that they are made from."""
     return TorchEngine.load(checkpoint())
+
+
+def photos(count: int) -> parity.Images:
+    """Some of the example photos."""
+    return parity.read_some(parity.paths_of(parity.EXAMPLES), count)
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []

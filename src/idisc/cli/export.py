@@ -51,7 +51,7 @@ class SizeOrAny(options.NetworkSize):
     "--size", type=SizeOrAny(), default="dynamic", show_default=True, help="Of the pictures."
 )
 @click.option(
-    "--pictures", type=options.FOLDER, help="Measure and calibrate on these [rendered rooms]"
+    "--pictures", type=options.FOLDER, help="Measure and calibrate on these [example photos]"
 )
 def command(
     checkpoint: str,
@@ -70,6 +70,7 @@ def command(
     if kind == "openvino":
         require("openvino", extra="openvino")
     from idisc.export.make import SUFFIX, Request, make  # heavy: only when this command runs
+    from idisc.export.parity import EXAMPLES
     from idisc.predict.engine import card_of
 
     card = card_of(checkpoint)
@@ -82,7 +83,7 @@ def command(
         format=kind,
         precision=precision,
         size=size,
-        pictures=pictures,
+        pictures=pictures or EXAMPLES,
     )
     request.check()
     tables.note("tracing, then measuring; this takes a minute or two ...")

@@ -22,8 +22,7 @@ from idisc.zoo import cards
 
 Format = Literal["onnx", "pt2", "openvino"]
 SUFFIX: dict[Format, str] = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
-MEASURED, CALIBRATED = 4, 16  # pictures of the user's, at most
-RENDERED = 2  # pictures if there are none
+MEASURED, CALIBRATED = 4, 16  # pictures, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class Request:
     format: Format = "onnx"
     precision: FilePrecision = "fp32"
     size: Size | None = None  # of the pictures; None: any
-    pictures: Path | None = None  # a folder, to measure and to calibrate on
+    pictures: Path = parity.EXAMPLES  # a folder, to measure and to calibrate on
 
     def __post_init__(self) -> None:
         if self.out.suffix != SUFFIX[self.format]:
@@ -48,8 +47,19 @@ class Request:
     def check(self) -> None:
         """What can be known to fail before a minute is spent on the trace."""
         files.check_writable(self.out)
-        if self.pictures:
-            parity.paths_of(self.pictures)
+        self.shares()
+
+    def shares(self) -> tuple[list[Path], list[Path]]:
+        """Pictures to calibrate on, and others to measure on: those it has seen flatter a file."""
+        paths = parity.paths_of(self.pictures)
+        if self.precision != "int8":
+            return [], paths
+        if len(paths) < 2:
+            raise InputError(
+                f"{self.pictures}: one picture; int8 needs one to calibrate on, and another to"
+                " measure on"
+            )
+        return paths[::2], paths[1::2]
 
 
 def make(request: Request) -> Parity:
@@ -61,23 +71,23 @@ def make(request: Request) -> Parity:
     usual = request.size or ModelFacts.of(source).training_size or USUAL_SIZE
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]
-    images, origin = _pictures(request, usual, MEASURED, RENDERED)
+    calibrating, measuring = request.shares()
     texts = {**onnx.facts(source), **quantize.NUMBERS[request.precision]._asdict()}
-    made = (
-        program.trace(source.network, usual)
-        if request.format == "pt2"
-        else _model(source.network, request, usual)
-    )
+    if request.format == "pt2":
+        made = program.trace(source.network, usual)
+    else:
+        images = parity.read_some(calibrating, CALIBRATED)
+        made = _model(source.network, request, images, usual)
     with tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / request.out.name
         _write(made, draft, request.format, texts)
         measured = parity.measure(
             _opened(draft, request.format),
             source,
-            images,
+            parity.read_some(measuring, MEASURED),
             sizes,
             precision=request.precision,
-            pictures_from=origin,
+            pictures_from=request.pictures.resolve().name,
         )
         measured.check(request.out.name)
         _write(made, draft, request.format, {**texts, "parity": measured.text()})
@@ -87,14 +97,13 @@ def make(request: Request) -> Parity:
     return measured
 
 
-def _model(network: IDisc, request: Request, usual: Size) -> Any:
+def _model(network: IDisc, request: Request, images: parity.Images, usual: Size) -> Any:
     model = onnx.build(network, request.size, by_block=request.format != "openvino")
     if request.precision == "fp16-weights":
         model = quantize.store_half(model)
     if request.precision == "fp16":
         model = quantize.to_half(model)
     if request.precision == "int8":
-        images, _ = _pictures(request, usual, CALIBRATED, CALIBRATED // 2)
         model = quantize.to_int8(model, images, usual)
     return model
 
@@ -114,9 +123,3 @@ def _opened(path: Path, kind: Format) -> Engine:
     if kind == "pt2":
         return program.ProgramEngine(path)
     return program.OpenVinoEngine(path) if kind == "openvino" else OnnxEngine(path)
-
-
-def _pictures(request: Request, size: Size, given: int, rendered: int) -> tuple[parity.Images, str]:
-    if request.pictures:
-        return parity.pictures_of(request.pictures, given), str(request.pictures.resolve().name)
-    return parity.built_in(rendered, size), parity.BUILT_IN

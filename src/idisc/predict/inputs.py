@@ -85,12 +85,7 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
         return [None]
     path = Path(argument)
     if path.is_dir():
-        below = [
-            each
-            for each in (path.rglob("*") if recursive else path.iterdir())
-            if not any(part.startswith(".") for part in each.relative_to(path).parts)
-        ]
-        listed = _listed(below, KNOWN)
+        listed = list_folder(path, KNOWN, recursive=recursive)
         if not listed:
             more = "" if recursive else "; --recursive looks into the folders below"
             raise InputError(f"{path}: no pictures or videos in this folder{more}")
@@ -106,6 +101,17 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
     if not path.exists():
         raise InputError(f"{path}: no such file")
     return [path]
+
+
+def list_folder(folder: Path, suffixes: tuple[str, ...], *, recursive: bool = False) -> list[Path]:
+    """The files of a folder with these suffixes, by name; none that is hidden, no results."""
+    below = folder.rglob("*") if recursive else folder.iterdir()
+    shown = [
+        path
+        for path in below
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    return _listed(shown, suffixes)
 
 
 def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
