@@ -62,9 +62,13 @@ def test_png16_keeps_the_least_depth_apart_from_none(tmp_path: Path) -> None:
 
 
 def test_npy_is_the_depth(tmp_path: Path) -> None:
-    depth = np.load(write("npy", tmp_path), allow_pickle=False)
+    path = write("npy", tmp_path)
+    depth = np.load(path, allow_pickle=False)
     assert depth.dtype == np.float32
     assert np.array_equal(depth, RESULT.depth, equal_nan=True)
+    beside = json.loads(path.with_suffix(".json").read_text())  # an array says nothing of itself
+    assert (beside["file"], beside["facts"]) == ("room_depth.npy", FACTS)
+    assert beside["camera"]["origin"] == "assumed 60 deg"
 
 
 def test_npz_holds_all_there_is(tmp_path: Path) -> None:

@@ -118,8 +118,8 @@ def test_saving_writes_a_picture_and_metres_by_default(wall: Prediction, tmp_pat
 
 
 def test_saving_takes_formats_and_a_name(wall: Prediction, tmp_path: Path) -> None:
-    (path,) = wall.save(str(tmp_path), ["npy"], name="other")
-    assert path == tmp_path / "other_depth.npy"
+    path, beside = wall.save(str(tmp_path), ["npy"], name="other")
+    assert (path, beside) == (tmp_path / "other_depth.npy", tmp_path / "other_depth.json")
     np.testing.assert_array_equal(np.load(path), wall.depth)
     with pytest.raises(InputError, match="8 bits"):
         wall.save(tmp_path, ["jpg"])
@@ -140,7 +140,7 @@ def test_a_prediction_is_shown_in_one_short_line(wall: Prediction) -> None:
 
 def test_formats_may_be_one_text(wall: Prediction, tmp_path: Path) -> None:
     names = [path.name for path in wall.save(tmp_path, "npy, ply")]
-    assert names == ["wall_depth.npy", "wall_points.ply"]
+    assert names == ["wall_depth.npy", "wall_depth.json", "wall_points.ply"]
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.NPY", "x.html"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +34,23 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)
     about = record(depicted, file=path.name, metres_per_unit=unit, empty=0)
     said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
-    with files.atomic(path.with_suffix(".json")) as draft:  # the two appear together
-        draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    with _beside(path, about):
         save_png(path, values, about, metres_per_unit=repr(unit), Description=said)
 
 
 def write_npy(depicted: Depicted, path: Path, _: Options) -> None:
-    """Depth (H, W) alone, float32."""
-    with files.atomic(path) as draft, draft.open("wb") as file:
+    """Depth (H, W) alone, float32; what an array cannot say of itself stands beside it."""
+    about = record(depicted, file=path.name)
+    with _beside(path, about), files.atomic(path) as draft, draft.open("wb") as file:
         np.save(file, depicted.depth.astype(np.float32), allow_pickle=False)
+
+
+@contextmanager
+def _beside(path: Path, about: dict[str, Any]) -> Iterator[None]:
+    """A file's record as JSON beside it; the two appear together."""
+    with files.atomic(path.with_suffix(".json")) as draft:
+        draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        yield
 
 
 def write_npz(depicted: Depicted, path: Path, _: Options) -> None:

@@ -105,7 +105,12 @@ WRITERS = {
         write_png16,
         beside=".json",
     ),
-    "npy": Writer("_depth.npy", "depth in metres as a numpy array", write_npy),
+    "npy": Writer(
+        "_depth.npy",
+        "depth in metres as a numpy array; its facts in a JSON",
+        write_npy,
+        beside=".json",
+    ),
     "npz": Writer(
         "_depth.npz",
         "depth, camera, normals, spread and facts for numpy",
