@@ -35,7 +35,18 @@ def test_several_formats_of_one_picture_lie_side_by_side(tmp_path: Path) -> None
 
 def test_no_two_formats_share_a_name() -> None:
     assert len({writer.suffix for writer in WRITERS.values()}) == len(WRITERS)
-    assert all(writer.help and "\n" not in writer.help for writer in WRITERS.values())
+
+
+def test_formats_are_asked_for_in_a_text_or_in_several() -> None:
+    assert outputs.formats_of(" npy, PLY,,npy") == ("npy", "ply")
+    assert outputs.formats_of(["html,png16", "Png"]) == ("html", "png16", "png")
+    for nothing in ("", " , ", []):
+        with pytest.raises(InputError, match=r"^no format is named; there is png, png16, npy"):
+            outputs.formats_of(nothing)
+    with pytest.raises(InputError, match=r"^format 'pgn' does not exist; did you mean png"):
+        outputs.formats_of("npy,pgn")
+    with pytest.raises(InputError, match=r"^format webp: webp has 8 bits"):
+        outputs.formats_of("webp")
 
 
 @pytest.mark.parametrize("kind", ["jpg", "png8"])

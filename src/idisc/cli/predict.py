@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import config
 from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.cameras import camera_rule
@@ -89,6 +88,7 @@ def command(
     mov, mkv, avi, webm) png is a film of depth in colours; png16, npy, npz and exr are folders with
     a file for each frame.
     """
+    from idisc.outputs import formats_of
     from idisc.predict import inputs, predictor
     from idisc.predict.prediction import Known
 
@@ -101,7 +101,8 @@ def command(
         "rescale_to_training_camera": rescale,
         "normals": normals,
     }
-    saving = Saving(out, _formats(formats), _options(axes, limits, colours), normals)
+    kinds = formats_of(formats) if formats else ()
+    saving = Saving(out, kinds, _options(axes, limits, colours), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     if known is not None and len(found.inputs) > 1:
         raise InputError(
@@ -260,20 +261,6 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
     found["fps"] = None if fps in (None, "keep") else float(fps)
     Plan(**found)  # numbers that make no sense are an error now, not after the first picture
     return found
-
-
-def _formats(given: Sequence[str]) -> tuple[str, ...]:
-    """Names of formats, in the order given; a wrong one gets the nearest."""
-    from idisc.outputs import WRITERS
-
-    names = [name.strip().lower() for text in given for name in text.split(",") if name.strip()]
-    if given and not names:
-        raise InputError(f"--save: name a format, one of {', '.join(WRITERS)}")
-    for name in names:
-        if name in ("jpg", "jpeg", "png8"):
-            raise InputError(f"--save {name}: 8 bits cannot hold metres; png16, npy, npz, exr can")
-        config.lookup(WRITERS, name, "format")
-    return tuple(dict.fromkeys(names))
 
 
 def _options(axes: str | None, limits: str | None, colours: str | None) -> Options:

@@ -7,7 +7,7 @@ the file it belongs to, and every file says what made it, with which camera and 
 
 from idisc.outputs.depicted import AXES, Depicted, Options
 from idisc.outputs.viewer import packed_depth, photo_uri, scene, scene_facts, viewer_page
-from idisc.outputs.writers import ENDINGS, WRITERS, Writer, save, write
+from idisc.outputs.writers import ENDINGS, WRITERS, Writer, formats_of, save, write
 
 __all__ = [
     "AXES",
@@ -16,6 +16,7 @@ __all__ = [
     "Depicted",
     "Options",
     "Writer",
+    "formats_of",
     "packed_depth",
     "photo_uri",
     "save",

@@ -22,7 +22,6 @@ class Writer:
     """One format."""
 
     suffix: str  # what a picture's name is followed by
-    help: str
     write: Callable[[Depicted, Path, Options], None]
     beside: str = ""  # ending of a second file, which lies beside the first
     of_depth: bool = True  # nothing to write without it
@@ -30,6 +29,20 @@ class Writer:
     def files(self, path: Path) -> list[Path]:
         """What is there after writing to `path`."""
         return [path, *([path.with_suffix(self.beside)] if self.beside else [])]
+
+
+def formats_of(asked: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of formats as people ask for them, "npy, PLY" or several of that; each once, in order.
+
+    InputError for one that does not exist, or that could not hold metres.
+    """
+    texts = [asked] if isinstance(asked, str) else asked
+    names = [name.strip().lower() for text in texts for name in text.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"no format is named; there is {', '.join(WRITERS)}")
+    for name in names:
+        _check_name(name)
+    return tuple(dict.fromkeys(names))
 
 
 def save(
@@ -76,11 +89,15 @@ def _refusal(ending: str) -> str:
     )
 
 
-def _check(kind: str, depicted: Depicted) -> None:
-    """A format that exists, with what it needs, of arrays that fit together."""
+def _check_name(kind: str) -> None:
     if kind in EIGHT_BITS:
         raise InputError(f"format {kind}: {_refusal(kind)}")
     config.lookup(WRITERS, kind, "format")
+
+
+def _check(kind: str, depicted: Depicted) -> None:
+    """A format that exists, with what it needs, of arrays that fit together."""
+    _check_name(kind)
     size = depicted.depth.shape
     if depicted.depth.dtype.kind != "f" or len(size) != 2:
         raise InputError(f"depth {size} of {depicted.depth.dtype}: (H, W) float32 metres needed")
@@ -98,34 +115,15 @@ def _check(kind: str, depicted: Depicted) -> None:
 
 
 WRITERS = {
-    "png": Writer("_depth.png", "coloured depth with a legend in metres, to look at", write_png),
-    "png16": Writer(
-        "_depth16.png",
-        "16-bit PNG; its factor is in the PNG and in a JSON beside it",
-        write_png16,
-        beside=".json",
-    ),
-    "npy": Writer(
-        "_depth.npy",
-        "depth in metres as a numpy array; its facts in a JSON",
-        write_npy,
-        beside=".json",
-    ),
-    "npz": Writer(
-        "_depth.npz",
-        "depth, camera, normals, spread and facts for numpy",
-        write_npz,
-        of_depth=False,
-    ),
-    "exr": Writer("_depth.exr", "depth in metres as OpenEXR, float channel Z", write_exr),
-    "ply": Writer("_points.ply", "coloured point cloud in metres, binary", write_ply),
-    "glb": Writer("_mesh.glb", "textured mesh in metres, cut at depth edges", write_glb),
-    "normals": Writer(
-        "_normals.png", "surface normals as a picture", write_normals, of_depth=False
-    ),
-    "spread": Writer(
-        "_spread.png", "disagreement in metres as a picture", write_spread, of_depth=False
-    ),
-    "html": Writer("_viewer.html", "a page to look around in; works offline", write_html),
+    "png": Writer("_depth.png", write_png),
+    "png16": Writer("_depth16.png", write_png16, beside=".json"),
+    "npy": Writer("_depth.npy", write_npy, beside=".json"),
+    "npz": Writer("_depth.npz", write_npz, of_depth=False),
+    "exr": Writer("_depth.exr", write_exr),
+    "ply": Writer("_points.ply", write_ply),
+    "glb": Writer("_mesh.glb", write_glb),
+    "normals": Writer("_normals.png", write_normals, of_depth=False),
+    "spread": Writer("_spread.png", write_spread, of_depth=False),
+    "html": Writer("_viewer.html", write_html),
 }
 ENDINGS = frozenset(Path(writer.suffix).suffix for writer in WRITERS.values())

@@ -116,15 +116,14 @@ class Prediction:
         """
         from idisc import outputs
 
-        if isinstance(formats, str):
-            formats = [kind.strip() for kind in formats.split(",")]
         if Path(folder).suffix.lower() in outputs.ENDINGS and not Path(folder).is_dir():
             raise InputError(
                 f"{folder}: a folder is needed, files in it are NAME_depth.png and so on; pass"
                 " name= for another name than the picture's"
             )
         name = name or Path(self.facts.get("picture", "")).stem or "picture"
-        return outputs.save(self, Path(folder), name, formats, options or outputs.Options())
+        kinds = outputs.formats_of(formats)
+        return outputs.save(self, Path(folder), name, kinds, options or outputs.Options())
 
     def scaled(self, factor: float, why: str) -> Prediction:
         """The same scene, larger by a factor; `why` goes into the facts."""
