@@ -117,6 +117,19 @@ def test_saving_writes_a_picture_and_metres_by_default(wall: Prediction, tmp_pat
     assert record["metres_per_unit"] == 0.001
 
 
+def test_saving_what_a_network_for_normals_says_writes_normals(
+    wall: Prediction, tmp_path: Path
+) -> None:
+    facing = np.zeros((40, 80, 3), np.float32)
+    facing[..., 2] = -1
+    bare = dataclasses.replace(wall, depth=np.full((40, 80), np.nan, np.float32), normals=facing)
+    assert (wall.task, bare.task) == ("depth", "normals")
+    assert dataclasses.replace(wall, normals=facing).task == "depth"
+    assert [path.name for path in bare.save(tmp_path)] == ["wall_normals.png"]
+    with pytest.raises(InputError, match="format png: not one pixel has a depth"):
+        bare.save(tmp_path, "png")
+
+
 def test_saving_takes_formats_and_a_name(wall: Prediction, tmp_path: Path) -> None:
     path, beside = wall.save(str(tmp_path), ["npy"], name="other")
     assert (path, beside) == (tmp_path / "other_depth.npy", tmp_path / "other_depth.json")

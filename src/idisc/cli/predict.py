@@ -213,7 +213,7 @@ def _in_words(prediction: Prediction) -> str:
     """One line about a result."""
     facts = prediction.facts
     about = _made_by(facts)
-    if np.isnan(prediction.depth).all():
+    if prediction.task == "normals":
         return f"normals; {about}"
     step = 1 + max(prediction.depth.shape) // 2000  # a look, not a measurement
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from idisc import config, files
 from idisc.cli import tables
 from idisc.errors import InputError
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from idisc.outputs import Options
     from idisc.predict.inputs import Input
     from idisc.predict.prediction import Prediction
+    from idisc.settings import Task
 
 STREAMED = ("png16", "npy")  # formats that one can read from stdout
 SOURCES = ".idisc.json"  # in a folder of results: names, and the pictures they are of
@@ -62,14 +61,21 @@ class Saving:
         """The folder of its files."""
         return self.folder or (item.path.parent if item.path else Path())
 
+    def kinds(self, item: Input, task: Task) -> tuple[str, ...]:
+        """The formats of what a network for this task says of a picture."""
+        from idisc.predict.prediction import USUAL_FORMATS
+
+        if item.path is None and self.folder is None:
+            return self.formats or STREAMED[:1]
+        formats = self.formats or USUAL_FORMATS[task]
+        return tuple(dict.fromkeys([*formats, "normals"])) if self.normals else formats
+
     def write(self, item: Input, prediction: Prediction) -> list[Path]:
         """The files written; none for stdout."""
         if item.path is None and self.folder is None:
-            self._stream(prediction)
+            self._stream(prediction, *self.kinds(item, prediction.task))
             return []
-        formats = self.formats or self._usual(prediction)
-        if self.normals:
-            formats = tuple(dict.fromkeys([*formats, "normals"]))
+        formats = self.kinds(item, prediction.task)
         self._spare(item, formats)
         return prediction.save(self.place(item), formats, name=item.name, options=self.options)
 
@@ -83,17 +89,9 @@ class Saving:
             if path.suffix == ".png" and path.is_file() and not is_result(path):
                 raise InputError(f"{path}: is there, and no result of ours; -o names another place")
 
-    def _usual(self, prediction: Prediction) -> tuple[str, ...]:
-        from idisc.predict.prediction import FORMATS
-
-        if np.isnan(prediction.depth).all():  # a network for normals
-            return ("normals",)
-        return FORMATS
-
-    def _stream(self, prediction: Prediction) -> None:
+    def _stream(self, prediction: Prediction, kind: str) -> None:
         from idisc import outputs
 
-        kind = self.formats[0] if self.formats else STREAMED[0]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"stdin{outputs.WRITERS[kind].suffix}"
             outputs.write(kind, path, prediction, self.options)

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from idisc import geometry
 from idisc.camera import Camera
 from idisc.errors import InputError
+from idisc.settings import Task
 
 if TYPE_CHECKING:
     from idisc.outputs import Options
 
-FORMATS = ("png", "png16")  # what is saved when nothing else is asked for
+USUAL_FORMATS: dict[Task, tuple[str, ...]] = {"depth": ("png", "png16"), "normals": ("normals",)}
+"""What is saved when nothing else is asked for, by what the network predicts."""
 FloatMap = NDArray[np.float32]
 _NUMBER = r"(-?\d+(?:\.\d*)?|-?\.\d+)"
 _KNOWN = re.compile(
@@ -97,6 +99,11 @@ class Prediction:
         return f"<Prediction {name}: {height}x{width}, {metres}, camera {self.camera.origin}>"
 
     @property
+    def task(self) -> Task:
+        """What the network predicted: depth, or normals and no metres."""
+        return "normals" if self.normals is not None and np.isnan(self.depth).all() else "depth"
+
+    @property
     def points(self) -> FloatMap:
         """(H, W, 3) metres: x right, y down, z forward from the camera."""
         return geometry.unproject(self.depth, self.camera)
@@ -104,15 +111,15 @@ class Prediction:
     def save(
         self,
         folder: str | Path,
-        formats: str | Sequence[str] = FORMATS,
+        formats: str | Sequence[str] | None = None,
         *,
         name: str = "",
         options: Options | None = None,
     ) -> list[Path]:
         """Write the result into a folder as NAME_depth.png and so on; returns the files.
 
-        `formats` are names of `outputs.WRITERS`, as a list or as "npy,ply"; `name` is by default
-        that of the picture. Files of that name are replaced.
+        `formats` are names of `outputs.WRITERS`, as a list or as "npy,ply", by default those of
+        USUAL_FORMATS; `name` is by default that of the picture. Files of that name are replaced.
         """
         from idisc import outputs
 
@@ -122,7 +129,7 @@ class Prediction:
                 " name= for another name than the picture's"
             )
         name = name or Path(self.facts.get("picture", "")).stem or "picture"
-        kinds = outputs.formats_of(formats)
+        kinds = outputs.formats_of(USUAL_FORMATS[self.task] if formats is None else formats)
         return outputs.save(self, Path(folder), name, kinds, options or outputs.Options())
 
     def scaled(self, factor: float, why: str) -> Prediction:
