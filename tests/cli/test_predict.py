@@ -77,7 +77,7 @@ def test_without_a_folder_the_result_lies_beside_the_picture(
     run: Run, model: Path, photos: Path
 ) -> None:
     for _ in range(2):  # the second time, results of the first are no pictures
-        code, said, _ = run(photos, "--recursive", "--model", model, "--save", "png,npy")
+        code, said, _ = run(photos, "--recursive", "--weights", model, "--save", "png,npy")
         assert code == 0
         assert len(said.splitlines()) == 3
     assert np.load(photos / "deep" / "c_depth.npy").mean() == pytest.approx(3.5)
@@ -287,7 +287,7 @@ def clip(tmp_path: Path) -> Path:
 
 def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip: Path) -> None:
     out = clip.parent / "out"
-    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16", "--fps", "keep"]
+    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16"]
     code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
     assert shown(out) == {
@@ -326,7 +326,7 @@ def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip:
     ("options", "message"),
     [
         (["--every", "0"], "every 0 frames: 1 or more is needed"),
-        (["--fps", "fast"], "--fps fast: write keep, or a number as 25"),
+        (["--fps", "0"], "fps 0: a number above 0 is needed"),
         (["--smooth", "0"], "smooth 0: a number above 0 is needed"),
         (
             ["--save", "ply,html"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -84,8 +85,8 @@ MODEL = "Checkpoint folder, .onnx file or name of `idisc models` [the default mo
 
 
 def model(command: Any) -> Any:
-    """The option --weights, or --model, of commands that open one network of any kind."""
-    return click.option("--weights", "--model", "model", metavar="MODEL", help=MODEL)(command)
+    """The option --weights of commands that open one network of any kind."""
+    return click.option("--weights", "model", metavar="MODEL", help=MODEL)(command)
 
 
 def device(command: Any) -> Any:
@@ -119,12 +120,19 @@ def changes(command: Any) -> Any:
     )(command)
 
 
-def refuse(kind: str, **given: Any) -> None:
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that were given: what is neither None nor False nor empty."""
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value is not False and value != ()
+    }
+
+
+def refuse(kind: str, **values: Any) -> None:
     """UsageError for the first option that was given, as all of them are for `kind` alone.
 
-    Given is what is neither None nor False nor empty; names are those of the options, with "_"
-    for "-".
+    Names are those of the options, with "_" for "-".
     """
-    for name, value in given.items():
-        if value is not None and value is not False and value != ():
-            raise click.UsageError(f"--{name.replace('_', '-')} is for {kind}; leave it out")
+    for name in given(values):
+        raise click.UsageError(f"--{name.replace('_', '-')} is for {kind}; leave it out")

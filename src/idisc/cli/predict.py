@@ -53,7 +53,7 @@ LARGE = 200e6  # bytes of a file, from which on its size is said
 @click.option("--side-by-side", is_flag=True, help="Videos: picture, depth and legend.")
 @click.option("--smooth", type=float, metavar="SECONDS", help="Videos: even out flicker; try 0.3.")
 @click.option("--every", type=int, metavar="N", help="Videos: take each N-th frame [1]")
-@click.option("--fps", metavar="keep|NUMBER", help="Videos: frames per second of the film [keep]")
+@click.option("--fps", type=float, metavar="NUMBER", help="Videos: of the film [as the clip]")
 @click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
 @options.device
 @options.precision
@@ -91,6 +91,7 @@ def command(
     from idisc.outputs import formats_of
     from idisc.predict import inputs, predictor
     from idisc.predict.prediction import Known
+    from idisc.predict.video import FILM
 
     how = {
         "camera": camera_rule(fov, focal, matrix),
@@ -112,6 +113,9 @@ def command(
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
+    kinds = {kind for item in found.inputs for kind in saving.kinds(item, loaded.engine.task)}
+    kinds |= {FILM} if film.get("side_by_side") else set()
+    _refuse_idle(kinds, axes=axes, limits=limits, colours=colours)
     run = Run(loaded, saving, how, film, Failures(found.problems))
     run.add_all(found.inputs)
     run.report()
@@ -253,14 +257,20 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
 
     if not any(is_video(item.path) for item in items):
         options.refuse("videos, and none is named", **given)
-    asked = [name for name, value in given.items() if value is not None and value is not False]
-    fps = given["fps"]
-    if fps not in (None, "keep") and not re.fullmatch(r"\d+(\.\d+)?", fps):
-        raise InputError(f"--fps {fps}: write keep, or a number as 25")
-    found = {name: given[name] for name in asked if name != "fps"}
-    found["fps"] = None if fps in (None, "keep") else float(fps)
+    found = options.given(given)
     Plan(**found)  # numbers that make no sense are an error now, not after the first picture
     return found
+
+
+def _refuse_idle(kinds: set[str], **given: Any) -> None:
+    """UsageError for an option, by its field of Options, that changes nothing that is written."""
+    from idisc.outputs import WRITERS
+
+    for field, value in given.items():
+        heeding = [kind for kind, writer in WRITERS.items() if field in writer.heeds]
+        if not kinds.intersection(heeding):
+            name = "range" if field == "limits" else field
+            options.refuse(f"--save {', '.join(heeding)}", **{name: value})
 
 
 def _options(axes: str | None, limits: str | None, colours: str | None) -> Options:

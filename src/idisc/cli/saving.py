@@ -46,6 +46,8 @@ class Saving:
             files.check_writable(self.folder)
         if not self.streams(items):
             return
+        if self.normals:
+            raise InputError("--normals: stdin to stdout is depth alone; leave it out, or -o DIR")
         if len(self.formats) > 1 or any(kind not in STREAMED for kind in self.formats):
             raise InputError(f"stdin to stdout is one of {' or '.join(STREAMED)}; or pass -o DIR")
         if sys.stdout.isatty():

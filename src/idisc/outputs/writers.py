@@ -25,6 +25,7 @@ class Writer:
     write: Callable[[Depicted, Path, Options], None]
     beside: str = ""  # ending of a second file, which lies beside the first
     of_depth: bool = True  # nothing to write without it
+    heeds: tuple[str, ...] = ()  # fields of Options that a user may mean to change it with
 
     def files(self, path: Path) -> list[Path]:
         """What is there after writing to `path`."""
@@ -115,15 +116,15 @@ def _check(kind: str, depicted: Depicted) -> None:
 
 
 WRITERS = {
-    "png": Writer("_depth.png", write_png),
+    "png": Writer("_depth.png", write_png, heeds=("colours", "limits")),
     "png16": Writer("_depth16.png", write_png16, beside=".json"),
     "npy": Writer("_depth.npy", write_npy, beside=".json"),
     "npz": Writer("_depth.npz", write_npz, of_depth=False),
     "exr": Writer("_depth.exr", write_exr),
-    "ply": Writer("_points.ply", write_ply),
-    "glb": Writer("_mesh.glb", write_glb),
-    "normals": Writer("_normals.png", write_normals, of_depth=False),
+    "ply": Writer("_points.ply", write_ply, heeds=("axes",)),
+    "glb": Writer("_mesh.glb", write_glb, heeds=("axes",)),
+    "normals": Writer("_normals.png", write_normals, of_depth=False, heeds=("axes",)),
     "spread": Writer("_spread.png", write_spread, of_depth=False),
-    "html": Writer("_viewer.html", write_html),
+    "html": Writer("_viewer.html", write_html, heeds=("colours", "limits")),
 }
 ENDINGS = frozenset(Path(writer.suffix).suffix for writer in WRITERS.values())
