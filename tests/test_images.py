@@ -285,10 +285,13 @@ def test_what_is_no_picture_is_one_line_that_names_the_file(tmp_path: Path) -> N
         "nul\0.jpg": "no such file",
     }
     for name, message in expected.items():
-        with pytest.raises(InputError) as caught:
-            read_photo(tmp_path / name)
-        assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
-        assert "\n" not in str(caught.value)
+        for read in (read_photo, picture_size):
+            if (read, name) == (picture_size, "cut.jpg"):
+                continue  # its header is whole
+            with pytest.raises(InputError) as caught:
+                read(tmp_path / name)
+            assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
+            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -325,8 +328,9 @@ def test_heif_without_its_reader_says_what_to_install(tmp_path: Path) -> None:
         path = tmp_path / "phone.heic"
         path.write_bytes(HEIF)
         expected = r"phone\.heic: pillow_heif is not installed; .*pip install 'idisc\[heif\]'"
-        with pytest.raises(MissingExtra, match=expected):
-            read_photo(path)
+        for read in (read_photo, picture_size):
+            with pytest.raises(MissingExtra, match=expected):
+                read(path)
     else:
         with pytest.raises(InputError, match=r"bytes: (damaged|not a picture)"):
             read_photo(HEIF)

@@ -96,17 +96,17 @@ def read_photo(
     if isinstance(source, (str, os.PathLike)):
         return _from_path(Path(source), name)
     if isinstance(source, (bytes, bytearray)):
-        return _from_stream(io.BytesIO(source), name or "bytes", most_pixels=most_pixels)
+        return _from_bytes(source, name or "bytes", most_pixels)
     if isinstance(source, Image.Image):
         name = name or Path(str(getattr(source, "filename", ""))).name or "picture"
-        with _decoding(name):
+        with _decoding(name), _naming(name):
             return _photo(source, name)
     if hasattr(source, "read"):
         name = name or Path(str(getattr(source, "name", ""))).name or "file"
         data = source.read()
         if not isinstance(data, bytes):
             raise InputError(f"{name}: opened as text; open it as bytes, with mode 'rb'")
-        return _from_stream(io.BytesIO(data), name)
+        return _from_bytes(data, name)
     if isinstance(source, np.ndarray):
         return _from_array(source, name or "array", channels_first=False)
     if hasattr(source, "detach"):
@@ -144,22 +144,6 @@ def picture_size(path: Path) -> Size:
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
     """A file whose header is read; whatever goes wrong until it is closed names the file."""
-    try:
-        with Image.open(path, formats=FORMATS) as picture:
-            yield picture
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{path}: a folder; a picture is needed") from None
-    except UnidentifiedImageError:
-        raise InputError(f"{path}: not a picture (or its first bytes are damaged)") from None
-    except Image.DecompressionBombError:
-        raise InputError(f"{path}: {_too_many_pixels()}") from None
-    except (OSError, SyntaxError, ValueError) as error:  # how Pillow's decoders complain
-        raise InputError(f"{path}: damaged or cut short ({error}); get it again") from None
-
-
-def _from_path(path: Path, name: str) -> Photo:
     if path.is_dir():
         raise InputError(f"{path}: a folder; a picture is needed")
     if not path.is_file():
@@ -169,25 +153,34 @@ def _from_path(path: Path, name: str) -> Photo:
         stream = path.open("rb")
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    with stream:
-        return _from_stream(stream, str(path), name or path.name)
+    with stream, _encoded(stream, str(path)) as picture:
+        yield picture
 
 
-def _from_stream(
-    stream: IO[bytes], label: str, name: str = "", most_pixels: int | None = None
-) -> Photo:
-    """A picture from its encoded bytes; `label` names it in errors."""
+@contextmanager
+def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
+    """The same for the bytes of a picture, wherever they come from; `label` names it in errors."""
     head = stream.read(32)
     stream.seek(0)
     if not head:
         raise InputError(f"{label}: empty; get it again")
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
     with _decoding(label), Image.open(stream, formats=formats) as picture:
+        yield picture
+
+
+def _from_path(path: Path, name: str) -> Photo:
+    with _opened(path) as picture, _naming(str(path)):
+        return _photo(picture, name or path.name)
+
+
+def _from_bytes(data: bytes, name: str, most_pixels: int | None = None) -> Photo:
+    with _encoded(io.BytesIO(data), name) as picture, _naming(name):
         millions = picture.width * picture.height / 1e6
         if most_pixels is not None and millions * 1e6 > most_pixels:
             limit = f"at most {most_pixels / 1e6:g} here"
             raise TooManyPixels(f"{millions:.3g} million pixels, {limit}; reduce it first")
-        return _photo(picture, name or label)
+        return _photo(picture, name)
 
 
 def _too_many_pixels() -> str:
@@ -206,8 +199,8 @@ def _decoding(label: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except InputError as error:
-        raise type(error)(f"{label}: {error}") from None
+    except InputError:
+        raise  # says already what it is
     except UnidentifiedImageError:
         raise InputError(f"{label}: not a picture (or its first bytes are damaged)") from None
     except Image.DecompressionBombError:
@@ -217,6 +210,15 @@ def _decoding(label: str) -> Iterator[None]:
     except Exception as error:  # decoders of damaged files end in whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{label}: damaged or cut short ({reason}); get it again") from None
+
+
+@contextmanager
+def _naming(label: str) -> Iterator[None]:
+    """Errors that know what is wrong, and not with which picture, get its name."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"{label}: {error}") from None
 
 
 def _is_heif(head: bytes) -> bool:
@@ -298,11 +300,8 @@ def _positive(value: object) -> float | None:
 
 
 def _from_array(array: NDArray[Any], name: str, *, channels_first: bool) -> Photo:
-    try:
-        placed = _channels_last(array, channels_first)
-        image, notes = _as_bytes(placed)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
+    with _naming(name):
+        image, notes = _as_bytes(_channels_last(array, channels_first))
     if image.shape[2] == 4:
         alpha = image[..., 3:].astype(np.uint16)
         if alpha.min() < 255:
