@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,6 +209,16 @@ def test_a_camera_says_what_it_was_made_of() -> None:
     origins = [camera.origin for camera in cameras]
     assert origins == ["given 65 deg", "given 700 px", "given 26 mm", "given matrix"]
     assert all(camera.known for camera in cameras)
+    cameras += [camera_of(None, lens, size) for lens in (Lens(focal_35mm=26.0), Lens())]
+    cameras += [Camera.from_matrix(np.eye(3), size, "calibration")]
+    sources = [camera.source for camera in cameras]
+    assert sources == ["given", "given", "given", "matrix", "exif", "assumed", "given"]
+
+
+def test_words_for_people_are_not_read_back() -> None:
+    """What is known of a camera does not hang on how its origin is worded."""
+    assert Camera.from_focal(700, (480, 640), "assumed by its maker").known
+    assert not replace(Camera.assumed((480, 640)), origin="nobody knows").known
 
 
 @pytest.mark.parametrize("focal", [0, -3, float("nan")])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +24,9 @@ from idisc.errors import InputError
 
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
-GIVEN_MATRIX = "given matrix"  # origin of a camera that is a user's numbers for his picture
+Source = Literal["given", "matrix", "exif", "assumed"]
+"""Who states a camera: a person or a dataset; a person by numbers in pixels, which may be those of
+another size of the picture; its file; nobody."""
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
 
@@ -47,6 +50,7 @@ class Camera:
     cy: float
     size: tuple[int, int]  # (height, width) of the picture they belong to
     origin: str  # where the numbers come from, for people: "calibration", "assumed 60 deg"
+    source: Source = "given"  # the same, for programs
 
     def __post_init__(self) -> None:
         if min(self.size) < 1:
@@ -58,10 +62,11 @@ class Camera:
             )
 
     @classmethod
-    def from_matrix(
-        cls, matrix: ArrayLike, size: tuple[int, int], origin: str = GIVEN_MATRIX
-    ) -> Camera:
-        """From the matrix K, (3, 3) or the (3, 4) of a projection, without skew."""
+    def from_matrix(cls, matrix: ArrayLike, size: tuple[int, int], origin: str = "") -> Camera:
+        """From the matrix K, (3, 3) or the (3, 4) of a projection, without skew.
+
+        One that comes with its origin, as a calibration does, is taken to be of this size.
+        """
         try:
             k = np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
@@ -77,7 +82,8 @@ class Camera:
             cx=float(k[0, 2]),
             cy=float(k[1, 2]),
             size=size,
-            origin=origin,
+            origin=origin or "given matrix",
+            source="given" if origin else "matrix",
         )
 
     @classmethod
@@ -89,7 +95,9 @@ class Camera:
         return cls.from_focal(focal_px, size, origin or f"given {fov_deg:g} deg")
 
     @classmethod
-    def from_focal(cls, focal_px: float, size: tuple[int, int], origin: str = "") -> Camera:
+    def from_focal(
+        cls, focal_px: float, size: tuple[int, int], origin: str = "", source: Source = "given"
+    ) -> Camera:
         """From the focal length in pixels: square pixels, the axis through the middle."""
         if not focal_px > 0:
             raise InputError(f"focal length {focal_px:g}: more than 0 is needed")
@@ -101,13 +109,16 @@ class Camera:
             cy=(height - 1) / 2,
             size=size,
             origin=origin or f"given {focal_px:g} px",
+            source=source,
         )
 
     @classmethod
-    def from_focal_35mm(cls, focal_mm: float, size: tuple[int, int], origin: str = "") -> Camera:
+    def from_focal_35mm(
+        cls, focal_mm: float, size: tuple[int, int], origin: str = "", source: Source = "given"
+    ) -> Camera:
         """From the focal length in mm that has the same field of view on 35 mm film."""
         focal_px = focal_mm * math.hypot(*size) / FILM_DIAGONAL_MM
-        return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm")
+        return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm", source)
 
     @classmethod
     def from_exif(cls, lens: Lens, size: tuple[int, int]) -> Camera | None:
@@ -119,24 +130,25 @@ class Camera:
         if not _same_shape(lens.taken_size, size):
             return None
         if lens.focal_35mm:
-            return cls.from_focal_35mm(lens.focal_35mm, size, f"EXIF {lens.focal_35mm:g} mm")
+            origin = f"EXIF {lens.focal_35mm:g} mm"
+            return cls.from_focal_35mm(lens.focal_35mm, size, origin, "exif")
         if not (lens.focal_mm and lens.pixels_per_mm):
             return None
         length = max(lens.taken_size or size)  # px; the longer side may lie or stand
         focal_px = lens.focal_mm * lens.pixels_per_mm * max(size) / length
         sensor = f"{length / lens.pixels_per_mm:.3g} mm sensor"
-        return cls.from_focal(focal_px, size, f"EXIF {lens.focal_mm:g} mm, {sensor}")
+        return cls.from_focal(focal_px, size, f"EXIF {lens.focal_mm:g} mm, {sensor}", "exif")
 
     @classmethod
     def assumed(cls, size: tuple[int, int], fov_deg: float = ASSUMED_FOV_DEG) -> Camera:
         """When nothing is known: this field of view along the longer side of the picture."""
-        along = cls.from_fov(fov_deg, (min(size), max(size)), f"assumed {fov_deg:g} deg")
-        return cls.from_focal(along.fx, size, along.origin)
+        along = cls.from_fov(fov_deg, (min(size), max(size)))
+        return cls.from_focal(along.fx, size, f"assumed {fov_deg:g} deg", "assumed")
 
     @property
     def known(self) -> bool:
         """Given, calibrated or read; not assumed."""
-        return not self.origin.startswith("assumed")
+        return self.source != "assumed"
 
     @property
     def relative_focal(self) -> float:

@@ -16,7 +16,9 @@ from idisc.camera import Camera
 from idisc.outputs import Options
 
 SIZE = (48, 64)
-CAMERA = Camera(fx=60.0, fy=50.0, cx=30.0, cy=25.5, size=SIZE, origin="assumed 60 deg")
+CAMERA = Camera(
+    fx=60.0, fy=50.0, cx=30.0, cy=25.5, size=SIZE, origin="assumed 60 deg", source="assumed"
+)
 FACTS = {"model": "a test", "domain": "indoor", "depth range": "0.1 to 10 m", "camera": "assumed"}
 
 

@@ -34,6 +34,7 @@ def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path: Path) -> None:
         ("indoor", 65.6, 1 / 256),
         ("road", 4.0, 1 / 256),
         ("road", 255.9, 1 / 256),
+        ("roadside inns", 4.0, 0.001),
     ],
 )
 def test_png16_has_the_unit_of_its_domain(

@@ -241,7 +241,9 @@ def _film_in_words(outcome: Outcome) -> str:
 
 def _made_by(facts: Mapping[str, str]) -> str:
     """Camera, and what the model knows."""
-    known = facts["range"] if "training" in facts["range"] else f"depth range {facts['range']}"
+    from idisc.predict.engine import UNKNOWN
+
+    known = f"depth range {UNKNOWN}" if facts["range"] == UNKNOWN else facts["range"]
     return f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']} ({known})"
 
 

@@ -21,7 +21,7 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     """Rounded to the nearest step; a depth is one step at least, because 0 means none."""
     there = geometry.is_present(depicted.depth)
     deepest = float(depicted.depth[there].max()) if there.any() else 0.0
-    road = depicted.facts.get("domain", "").startswith("road")
+    road = depicted.facts.get("domain") == "road"
     unit = options.metres_per_unit
     if unit is None:
         unit = ROAD_UNIT if road or deepest > MOST_STEPS * MILLIMETRE else MILLIMETRE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from idisc.camera import GIVEN_MATRIX, Camera
+from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.images import Size, size_text
 from idisc.predict.engine import ModelFacts
@@ -22,7 +22,7 @@ def of_matrix(camera: Camera) -> str | None:
     """What speaks against a matrix being in pixels of its picture, if anything does."""
     height, width = camera.size
     off = max(abs((camera.cx + 0.5) / width - 0.5), abs((camera.cy + 0.5) / height - 0.5))
-    if camera.origin != GIVEN_MATRIX or off <= OFF_MIDDLE:
+    if camera.source != "matrix" or off <= OFF_MIDDLE:
         return None
     return (
         f"camera matrix: cx {camera.cx:g}, cy {camera.cy:g} are far from the middle of a picture"

@@ -223,7 +223,7 @@ def predict_video(
     film, homes = plan.places(folder, name or path.stem)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
     ask = _asking(predictor, clip, how)
-    plan = _settled(plan, clip, ask, predictor.facts.domain.startswith("road"))
+    plan = _settled(plan, clip, ask, predictor.facts.domain == "road")
     course, about, done = Course(plan.smooth), dict[str, Any](), 0
     with ExitStack() as stack:
         sinks: list[Write] = []
