@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes import shipped
+from tests.fakes import onnx_files, shipped
 
 import idisc
 from idisc.errors import CheckpointError, InputError
@@ -52,6 +53,17 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
         assert grey(model) == pytest.approx(1.5)
     facts = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).facts
     assert facts["model"].startswith("rooms (sha256 ")
+
+
+def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
+    """All of it by one rule, also what its file is silent about or has otherwise."""
+    onnx_files.describe(shipped.make(home / "rooms") / "model.onnx", domain="road")
+    change(home / "rooms", files=[asdict(file) for file in cards.describe(home / "rooms")])
+    facts = idisc.load().facts
+    assert (facts.domain, facts.depth_range) == ("indoor", (0.5, 5.6))
+    assert (facts.training_size, facts.training_fov_deg) == ((48, 64), 60.0)
+    assert (facts.data, facts.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
+    assert idisc.load(home / "rooms" / "model.onnx").facts.domain == "road"
 
 
 def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.fakes import called
 
 import idisc
+from idisc.predict.engine import ModelFacts, open_engine, open_model
 from idisc.zoo import cards
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
@@ -21,6 +23,19 @@ def test_the_files_are_those_of_the_card_and_small_enough() -> None:
     assert cards.locate(CARD, cards.CHECKPOINT).is_dir()
     assert CARD.bytes <= 50e6
     assert sum(file.bytes for file in CARD.files) < 90e6
+
+
+@pytest.mark.parametrize("part", [cards.ONNX, cards.CHECKPOINT])
+def test_the_card_and_the_files_say_the_same(part: str) -> None:
+    """But for data and licence, which a file does not know in full."""
+    if part == cards.CHECKPOINT:
+        pytest.importorskip("torch")
+    ours, own = (
+        ModelFacts.of(open_model(part=part)),
+        ModelFacts.of(open_engine(cards.locate(CARD, part))),
+    )
+    assert (ours.data, ours.licence, ours.name) == (CARD.data, CARD.licence, CARD.name)
+    assert ours == replace(own, name=ours.name, data=ours.data, licence=ours.licence)
 
 
 def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient() -> None:

@@ -3,7 +3,8 @@
 What is known of a network beyond its weights, `ModelFacts`, stands in the file it was loaded from:
 under `origin` in the config.json of a checkpoint, in the metadata of an ONNX file. There the fields
 domain, depth_range (metres), training_size, training_fov_deg, data, licence and precision are read,
-as JSON or as text ("480x640"); what is not there is unknown, and said to be.
+as JSON or as text ("480x640"); what is not there is unknown, and said to be. The card of a model
+that ships has most of them, too, and counts before its files.
 """
 
 from __future__ import annotations
@@ -146,10 +147,7 @@ def open_model(
     card = card_of(model)
     if card is None:
         return open_engine(Path(str(model)), device, precision)
-    engine = open_engine(cards.locate(card, part), device, precision)
-    engine.name = card.name  # all of them are called model.onnx
-    engine.origin = {**engine.origin, "data": card.data, "licence": card.licence}
-    return engine
+    return open_engine(cards.locate(card, part), device, precision, card)
 
 
 def card_of(model: str | Path | None) -> cards.ModelCard | None:
@@ -196,15 +194,20 @@ def network_of(engine: Engine) -> Any:
     return network
 
 
-def open_engine(path: Path, device: str = "cpu", precision: Precision | None = None) -> Engine:
-    """The engine for a checkpoint folder or an exported .onnx file.
+def open_engine(
+    path: Path,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    card: cards.ModelCard | None = None,
+) -> Engine:
+    """The engine for a checkpoint folder or an exported .onnx file, and what its card says of it.
 
     `device` is torch's name of where a checkpoint runs.
     """
     if path.suffix == ".onnx":
         from idisc.predict.onnx_engine import OnnxEngine
 
-        engine = OnnxEngine(path, device)
+        engine = OnnxEngine(path, device, card=card)
         own = engine.origin.get("precision") or "as it was made"
         if precision not in (None, own):
             raise InputError(
@@ -222,4 +225,4 @@ def open_engine(path: Path, device: str = "cpu", precision: Precision | None = N
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine
 
-    return TorchEngine.load(path, device, precision or "fp32")
+    return TorchEngine.load(path, device, precision or "fp32", card)

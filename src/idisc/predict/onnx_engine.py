@@ -19,12 +19,20 @@ from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
+from idisc.zoo.cards import ModelCard
 
 
 class OnnxEngine:
     """An exported file; see `engine.Engine`. `threads` on a CPU: 0 is as many as it has cores."""
 
-    def __init__(self, path: Path, device: str = "cpu", *, threads: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        device: str = "cpu",
+        *,
+        threads: int = 0,
+        card: ModelCard | None = None,
+    ) -> None:
         import onnxruntime  # heavy: only when this engine is chosen
 
         if not path.is_file():
@@ -52,11 +60,12 @@ class OnnxEngine:
             raise CheckpointError(
                 f"{path}: not an export of ours (image bytes to metres); `idisc export` makes one"
             )
-        self.name, self.sha256 = path.name, files.sha256(path)
+        # All models that ship are called model.onnx.
+        self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
         self.task: Task = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs
-        self.origin: Mapping[str, Any] = texts
+        self.origin: Mapping[str, Any] = {**texts, **(card.origin if card else {})}
         batch, height, width = shapes["image"][:3]
         self._one_by_one = batch == 1
         dynamic = not (isinstance(height, int) and isinstance(width, int))

@@ -20,6 +20,7 @@ from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.settings import Precision, Task
+from idisc.zoo.cards import ModelCard
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -43,7 +44,13 @@ class TorchEngine:
         self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod
-    def load(cls, folder: Path, device: str = "cpu", precision: Precision = "fp32") -> TorchEngine:
+    def load(
+        cls,
+        folder: Path,
+        device: str = "cpu",
+        precision: Precision = "fp32",
+        card: ModelCard | None = None,
+    ) -> TorchEngine:
         """The engine of a checkpoint folder."""
         if precision == "fp16" and device == "cpu":
             raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
@@ -51,9 +58,9 @@ class TorchEngine:
         origin = files.read_json(folder / CONFIG).get("origin")
         return cls(
             network,
-            folder.resolve().name,
+            card.name if card else folder.resolve().name,
             files.sha256(folder / WEIGHTS),
-            origin if isinstance(origin, dict) else {},
+            {**(origin if isinstance(origin, dict) else {}), **(card.origin if card else {})},
             precision,
         )
 

@@ -5,7 +5,7 @@
     checkpoint/    the same network for torch; may be left out
 
 Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so a card speaks of
-the weights that answer, and of no others.
+the weights that answer, and of no others. What it says of them counts before what they say.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from idisc import config, files
 from idisc.errors import CheckpointError, InputError
@@ -100,6 +101,19 @@ class ModelCard:
     def data(self) -> str:
         """What it learnt from, in one line."""
         return ", ".join(ingredient.name for ingredient in self.ingredients)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What its files say of themselves (`predict.engine` reads it), in the card's own words."""
+        known = {
+            "domain": self.domain,
+            "depth_range": [*self.depth_range],
+            "training_size": [*self.training_size],
+            "training_fov_deg": self.training_fov_deg,
+            "data": self.data,
+            "licence": self.licence,
+        }
+        return {field: value for field, value in known.items() if value is not None}
 
     @property
     def bytes(self) -> int:
