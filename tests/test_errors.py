@@ -92,3 +92,12 @@ def test_a_package_whose_own_import_fails_is_not_disguised_as_missing(
 def test_a_missing_part_of_a_package_that_is_there_is_not_disguised_either() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"No module named 'json\.nosuchpart'"):
         errors.require("json.nosuchpart", extra="train")
+
+
+def test_what_others_say_is_cut_to_a_line() -> None:
+    advice = "cannot read it. Try this, or that."
+    assert errors.first_line(RuntimeError(f"\n{advice}\nand a page of more")) == "cannot read it"
+    assert (
+        errors.first_line(ValueError()) == "ValueError"
+    )  # which says nothing, and is named at least
+    assert len(errors.first_line(ValueError("x" * 500))) == 160

@@ -8,7 +8,8 @@
     └── CheckFailed       exit code 3: a check (parity, doctor) said no
 
 A message is one line: what is wrong, with which file or field, what to do. Exit code 1 is left to
-bugs, which keep their traceback. `told`, `counted` and `require` are what messages have in common.
+bugs, which keep their traceback. What messages have in common is below: `told`, `first_line`,
+`counted`, `require`.
 """
 
 from __future__ import annotations
@@ -53,6 +54,12 @@ def told(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception of somebody else's says, cut to a line that fits into one of ours."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].partition(". ")[0].rstrip(".")[:160]
 
 
 def counted(number: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from tests.fakes.called import run
 
 from idisc.export import onnx as onnx_export
 from idisc.model import sampling
+from idisc.model.states import read_onnx
 
 SMALL = ["nyu_swint", "--set", "decoder.layers=1", "--set", "decoder.width=32"]
 SMALL += ["--set", "afp.width=16", "--size", "64x96", "--repeats", "1"]
@@ -193,7 +194,7 @@ def test_a_training_step_is_compared_as_well(tmp_path: Path) -> None:
 
 def test_engines_stand_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = exported.any_size()  # of another network: a trace of its own takes a minute
-    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(file))
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: read_onnx(file))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # no OpenVINO
     record = tmp_path / "numbers.json"
     small = ["tiny_synthetic", "--size", "32x48", "--repeats", "1", "--engines"]

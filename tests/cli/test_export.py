@@ -14,6 +14,7 @@ from tests.fakes.called import run
 
 from idisc.export import graph, parity
 from idisc.export import onnx as onnx_export
+from idisc.model.states import read_onnx
 from idisc.predict.engine import open_engine
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
@@ -54,7 +55,7 @@ def test_a_file_that_differs_is_not_kept(
     sound = exported.any_size()  # made before its maker is replaced
 
     def other(*_: object, **__: object) -> object:  # made from other weights
-        model = onnx_export.read(sound)
+        model = read_onnx(sound)
         weights = max(model.graph.initializer, key=lambda item: len(item.raw_data))
         weights.raw_data = bytes(len(weights.raw_data))
         return model
@@ -82,7 +83,7 @@ def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
     lenient = parity.Tolerance(largest=9.0, mean=9.0, d1=0.0)  # the weights are random
     monkeypatch.setitem(parity.TOLERANCES, precision, lenient)
     sound = exported.any_size()  # made before its maker is replaced
-    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(sound))
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: read_onnx(sound))
     assert run("export", exported.checkpoint(), "--precision", precision) == 0
     path = exported.place() / f"small-{precision}.onnx"
     assert f"precision {precision}" in capsys.readouterr().out
@@ -108,7 +109,7 @@ def test_the_checkpoint_of_a_shipped_model_goes_by_its_name(
     shipped.make(folder)
     monkeypatch.setattr(cards, "HOME", folder.parent)
     sound = exported.any_size()  # made before its maker is replaced
-    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: onnx_export.read(sound))
+    monkeypatch.setattr(onnx_export, "build", lambda *_, **__: read_onnx(sound))
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)

@@ -18,6 +18,7 @@ from idisc.export.make import Request, make
 from idisc.images import Size
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.model.states import read_onnx
 from idisc.predict.engine import ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
@@ -78,7 +79,7 @@ def test_pictures_of_a_batch_run_one_after_the_other(
 
 
 def test_there_is_no_grid_sample_and_nothing_but_standard_operators() -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     onnx.checker.check_model(model, full_check=True)
     kinds = {node.op_type for node in onnx_export.nodes(model.graph)}
     assert "GridSample" not in kinds
@@ -90,7 +91,7 @@ def test_there_is_no_grid_sample_and_nothing_but_standard_operators() -> None:
 
 
 def test_a_forbidden_operator_is_refused_also_within_a_loop() -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     loop = next(node for node in model.graph.node if node.op_type == "Scan")
     body = next(item.g for item in loop.attribute if item.name == "body")
     body.node[0].op_type = "GridSample"
@@ -153,9 +154,9 @@ def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
             OnnxEngine(path)
     (tmp_path / "text.onnx").write_bytes(b"\xff" * 100)
     with pytest.raises(CheckpointError, match="not readable as ONNX"):
-        onnx_export.read(tmp_path / "text.onnx")
+        read_onnx(tmp_path / "text.onnx")
     with pytest.raises(CheckpointError, match="no such file"):
-        onnx_export.read(tmp_path / "none.onnx")
+        read_onnx(tmp_path / "none.onnx")
 
 
 def test_40_mutated_files_are_refused_or_answer(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from idisc.errors import CheckFailed, InputError
 from idisc.export import onnx as onnx_export
 from idisc.export import parity
 from idisc.images import Size
+from idisc.model.states import read_onnx
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 
@@ -134,7 +135,7 @@ def test_a_tampered_file_fails(tmp_path: Path) -> None:
     images = exported.photos(1)
     sizes = parity.two_sizes((64, 96))
     parity.measure(OnnxEngine(exported.any_size()), network, images, sizes).check("fine")
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     tensor = max(model.graph.initializer, key=lambda item: len(item.raw_data))
     values = numpy_helper.to_array(tensor).copy()
     values.flat[0] += 1.0

@@ -11,9 +11,9 @@ import pytest
 from tests.fakes import exported
 
 from idisc.errors import CheckpointError, MissingExtra
-from idisc.export import onnx as onnx_export
 from idisc.export import parity, program
 from idisc.export.make import Request, make
+from idisc.model.states import read_onnx
 from idisc.predict.torch_engine import TorchEngine
 
 SIZE = (50, 70)
@@ -58,7 +58,7 @@ def test_a_damaged_program_is_one_line(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(OPENVINO, reason="openvino is installed")
 def test_without_openvino_the_extra_is_named(tmp_path: Path) -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     with pytest.raises(MissingExtra, match=r"idisc\[openvino\]"):
         program.export_openvino(model, tmp_path / "small.xml")
 

@@ -11,6 +11,7 @@ from tests.fakes import exported
 from idisc.errors import InputError
 from idisc.export import onnx as onnx_export
 from idisc.export import parity, quantize
+from idisc.model.states import read_onnx
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 
@@ -25,7 +26,7 @@ def network() -> TorchEngine:
 def test_half_precision_halves_the_weights_and_loses_millimetres(
     network: TorchEngine, tmp_path: Path
 ) -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     half = quantize.to_half(model)
     onnx_export.save(half, tmp_path / "half.onnx")
     found = parity.measure(
@@ -38,13 +39,13 @@ def test_half_precision_halves_the_weights_and_loses_millimetres(
     found.check("half.onnx")
     assert 0 < found.largest < 0.05
     assert _weights(half) < 0.6 * _weights(model)
-    assert _weights(model) == _weights(onnx_export.read(exported.any_size()))  # a copy
+    assert _weights(model) == _weights(read_onnx(exported.any_size()))  # a copy
 
 
 def test_weights_stored_in_half_precision_are_computed_with_in_single(
     network: TorchEngine, tmp_path: Path
 ) -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     stored = quantize.store_half(model)
     onnx_export.save(stored, tmp_path / "stored.onnx")
     found = parity.measure(
@@ -63,7 +64,7 @@ def test_weights_stored_in_half_precision_are_computed_with_in_single(
 
 
 def test_what_is_delicate_stays_in_single_precision() -> None:
-    half = quantize.to_half(onnx_export.read(exported.any_size()))
+    half = quantize.to_half(read_onnx(exported.any_size()))
     made = {node.output[0]: node for node in half.graph.node}
     for node in half.graph.node:
         if node.op_type in ("Softmax", "LayerNormalization", "Exp", "Scan", "Resize", "Floor"):
@@ -75,7 +76,7 @@ def test_what_is_delicate_stays_in_single_precision() -> None:
 def test_int8_is_calibrated_on_pictures_and_its_loss_is_known(
     network: TorchEngine, tmp_path: Path
 ) -> None:
-    model = onnx_export.read(exported.any_size())
+    model = read_onnx(exported.any_size())
     small = quantize.to_int8(model, exported.photos(3), SIZE)
     onnx_export.check_operators(small, "small.onnx")
     onnx_export.save(small, tmp_path / "small.onnx")
@@ -93,7 +94,7 @@ def test_int8_is_calibrated_on_pictures_and_its_loss_is_known(
 
 def test_int8_without_pictures_is_refused() -> None:
     with pytest.raises(InputError, match="calibration pictures are needed"):
-        quantize.to_int8(onnx_export.read(exported.any_size()), [], SIZE)
+        quantize.to_int8(read_onnx(exported.any_size()), [], SIZE)
 
 
 def _weights(model: object) -> int:

@@ -13,13 +13,13 @@ from tests.fakes import fastdepth
 
 from idisc.errors import CheckpointError
 from idisc.model.backbones import find_backbone, load_encoder_weights
-from idisc.model.fastdepth import NEAREST, ZOOM, FastDepth, FastDepthEncoder
+from idisc.model.fastdepth import NEAREST, ZOOM, FastDepth, FastDepthEncoder, read_weights
 
 
 def test_the_whole_of_it_computes_what_its_file_computes(tmp_path: Path) -> None:
     path = fastdepth.save(tmp_path / "fastdepth.onnx")
     ours = FastDepth()
-    ours.read(path)
+    read_weights(ours, path)
     rgb = torch.rand(1, 3, 64, 96, generator=torch.Generator().manual_seed(1))
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     (expected,) = session.run(None, {"0": rgb.numpy()})
@@ -73,15 +73,15 @@ def test_it_stays_as_it_is() -> None:
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "fastdepth.onnx"
-    with pytest.raises(CheckpointError, match=r"fastdepth.onnx: no such file; FastDepth is read"):
-        FastDepthEncoder().read(path)
+    with pytest.raises(CheckpointError, match=r"fastdepth.onnx: no such file; an ONNX file is"):
+        read_weights(FastDepthEncoder(), path)
     path.write_bytes(b"not a graph")
     with pytest.raises(CheckpointError, match=r"fastdepth.onnx: not readable as ONNX"):
-        FastDepthEncoder().read(path)
+        read_weights(FastDepthEncoder(), path)
     model = fastdepth.graph_of(fastdepth.network())
     del model.graph.node[60:]
     onnx.save(model, path)
     with pytest.raises(CheckpointError, match=r"fastdepth.onnx: missing pairs"):
-        FastDepthEncoder().read(path)
+        read_weights(FastDepthEncoder(), path)
     with pytest.raises(CheckpointError, match=r"fastdepth.onnx: missing encoder.pairs"):
-        FastDepth().read(path)
+        read_weights(FastDepth(), path)

@@ -25,7 +25,7 @@ import torch
 
 import idisc
 from idisc import config, files
-from idisc.errors import CheckpointError, InputError
+from idisc.errors import CheckpointError, InputError, first_line
 from idisc.export import graph
 from idisc.export.sampling import DOMAIN, sample_function
 from idisc.images import Size
@@ -107,19 +107,6 @@ def describe(model: Any, texts: Mapping[str, str]) -> None:
     helper.set_model_props(model, {**known, **texts})
 
 
-def read(path: Path) -> Any:
-    """The onnx.ModelProto of a file; CheckpointError if it is damaged."""
-    import onnx
-
-    if not path.is_file():
-        raise CheckpointError(f"{path}: no such file")
-    try:
-        return onnx.load(path, load_external_data=False)
-    except Exception as error:  # google.protobuf has its own class, in one of several modules
-        reason = str(error).partition("\n")[0]
-        raise CheckpointError(f"{path}: not readable as ONNX ({reason})") from None
-
-
 def save(model: Any, path: Path) -> None:
     """Write an onnx.ModelProto, whole or not at all."""
     if model.ByteSize() > LARGEST:
@@ -168,9 +155,9 @@ def _traced(module: graph.BytesToMetres, inputs: tuple[torch.Tensor, ...]) -> An
                 prefer_deferred_runtime_asserts_over_guards=True,
             )
     except Exception as error:  # torch has many; all of them mean that the trace failed
-        reason = str(error).strip().partition("\n")[0]
+        encoder = module.network.config.encoder
         raise InputError(
-            f"torch.export cannot follow encoder {module.network.config.encoder} ({reason});"
+            f"torch.export cannot follow encoder {encoder} ({first_line(error)});"
             + (" --size with one size may work" if module.dynamic else " nothing is written")
         ) from error
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from idisc import files
-from idisc.errors import CheckpointError, require
+from idisc.errors import CheckpointError, first_line, require
 from idisc.images import Size, resize_map
 from idisc.model.network import IDisc, rgb_of
 from idisc.settings import Task
@@ -141,8 +141,7 @@ def _load(path: Path) -> tuple[Any, dict[str, Any]]:
         program = torch.export.load(io.BytesIO(path.read_bytes()), extra_files=extra)
         return program, dict(json.loads(extra[FACTS]))
     except Exception as error:  # torch has a dozen classes for a damaged archive
-        reason = str(error).partition("\n")[0]
-        raise CheckpointError(f"{path}: not a program of ours ({reason})") from None
+        raise CheckpointError(f"{path}: not a program of ours ({first_line(error)})") from None
 
 
 def _task(known: Mapping[str, Any]) -> Task:

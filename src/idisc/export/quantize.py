@@ -21,7 +21,7 @@ from idisc.images import Size, resize_smooth
 from idisc.settings import FilePrecision
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
-HALF_MAX = 65504.0
+HALF, HALF_MAX = "_half", 65504.0  # ending of a name, and the largest number, in fp16
 LEAST = 1024  # numbers of a tensor that are worth a node
 HEAD_CHANNELS = 4  # at most: log depth has 1; a normal and its concentration, 3 + 1
 
@@ -46,18 +46,16 @@ def store_half(model: Any) -> Any:
 
     It computes in fp32, as a CPU likes it.
     """
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
 
-    half = onnx.ModelProto()
-    half.CopyFrom(model)
+    half = _copy(model)
     part = half.graph
     widened: list[Any] = []
     for tensor in part.initializer:
         if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < LEAST:
             continue
-        name, value = tensor.name, numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX)
-        tensor.CopyFrom(numpy_helper.from_array(value.astype(np.float16), f"{name}_half"))
+        name = tensor.name
+        tensor.CopyFrom(_halved(tensor))
         widened.append(helper.make_node("Cast", [tensor.name], [name], to=TensorProto.FLOAT))
     rest = list(part.node)
     del part.node[:]
@@ -67,11 +65,9 @@ def store_half(model: Any) -> Any:
 
 def to_half(model: Any) -> Any:
     """An onnx.ModelProto with the products of weights in fp16; bytes in, float32 metres out."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import TensorProto, helper
 
-    half = onnx.ModelProto()
-    half.CopyFrom(model)
+    half = _copy(model)
     part = half.graph
     weights = {
         tensor.name: tensor for tensor in part.initializer if tensor.data_type == TensorProto.FLOAT
@@ -82,11 +78,9 @@ def to_half(model: Any) -> Any:
     def as_half(name: str) -> str:
         if name in made or not name:
             return made.get(name, "")
-        made[name] = f"{name}_half"
+        made[name] = name + HALF
         if name in weights:
-            value = numpy_helper.to_array(weights[name]).clip(-HALF_MAX, HALF_MAX)
-            tensor = numpy_helper.from_array(value.astype(np.float16), made[name])
-            part.initializer.append(tensor)
+            part.initializer.append(_halved(weights[name]))
         else:
             nodes.append(helper.make_node("Cast", [name], [made[name]], to=TensorProto.FLOAT16))
         return made[name]
@@ -139,6 +133,22 @@ def to_int8(model: Any, images: Images, size: Size) -> Any:
         quantized = onnx.load(after)
     del quantized.graph.value_info[:]
     return quantized
+
+
+def _copy(model: Any) -> Any:
+    import onnx
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _halved(tensor: Any) -> Any:
+    """A weight in fp16, under another name; what is beyond its range ends at it."""
+    from onnx import numpy_helper
+
+    value = numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX)
+    return numpy_helper.from_array(value.astype(np.float16), tensor.name + HALF)
 
 
 class _Reader:

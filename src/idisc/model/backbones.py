@@ -21,10 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.config import lookup
-from idisc.errors import CheckpointError, InputError
-from idisc.model.fastdepth import FastDepthEncoder
+from idisc.errors import CheckpointError, InputError, first_line
+from idisc.model.fastdepth import FastDepthEncoder, read_weights
 from idisc.model.pyramids import STRIDES, load_timm
-from idisc.model.states import fill, first_line, read_state
+from idisc.model.states import fill, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
 
@@ -210,7 +210,7 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
             load_encoder_weights(cast(Encoder, part), its_name, its_source)
         return
     if isinstance(encoder, FastDepthEncoder):
-        encoder.read(Path(source))
+        read_weights(encoder, Path(source))
         return
     backbone = find_backbone(name)
     if source == "imagenet":

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.errors import CheckpointError, require
-from idisc.model.states import State, fill, first_line
+from idisc.errors import CheckpointError, first_line
+from idisc.model.states import State, fill, read_onnx
 from idisc.model.tokens import Size, size_of
 
 WIDTHS = (16, 56, 88, 120, 144, 256, 408, 376, 272, 288, 296, 328, 480, 512)
@@ -57,10 +57,6 @@ class FastDepthEncoder(nn.Module):
             x = pair(x)
             maps.append(x)
         return maps
-
-    def read(self, path: Path) -> None:
-        """Fill from the authors' ONNX file, whose first layers are these in this order."""
-        fill(self, _named(self, _tensors(path)), str(path))
 
 
 class FastDepth(nn.Module):
@@ -113,9 +109,10 @@ class FastDepth(nn.Module):
         metres: Tensor = self.last(x)
         return metres
 
-    def read(self, path: Path) -> None:
-        """Fill from the authors' ONNX file."""
-        fill(self, _named(self, _tensors(path)), str(path))
+
+def read_weights(network: FastDepth | FastDepthEncoder, path: Path) -> None:
+    """Fill from the authors' ONNX file, whose layers are ours in our order, the encoder's first."""
+    fill(network, _named(network, _tensors(path)), str(path))
 
 
 def _layer(
@@ -136,20 +133,14 @@ def _layer(
 
 def _tensors(path: Path) -> list[Tensor]:
     """The weights of an ONNX file's convolutions and batch norms, in the order of the graph."""
-    if not path.is_file():
-        raise CheckpointError(
-            f"{path}: no such file; FastDepth is read from its authors' ONNX file"
-        )
-    require("onnx", extra="train")
-    import onnx
-    from onnx import numpy_helper
+    graph = read_onnx(path).graph
+    from onnx import numpy_helper  # is there, now that a file was read with it
 
     try:
-        graph = onnx.load(path, load_external_data=False).graph
         stored = {
             item.name: torch.tensor(numpy_helper.to_array(item)) for item in graph.initializer
         }
-    except Exception as error:  # google.protobuf has its own class, in one of several modules
+    except Exception as error:  # weights that lie elsewhere, or are cut short
         raise CheckpointError(f"{path}: not readable as ONNX ({first_line(error)})") from None
     layers = (node for node in graph.node if node.op_type in ("Conv", "BatchNormalization"))
     return [stored[name] for node in layers for name in node.input if name in stored]

@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from idisc.config import lookup
-from idisc.errors import IdiscWarning
+from idisc.errors import IdiscWarning, first_line
 from idisc.model.tokens import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
@@ -66,8 +66,8 @@ def _kernel() -> ModuleType | None:
     try:
         return importlib.import_module("idisc.model.sampling_kernel")
     except Exception as error:  # a numpy it does not know, no folder for its cache: numba's own
-        reason = str(error).partition("\n")[0]
-        warnings.warn(f"numba cannot be used, MSDA is slower: {reason}", IdiscWarning, stacklevel=2)
+        reason = f"numba cannot be used, MSDA is slower: {first_line(error)}"
+        warnings.warn(reason, IdiscWarning, stacklevel=2)
         return None
 
 

@@ -7,13 +7,14 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from idisc.errors import CheckpointError
+from idisc.errors import CheckpointError, first_line, require
 
 State = dict[str, Tensor]
 # What training scripts put around the weights.
@@ -85,10 +86,17 @@ def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
     module.load_state_dict(state)
 
 
-def first_line(error: BaseException) -> str:
-    """What an exception says, cut to a line that fits into one of ours."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].partition(". ")[0].rstrip(".")[:160]
+def read_onnx(path: Path) -> Any:
+    """The onnx.ModelProto of a file; nothing outside of it is read. CheckpointError if damaged."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such file; an ONNX file is needed")
+    require("onnx", extra="train")
+    import onnx
+
+    try:
+        return onnx.load(path, load_external_data=False)
+    except Exception as error:  # google.protobuf has its own class, in one of several modules
+        raise CheckpointError(f"{path}: not readable as ONNX ({first_line(error)})") from None
 
 
 def _read_safetensors(path: Path) -> object:

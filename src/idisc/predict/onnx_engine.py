@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import files
-from idisc.errors import CheckpointError, InputError
+from idisc.errors import CheckpointError, InputError, first_line
 from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
 from idisc.zoo.cards import ModelCard
@@ -51,7 +51,7 @@ class OnnxEngine:
             )  # without a second try on the CPU, which prints, and hides that there is no GPU
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
-            raise CheckpointError(f"{path}: not readable as ONNX ({_first_line(error)})") from None
+            raise CheckpointError(f"{path}: not readable as ONNX ({first_line(error)})") from None
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
@@ -104,7 +104,7 @@ class OnnxEngine:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
         except Exception as error:  # a file exported for one size, or one that is not ours
             raise CheckpointError(
-                f"{self.name}: does not run on {size_text(seen)} ({_first_line(error)})"
+                f"{self.name}: does not run on {size_text(seen)} ({first_line(error)})"
             ) from None
         self._check(outputs, len(images))
         return [
@@ -119,10 +119,6 @@ class OnnxEngine:
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
                 raise CheckpointError(f"{self.name}: its answer is no map of floats; damaged?")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:

@@ -21,6 +21,7 @@ from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
+from idisc.model.fastdepth import read_weights
 from idisc.model.network import IDisc
 from idisc.settings import Recipe
 from idisc.train import older, state
@@ -215,7 +216,7 @@ def _network(recipe: Recipe, weights: str | None, companion: Path | None) -> IDi
     elif weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)
     if companion and network.companion:
-        network.companion.read(companion)
+        read_weights(network.companion, companion)
     elif network.companion and not checkpoint:
         raise InputError("model.companion: --companion with FastDepth's ONNX file is needed")
     return network

@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from idisc import config, files
-from idisc.errors import CheckpointError, InputError
+from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.checkpoint import CONFIG, WEIGHTS
 from idisc.settings import ModelConfig
 from idisc.train import older
@@ -87,7 +87,7 @@ def _room_for(path: Path) -> Iterator[None]:
         advice = "make room and start again"
         if path.exists():
             advice = "the checkpoint before it is whole: make room and resume"
-        reason = str(error).splitlines()[0]
+        reason = first_line(error)
         raise CheckpointError(f"{path}: cannot be written ({reason}); {advice}") from None
 
 
