@@ -72,6 +72,12 @@ def test_npy_is_the_depth(tmp_path: Path) -> None:
     assert beside["camera"]["origin"] == "assumed 60 deg"
 
 
+@pytest.mark.parametrize("kind", ["png16", "npy"])
+def test_frames_of_a_clip_can_do_without_a_json_each(kind: str, tmp_path: Path) -> None:
+    path = write(kind, tmp_path, beside=False)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_npz_holds_all_there_is(tmp_path: Path) -> None:
     plain = np.load(write("npz", tmp_path), allow_pickle=False)
     assert sorted(plain) == ["camera", "depth", "facts"]

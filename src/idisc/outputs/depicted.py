@@ -73,6 +73,7 @@ class Options:
     edge: float = geometry.DEPTH_EDGE  # share of the nearer depth from which a mesh is cut
     grid: int = 640  # most vertices of mesh and viewer along the longer side; more are thinned
     metres_per_unit: float | None = None  # of png16; None: by domain and depth
+    beside: bool = True  # also the JSON of formats that have one; frames of a clip share theirs
 
     def __post_init__(self) -> None:
         if self.limits is not None and not 0 <= self.limits[0] < self.limits[1] < math.inf:

@@ -17,14 +17,17 @@ from idisc.outputs.depicted import AXES, MOST_STEPS, Depicted, Options, record, 
 MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
 
 
+def png16_unit(domain: str, deepest: float) -> float:
+    """Metres for each step of a 16-bit PNG that reaches so many metres."""
+    far = domain == "road" or deepest > MOST_STEPS * MILLIMETRE
+    return ROAD_UNIT if far else MILLIMETRE
+
+
 def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     """Rounded to the nearest step; a depth is one step at least, because 0 means none."""
     there = geometry.is_present(depicted.depth)
     deepest = float(depicted.depth[there].max()) if there.any() else 0.0
-    road = depicted.facts.get("domain") == "road"
-    unit = options.metres_per_unit
-    if unit is None:
-        unit = ROAD_UNIT if road or deepest > MOST_STEPS * MILLIMETRE else MILLIMETRE
+    unit = options.metres_per_unit or png16_unit(depicted.facts.get("domain", ""), deepest)
     if deepest > MOST_STEPS * unit:
         raise InputError(
             f"{path}: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at "
@@ -34,20 +37,23 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)
     about = record(depicted, file=path.name, metres_per_unit=unit, empty=0)
     said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
-    with _beside(path, about):
+    with _beside(path, about, options):
         save_png(path, values, about, metres_per_unit=repr(unit), Description=said)
 
 
-def write_npy(depicted: Depicted, path: Path, _: Options) -> None:
+def write_npy(depicted: Depicted, path: Path, options: Options) -> None:
     """Depth (H, W) alone, float32; what an array cannot say of itself stands beside it."""
     about = record(depicted, file=path.name)
-    with _beside(path, about), files.atomic(path) as draft, draft.open("wb") as file:
+    with _beside(path, about, options), files.atomic(path) as draft, draft.open("wb") as file:
         np.save(file, depicted.depth.astype(np.float32), allow_pickle=False)
 
 
 @contextmanager
-def _beside(path: Path, about: dict[str, Any]) -> Iterator[None]:
-    """A file's record as JSON beside it; the two appear together."""
+def _beside(path: Path, about: dict[str, Any], options: Options) -> Iterator[None]:
+    """A file's record as JSON beside it, if that is wanted; the two appear together."""
+    if not options.beside:
+        yield
+        return
     with files.atomic(path.with_suffix(".json")) as draft:
         draft.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         yield

@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from idisc import geometry, visualize
 from idisc.errors import InputError
+from idisc.images import Size
 from idisc.outputs.depicted import AXES, Depicted, Options, fact_line, record, save_png
 from idisc.visualize import Picture
 
@@ -64,13 +65,18 @@ def write_normals(depicted: Depicted, path: Path, options: Options) -> None:
     save_png(path, picture, about)
 
 
+def enlargement(size: Size) -> int:
+    """By which whole number a picture is enlarged, so that a legend has room below it."""
+    return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
+
+
 def _framed(picture: Picture, legend: tuple[float, float, str], words: str) -> Picture:
     """A picture above its legend and its facts; small ones are enlarged by a whole number.
 
     So are those that are lower than what stands below them.
     """
     height, length = picture.shape[:2]
-    factor = max(1, min(math.ceil(_LEAST_WIDTH / length), _LARGE_WIDTH // height))
+    factor = enlargement((height, length))
     foot = _foot(max(length * factor, _LEAST_WIDTH), legend, words)
     while len(foot) > height * factor and max(height, length) * (factor + 1) <= _LARGE_WIDTH:
         factor += 1

@@ -27,9 +27,10 @@ class Writer:
     of_depth: bool = True  # nothing to write without it
     heeds: tuple[str, ...] = ()  # fields of Options that a user may mean to change it with
 
-    def files(self, path: Path) -> list[Path]:
+    def files(self, path: Path, options: Options) -> list[Path]:
         """What is there after writing to `path`."""
-        return [path, *([path.with_suffix(self.beside)] if self.beside else [])]
+        second = self.beside and options.beside
+        return [path, path.with_suffix(self.beside)] if second else [path]
 
 
 def formats_of(asked: str | Sequence[str]) -> tuple[str, ...]:
@@ -80,7 +81,7 @@ def write(
             raise InputError(f"{path}: {_refusal(path.suffix.lower().removeprefix('.'))}")
         raise InputError(f"{path}: '{kind}' is written to {ending}; change the name or the format")
     writer.write(depicted, path, options)
-    return writer.files(path)
+    return writer.files(path, options)
 
 
 def _refusal(ending: str) -> str:

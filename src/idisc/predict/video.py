@@ -26,7 +26,8 @@ from idisc import files, outputs, visualize
 from idisc.errors import IdiscWarning, InputError, MissingExtra, require
 from idisc.images import Photo, resize_smooth
 from idisc.outputs.depicted import MOST_STEPS, fact_line, record
-from idisc.outputs.numbers import MILLIMETRE, ROAD_UNIT
+from idisc.outputs.numbers import MILLIMETRE, png16_unit
+from idisc.outputs.pictures import enlargement
 from idisc.predict.inputs import VIDEOS
 from idisc.predict.prediction import Known, Prediction, Scale
 from idisc.predict.predictor import Predictor
@@ -40,7 +41,6 @@ MOST_PIXELS = 100_000_000  # of a frame
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they open other files
 _CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
 _TICKS = 90_000  # of a film's clock, in a second
-_LEAST_WIDTH = 320  # px: of a panel with a legend; smaller ones are enlarged
 _BT709 = 1  # the colours of HD television, as FFmpeg numbers them
 
 Ask = Callable[[Picture], Prediction]
@@ -223,7 +223,7 @@ def predict_video(
     film, homes = plan.places(folder, name or path.stem)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
     ask = _asking(predictor, clip, how)
-    plan = _settled(plan, clip, ask, predictor.facts.domain == "road")
+    plan = _settled(plan, clip, ask, predictor.facts.domain)
     course, about, done = Course(plan.smooth), dict[str, Any](), 0
     with ExitStack() as stack:
         sinks: list[Write] = []
@@ -278,7 +278,7 @@ def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:
     return partial(ask, scale=Scale(factor, f"known {Known.parse(known)} in the first frame"))
 
 
-def _settled(plan: Plan, clip: Clip, ask: Ask, road: bool) -> Plan:
+def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
     """The plan with one range of colours and one factor for all frames of the clip."""
     options = plan.options
     colours = options.limits is None and (plan.side_by_side or FILM in plan.formats)
@@ -287,9 +287,9 @@ def _settled(plan: Plan, clip: Clip, ask: Ask, road: bool) -> Plan:
         return plan
     apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
     depths = [look(ask(frame.image).depth) for frame in islice(clip.frames(apart), SAMPLES)]
-    deep = 1.5 * max(float(depth.max()) for depth in depths) > MOST_STEPS * MILLIMETRE
+    deepest = 1.5 * max(float(depth.max()) for depth in depths)  # of frames that were not seen
     limits = visualize.depth_limits(*depths) if colours else options.limits
-    unit = (ROAD_UNIT if road or deep else MILLIMETRE) if factor else options.metres_per_unit
+    unit = png16_unit(domain, deepest) if factor else options.metres_per_unit
     return replace(plan, options=replace(options, limits=limits, metres_per_unit=unit))
 
 
@@ -302,9 +302,8 @@ def _write_frame(
         facts = {**shown.facts, "left out": f"depth beyond {most:.1f} m, stored as none"}
         shown = replace(shown, depth=np.where(shown.depth > most, 0, shown.depth), facts=facts)
     ending = Path(outputs.WRITERS[kind].suffix).suffix
-    written = outputs.write(kind, folder / f"{frame.index:06}{ending}", shown, options)
-    for beside in written[1:]:
-        beside.unlink()  # one JSON is enough for the clip
+    alone = replace(options, beside=False)  # one JSON is enough for the clip
+    outputs.write(kind, folder / f"{frame.index:06}{ending}", shown, alone)
 
 
 @contextmanager
@@ -354,11 +353,10 @@ def draw(shown: Prediction, options: outputs.Options, *, side_by_side: bool = Fa
     low, high = options.limits or visualize.depth_limits(shown.depth)
     picture = visualize.depth_picture(shown.depth, low, high, options.colours)
     if side_by_side:
-        height, width = picture.shape[:2]
-        factor = max(1, min(math.ceil(_LEAST_WIDTH / width), 1280 // height))
+        factor = enlargement((picture.shape[0], picture.shape[1]))
         panels = [each.repeat(factor, 0).repeat(factor, 1) for each in (shown.image, picture)]
         said = f"depth, camera {shown.camera.origin}"
-        name = shown.facts.get("picture", "picture").encode("ascii", "replace").decode()
+        name = visualize.plain(shown.facts.get("picture", "picture"))
         picture = visualize.beside(panels, [name, said])
         legend = visualize.legend(low, high, "m", options.colours, picture.shape[1])
         picture = np.concatenate([picture, legend])
