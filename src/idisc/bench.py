@@ -23,6 +23,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from idisc.images import Size
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
@@ -31,7 +32,6 @@ from idisc.predict.engine import Engine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import ModelConfig
 
-Size = tokens.Size
 FILE = "network.onnx"  # of `exported`
 
 

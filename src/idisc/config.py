@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from idisc.errors import InputError
 
 FORMAT = "idisc/1"
+FILE = "config.json"  # in the folder of a checkpoint, or of a run: the record of what it is
 T = TypeVar("T")
 
 

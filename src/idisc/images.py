@@ -15,7 +15,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias, cast
 
@@ -56,6 +56,7 @@ class Photo:
     name: str  # of the file, without its folder
     lens: Lens = field(default_factory=Lens)  # what EXIF says of the camera
     notes: tuple[str, ...] = ()  # what was changed or left out, for people
+    named: bool = True  # False: by what it was given as, for want of a name
 
     @property
     def size(self) -> Size:
@@ -96,28 +97,28 @@ def read_photo(
     if isinstance(source, (str, os.PathLike)):
         return _from_path(Path(source), name)
     if isinstance(source, (bytes, bytearray)):
-        return _from_bytes(source, name or "bytes", most_pixels)
-    if isinstance(source, Image.Image):
-        name = name or Path(str(getattr(source, "filename", ""))).name or "picture"
-        with _decoding(name), _naming(name):
-            return _photo(source, name)
-    if hasattr(source, "read"):
-        name = name or Path(str(getattr(source, "name", ""))).name or "file"
-        data = source.read()
-        if not isinstance(data, bytes):
-            raise InputError(f"{name}: opened as text; open it as bytes, with mode 'rb'")
-        return _from_bytes(data, name)
-    if isinstance(source, np.ndarray):
-        return _from_array(source, name or "array", channels_first=False)
-    if hasattr(source, "detach"):
+        photo = _from_bytes(source, name or "bytes", most_pixels)
+    elif isinstance(source, Image.Image):
+        name = name or Path(str(getattr(source, "filename", ""))).name
+        label = name or "picture"
+        with _decoding(label), _naming(label):
+            photo = _photo(source, label)
+    elif hasattr(source, "read"):
+        name = name or Path(str(getattr(source, "name", ""))).name
+        photo = _from_file(cast(BinaryFile, source), name or "file")
+    elif isinstance(source, np.ndarray):
+        photo = _from_array(source, name or "array", channels_first=False)
+    elif hasattr(source, "detach"):
         tensor = source.detach().cpu()
         floating = "float" in str(tensor.dtype)  # numpy has no bfloat16
         array = (tensor.float() if floating else tensor).numpy()
-        return _from_array(array, name or "tensor", channels_first=True)
-    raise InputError(
-        f"{name or type(source).__name__}: not a picture; a path, bytes, an open file,"
-        " a Pillow picture, an array or a tensor is needed"
-    )
+        photo = _from_array(array, name or "tensor", channels_first=True)
+    else:
+        raise InputError(
+            f"{name or type(source).__name__}: not a picture; a path, bytes, an open file,"
+            " a Pillow picture, an array or a tensor is needed"
+        )
+    return replace(photo, named=bool(name))
 
 
 @contextmanager
@@ -174,7 +175,14 @@ def _from_path(path: Path, name: str) -> Photo:
         return _photo(picture, name or path.name)
 
 
-def _from_bytes(data: bytes, name: str, most_pixels: int | None = None) -> Photo:
+def _from_file(file: BinaryFile, name: str) -> Photo:
+    data = file.read()
+    if not isinstance(data, bytes):
+        raise InputError(f"{name}: opened as text; open it as bytes, with mode 'rb'")
+    return _from_bytes(data, name)
+
+
+def _from_bytes(data: bytes | bytearray, name: str, most_pixels: int | None = None) -> Photo:
     with _encoded(io.BytesIO(data), name) as picture, _naming(name):
         millions = picture.width * picture.height / 1e6
         if most_pixels is not None and millions * 1e6 > most_pixels:

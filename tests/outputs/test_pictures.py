@@ -44,7 +44,7 @@ def test_pictures_of_any_shape_get_a_legend(size: tuple[int, int], tmp_path: Pat
 def test_spread_says_what_it_means(tmp_path: Path) -> None:
     result = replace(RESULT, spread=np.full(SIZE, 0.2, np.float32))
     record = json.loads(texts_of(write("spread", tmp_path, result))["idisc"])
-    assert record["spread"].startswith("how far the network's own answers for a pixel lie apart")
+    assert record["spread"].startswith("standard deviation of the network's answers, in metres;")
     result = replace(result, facts={**FACTS, "spread": "of the three resolutions"})
     record = json.loads(texts_of(write("spread", tmp_path, result))["idisc"])
     assert record["spread"] == "of the three resolutions"

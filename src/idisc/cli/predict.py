@@ -102,8 +102,8 @@ def command(
         "rescale_to_training_camera": rescale,
         "normals": normals,
     }
-    kinds = formats_of(formats) if formats else ()
-    saving = Saving(out, kinds, _options(axes, limits, colours), normals)
+    asked = formats_of(formats) if formats else ()
+    saving = Saving(out, asked, _options(axes, limits, colours), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     if known is not None and len(found.inputs) > 1:
         raise InputError(

@@ -70,9 +70,9 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
         model = inliner.inline_local_functions(model)
     _take_rulers_out(model, lengths)
     _split_without_sequences(model)
-    _name_axes(model, size)
+    _name_axes(model, size)  # shapes of the trace would contradict the graph without its rulers
     model = _simplified(model)
-    _name_axes(model, size)
+    _name_axes(model, size)  # onnxruntime writes down shapes of its own
     _forget_the_trace(model)
     check_operators(model, network.config.encoder)
     return model

@@ -173,6 +173,7 @@ def _delicate(model: Any, name: str) -> bool:
     node = next(item for item in model.graph.node if item.name == name)
     for tensor in model.graph.initializer:
         if tensor.name in node.input[:2] and min(tensor.dims[:2], default=0) <= HEAD_CHANNELS:
+            # A convolution with few channels is the stem, or one of each channel by itself.
             return node.op_type != "Conv"
     return False
 

@@ -16,7 +16,7 @@ from idisc.model.network import IDisc
 from idisc.model.states import check_state, read_state
 from idisc.settings import ModelConfig
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CONFIG, WEIGHTS = config.FILE, "model.safetensors"
 
 
 def save_checkpoint(

@@ -20,8 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.images import Size
 from idisc.model.states import State, fill
-from idisc.model.tokens import Size, in_chunks
+from idisc.model.tokens import in_chunks
 
 WINDOW = 7
 PATCH = 4

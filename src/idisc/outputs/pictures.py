@@ -17,9 +17,6 @@ from idisc.outputs.depicted import AXES, Depicted, Options, fact_line, record, s
 from idisc.visualize import Picture
 
 SPREAD_COLOURS = "magma"
-SPREAD_MEANING = (
-    "how far the network's own answers for a pixel lie apart, in metres; no error bound"
-)
 _WORDS = (98, 105, 117)
 _PAPER = (255, 255, 255)
 _LEAST_WIDTH = 320  # px: legends and words need as much; smaller pictures are enlarged
@@ -34,6 +31,12 @@ def write_png(depicted: Depicted, path: Path, options: Options) -> None:
     save_png(path, _framed(picture, legend, fact_line(depicted)), record(depicted))
 
 
+def spread_meaning(*compared: str) -> str:
+    """What a spread is, and is not, for people; of which answers, if that is known."""
+    answers = " ".join(["the network's answers", ", ".join(compared)]).strip()
+    return f"standard deviation of {answers}, in metres; no error bound"
+
+
 def spread_of(depicted: Depicted) -> NDArray[np.float32]:
     """The spread (H, W) in metres, or an InputError if there is none."""
     if depicted.spread is None:
@@ -46,7 +49,7 @@ def write_spread(depicted: Depicted, path: Path, _: Options) -> None:
     spread = spread_of(depicted)
     there = spread[np.isfinite(spread)]
     high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
-    meaning = depicted.facts.get("spread", SPREAD_MEANING)
+    meaning = depicted.facts.get("spread") or spread_meaning()
     picture = visualize.colourise(spread, 0.0, high, SPREAD_COLOURS)
     words = f"spread: {meaning} · {fact_line(depicted, but='spread')}"
     framed = _framed(picture, (0.0, high, SPREAD_COLOURS), words)

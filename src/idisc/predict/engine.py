@@ -218,9 +218,9 @@ def open_engine(
     if not path.is_dir():
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
         raise CheckpointError(f"{path}: {what}")
-    if not (path / "config.json").is_file():
+    if not (path / config.FILE).is_file():
         raise CheckpointError(
-            f"{path}: no config.json in it, so not a checkpoint folder; `idisc convert` makes one"
+            f"{path}: no {config.FILE} in it, so not a checkpoint folder; `idisc convert` makes one"
         )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine

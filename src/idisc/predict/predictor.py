@@ -24,6 +24,7 @@ from idisc import geometry
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import MOST_SEEN, Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
+from idisc.outputs.pictures import spread_meaning
 from idisc.predict import doubts, tiles
 from idisc.predict.engine import UNKNOWN, USUAL_SIZE, Engine, ModelFacts, open_model
 from idisc.predict.prediction import Known, Prediction, Scale
@@ -34,7 +35,6 @@ CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
 FloatMaps = NDArray[np.float32]
 STRIDE = 32  # of the coarsest map of every encoder
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
-_SPREAD = "standard deviation of the network's answers {}, in metres; no error bound"
 _LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
 
 
@@ -208,7 +208,7 @@ class Predictor:
                 ask = partial(self._ask_tile, request=request)
                 depth, spread = tiles.refine(photo.image, depth, ask, layout)
         if spread is not None:
-            facts["spread"] = _SPREAD.format(", ".join(answer.spread_of))
+            facts["spread"] = spread_meaning(*answer.spread_of)
         prediction = Prediction(
             image=photo.image, depth=depth, camera=camera, spread=spread, facts=facts
         )
@@ -344,9 +344,7 @@ def _read_all(sources: Sequence[Any]) -> list[Photo]:
     photos = [read_photo(source) for source in sources]
     numbered = len(photos) > 1
     return [
-        replace(photo, name=f"{photo.name}_{number}")
-        if numbered and photo.name in ("array", "tensor", "bytes", "file", "picture")
-        else photo
+        replace(photo, name=f"{photo.name}_{number}") if numbered and not photo.named else photo
         for number, photo in enumerate(photos, start=1)
     ]
 

@@ -28,8 +28,6 @@ from idisc.train import older, state
 from idisc.train.distributed import World
 from idisc.train.loop import Run
 
-CONFIG = "config.json"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
@@ -105,7 +103,7 @@ def start(
     with state.locked(out, world.leads):  # all that may be wrong with the options is known by now
         if world.leads:
             _check_free(out)
-            files.write_json(out / CONFIG, record)
+            files.write_json(out / config.FILE, record)
         run.save()
     return run
 
@@ -113,8 +111,10 @@ def start(
 def resume(out: Path, world: World, workers: int | None = None) -> Run:
     """A run where it stopped; the data must be what they were. Workers are as before, or others."""
     record = older.renewed_record(_record(out))
-    recipe = config.from_json(Recipe, record["recipe"], f"{out / CONFIG}: recipe")
-    sources = [config.from_json(Source, each, f"{out / CONFIG}: data") for each in record["data"]]
+    recipe = config.from_json(Recipe, record["recipe"], f"{out / config.FILE}: recipe")
+    sources = [
+        config.from_json(Source, each, f"{out / config.FILE}: data") for each in record["data"]
+    ]
     training, testing = _opened(sources, recipe)
     pairs = _pairs([*training, testing])
     if _hashes(training) != record["manifests"] or record["pairs"] not in (None, pairs):
@@ -138,17 +138,17 @@ def resume(out: Path, world: World, workers: int | None = None) -> Run:
 def _check_free(out: Path) -> None:
     """A new folder, or what a run left behind that ended before it began to train."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    ours = all(name in (CONFIG, state.LAST) or name.endswith(".part") for name in names)
-    if ours and CONFIG in names:
+    ours = all(name in (config.FILE, state.LAST) or name.endswith(".part") for name in names)
+    if ours and config.FILE in names:
         _record(out)
         return
     files.check_new_folder(out)
 
 
 def _record(out: Path) -> dict[str, Any]:
-    path = out / CONFIG
+    path = out / config.FILE
     if not path.is_file():
-        raise CheckpointError(f"{out}: no {CONFIG} in it, so not the folder of a run")
+        raise CheckpointError(f"{out}: no {config.FILE} in it, so not the folder of a run")
     record: dict[str, Any] = files.read_json(path)
     if record.get("format") != config.FORMAT or "recipe" not in record:
         raise CheckpointError(f"{path}: not the record of a run")
