@@ -2,8 +2,9 @@
 
 The commands that make it, after `idisc train` (docs/results.md has that one):
 
-    idisc export RUN/best -o src/idisc/zoo/indoor_small/model.onnx --pictures PHOTOS
-    cp -r RUN/best src/idisc/zoo/indoor_small/checkpoint
+    python docs/examples/pack_checkpoint.py RUN/best src/idisc/zoo/indoor_small/checkpoint
+    idisc export src/idisc/zoo/indoor_small/checkpoint --precision fp16-weights \
+        -o src/idisc/zoo/indoor_small/model.onnx
     idisc evaluate --onnx src/idisc/zoo/indoor_small/model.onnx --data nyu --out report
     python docs/examples/write_card.py report/report.json
 
@@ -19,7 +20,7 @@ import json
 import sys
 from pathlib import Path
 
-from idisc import files
+from idisc import files, load_network
 from idisc.zoo import cards
 
 NAME = "indoor_small"
@@ -43,13 +44,14 @@ INGREDIENTS = (
     ),
     cards.Ingredient(
         name="EfficientNet-lite2",
-        role="weights that the encoder began with (ImageNet)",
+        role="weights that an encoder began with (ImageNet)",
         licence="Apache-2.0",
         source="https://github.com/huggingface/pytorch-image-models",
     ),
     cards.Ingredient(
         name="FastDepth",
-        role="weights that the encoder began with (48,000 pictures of NYU-Depth v2)",
+        role="weights of the companion, and those that an encoder began with"
+        " (48,000 pictures of NYU-Depth v2)",
         licence="MIT",
         source="https://github.com/dwofk/fast-depth",
     ),
@@ -81,6 +83,8 @@ def main() -> None:
         )
         for metric in TOLD
     ]
+    network = load_network(folder / cards.CHECKPOINT)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
     card = cards.ModelCard(
         name=NAME,
         title="metric depth of rooms, for laptops",
@@ -89,7 +93,7 @@ def main() -> None:
         depth_range=tuple(origin["depth_range"]),
         training_size=tuple(origin["training_size"]),
         training_fov_deg=origin["training_fov_deg"],
-        parameters=7.1,
+        parameters=round(parameters / 1e6, 1),
         ingredients=INGREDIENTS,
         scores=tuple(scores),
         files=cards.describe(folder),

@@ -1,81 +1,28 @@
-"""Predictor: the right size, camera and scale around any engine, and facts that say so."""
+"""Predictor: any picture at the right size through any engine, and facts that say so."""
 
 from __future__ import annotations
 
 import io
-import sys
-import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from PIL import ExifTags, Image
+from PIL import Image
 from tests.fakes import onnx_files, pairs
+from tests.fakes.brightness import FACTS, Brightness, jpeg, picture, ramp
 
 import idisc
-from idisc.camera import Camera
 from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.evaluate.run import EnginePredictor
-from idisc.images import Photo, resize_map
+from idisc.images import resize_map
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
-from idisc.predict.engine import ModelFacts, origin_of_data
 from idisc.predict.predictor import Predictor, adapted
-from idisc.zoo import cards
-
-Maps = NDArray[np.float32]
-FACTS: dict[str, Any] = {
-    "domain": "indoor",
-    "depth_range": [0.01, 10],
-    "training_size": [48, 64],
-    "training_fov_deg": 60.0,
-    "data": "rooms",
-    "licence": "CC0",
-}
-
-
-class Brightness:
-    """An engine that takes the red byte for depth, metres = 1 + red / 100, and keeps its calls."""
-
-    name, sha256 = "brightness", "0123456789abcdef"
-    fixed_size: tuple[int, int] | None = None
-
-    def __init__(self, origin: Mapping[str, Any] | None = None, spread: float | None = 0.1) -> None:
-        self.origin: Mapping[str, Any] = FACTS if origin is None else origin
-        self.spread = spread
-        self.task: Literal["depth", "normals"] = "depth"
-        self.calls: list[tuple[tuple[int, ...], tuple[int, int] | None]] = []
-
-    def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
-        return self.with_spread(images, size)[0]
-
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[Maps, Maps | None]:
-        self.calls.append((images.shape, size))
-        height, width = size or (images.shape[1], images.shape[2])
-        if self.task == "normals":
-            raw = np.stack([resize_map(each / np.float32(255), (height, width)) for each in images])
-            return raw, None
-        red = 1 + images[..., 0].astype(np.float32) / 100
-        depth = np.stack([resize_map(each, (height, width)) for each in red])
-        return depth, None if self.spread is None else np.full_like(depth, self.spread)
-
-
-def picture(height: int = 48, width: int = 64, shade: int = 100) -> NDArray[np.uint8]:
-    return np.full((height, width, 3), shade, np.uint8)
-
-
-def ramp(height: int = 48, width: int = 64) -> NDArray[np.uint8]:
-    shades = np.linspace(0, 200, width).astype(np.uint8)
-    return np.broadcast_to(shades[None, :, None], (height, width, 3)).copy()
 
 
 @pytest.fixture
@@ -144,6 +91,13 @@ def test_a_size_is_a_height_and_a_width(engine: Brightness, size: Any) -> None:
         Predictor(engine).predict(picture(), tile=size)
 
 
+def test_a_size_that_no_memory_holds_is_refused(engine: Brightness) -> None:
+    message = r"^size 5000x5000: more than 8\.4 million pixels in the network; choose a smaller"
+    with pytest.raises(InputError, match=message):
+        Predictor(engine).predict(picture(), size=(5000, 5000))
+    assert engine.calls == []
+
+
 def test_a_file_for_one_size_gets_that_size(engine: Brightness) -> None:
     engine.fixed_size = (40, 40)
     with pytest.warns(IdiscWarning, match=r"96x128 squeezed into 40x40, .* a file for any size"):
@@ -195,6 +149,18 @@ def test_pictures_of_mixed_sizes_go_together_where_they_can(engine: Brightness) 
     assert [call[0][0] for call in engine.calls] == [4, 1, 1, 1]  # five of one size, at most four
 
 
+def test_pictures_at_a_large_size_go_one_by_one(engine: Brightness) -> None:
+    with pytest.warns(IdiscWarning, match="size 1536x2048, 48x64 in training, which moves metres"):
+        Predictor(engine).predict([picture(), picture()], size=(1536, 2048))
+    assert [call[0][0] for call in engine.calls] == [1, 1]
+
+
+def test_pictures_without_a_name_do_not_share_one_in_a_list(engine: Brightness) -> None:
+    results = Predictor(engine).predict([picture(), jpeg(30), picture()])
+    assert [result.facts["picture"] for result in results] == ["array_1", "bytes_2", "array_3"]
+    assert Predictor(engine).predict(picture()).facts["picture"] == "array"
+
+
 def test_what_is_no_picture_is_named(engine: Brightness, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.jpg: no such file"):
         Predictor(engine).predict([picture(), tmp_path / "none.jpg"])
@@ -229,11 +195,6 @@ def test_both_engines_are_loaded_by_their_path(checkpoint: Path, tmp_path: Path)
     assert result.spread is None
     assert "spread" not in result.facts
     assert result.facts["model"].startswith("small.onnx (sha256 ")
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="nowhere: not there"):
-        idisc.load(tmp_path / "nowhere")
 
 
 def test_a_network_that_answers_nan_is_not_believed(engine: Brightness) -> None:
@@ -297,110 +258,7 @@ def test_without_spread_of_its_own_an_engine_has_that_of_the_mirror() -> None:
     )
 
 
-# The camera
-
-
-def jpeg(focal_35mm: int) -> bytes:
-    exif = Image.Exif()
-    exif.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.FocalLengthIn35mmFilm] = focal_35mm
-    stream = io.BytesIO()
-    Image.fromarray(picture()).save(stream, format="JPEG", exif=exif)
-    return stream.getvalue()
-
-
-def test_the_camera_is_given_read_or_assumed(engine: Brightness) -> None:
-    model = Predictor(engine)
-    assert model.predict(picture()).camera.origin == "assumed 60 deg"
-    assert model.predict(picture()).facts["camera"] == "assumed 60 deg"
-    assert model.predict(jpeg(30)).facts["camera"] == "EXIF 30 mm (60 deg across)"
-    given = Camera.from_focal(60.0, (48, 64), "calibration")
-    assert model.predict(jpeg(30), camera=given).camera == given
-
-    def wide(size: tuple[int, int]) -> Camera:
-        return Camera.from_fov(62.0, size, "given 62 deg")
-
-    results = model.predict([picture(), picture(96, 128)], camera=wide)
-    assert [result.camera.size for result in results] == [(48, 64), (96, 128)]
-    assert results[0].facts["camera"] == "given 62 deg"
-
-
-def test_a_camera_of_another_shape_is_named_with_its_picture(engine: Brightness) -> None:
-    given = Camera.from_focal(60.0, (64, 48), "calibration")
-    with pytest.raises(InputError, match=r"^array: a camera for 64x48 with a picture of 48x64"):
-        Predictor(engine).predict(picture(), camera=given)
-
-
-@pytest.mark.parametrize(("fov_deg", "far"), [(60, False), (66, False), (76, True), (45, True)])
-def test_a_camera_unlike_training_is_warned_of(
-    engine: Brightness, fov_deg: float, far: bool
-) -> None:
-    camera = Camera.from_fov(fov_deg, (48, 64), "given")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = Predictor(engine).predict(picture(), camera=camera)
-    assert ("warning" in result.facts) == far
-    assert [item.category for item in caught] == [IdiscWarning] * far
-    if far:
-        expected = f"field of view {fov_deg} deg across, 60 deg in training: true depth may be "
-        assert result.facts["warning"].startswith(expected)
-
-
-def test_an_assumed_camera_and_an_unknown_training_warn_of_nothing(engine: Brightness) -> None:
-    camera = Camera.from_fov(120.0, (48, 64), "given")
-    assert "warning" not in Predictor(Brightness(origin={})).predict(picture(), camera=camera).facts
-    kitti = Brightness(origin={**FACTS, "training_fov_deg": 100.0})
-    assert "warning" not in Predictor(kitti).predict(picture()).facts
-
-
-def test_an_upright_photo_of_the_training_camera_is_like_training(engine: Brightness) -> None:
-    training = Camera.from_fov(60.0, (48, 64), "training")
-    upright = Camera.from_focal(training.fx, (64, 48), "given")
-    assert "warning" not in Predictor(engine).predict(picture(64, 48), camera=upright).facts
-
-
-def test_depth_is_corrected_for_another_focal_length(engine: Brightness) -> None:
-    model = Predictor(engine)
-    training = Camera.from_fov(60.0, (48, 64), "training")
-    for factor in (0.5, 2.0):
-        camera = Camera.from_focal(training.fx * factor, (48, 64), "given")
-        result = model.predict(picture(), camera=camera, rescale_to_training_camera=True)
-        np.testing.assert_allclose(result.depth, 2.0 * factor, rtol=1e-5)
-        assert result.spread is not None
-        np.testing.assert_allclose(result.spread, 0.1 * factor, rtol=1e-5)
-        expected = f"depth x {factor:g}, focal length over that of training (60 deg)"
-        assert result.facts["rescaled"] == expected
-    larger = model.predict(
-        picture(96, 128), camera=camera.resized((96, 128)), rescale_to_training_camera=True
-    )
-    np.testing.assert_allclose(larger.depth, 4.0, rtol=1e-5)  # at equal width, whatever the size
-
-
-def test_what_is_not_known_cannot_be_corrected_for(engine: Brightness) -> None:
-    with pytest.raises(InputError, match=r"^array: the camera is assumed 60 deg, so depth cannot"):
-        Predictor(engine).predict(picture(), rescale_to_training_camera=True)
-    unknown = Predictor(Brightness(origin={}))
-    with pytest.raises(InputError, match=r"brightness does not say with which field of view"):
-        unknown.predict(jpeg(30), rescale_to_training_camera=True)
-
-
-# A known distance, tiles, normals
-
-
-@pytest.mark.parametrize("known", ["10,20 50,20 = 2.40m", ((10, 20), (50, 20), 2.4)])
-def test_a_known_distance_rescales_the_scene(engine: Brightness, known: object) -> None:
-    result = Predictor(engine).predict(picture(), known=known)
-    points = result.points
-    assert np.linalg.norm(points[20, 50] - points[20, 10]) == pytest.approx(2.4, rel=1e-5)
-    assert result.facts["rescaled"].startswith("depth x ")
-    assert "known 10,20 50,20 = 2.4 m, predicted" in result.facts["rescaled"]
-
-
-def test_a_wrong_known_distance_is_an_error_before_anything_runs(engine: Brightness) -> None:
-    with pytest.raises(InputError, match=r"write it as 'x1,y1 x2,y2 = 2\.40m'"):
-        Predictor(engine).predict(picture(), known="10,20 = 2m")
-    assert engine.calls == []
-    with pytest.raises(InputError, match=r"^array: point 70,20: outside of a picture 64 pixels"):
-        Predictor(engine).predict(picture(), known="10,20 70,20 = 2m")
+# Tiles and normals
 
 
 def test_large_pictures_are_refined_in_tiles(engine: Brightness) -> None:
@@ -441,171 +299,3 @@ def test_a_network_for_normals_gives_unit_normals_and_no_depth(engine: Brightnes
     np.testing.assert_allclose(mirrored[5, 5], [0, 0, 1], atol=1e-6)  # x of both cancels
     with pytest.raises(InputError, match="brightness predicts normals, no depth; tiles"):
         Predictor(engine).predict(image, tile=True)
-
-
-# What is known of a model
-
-
-def test_every_result_says_which_model_and_for_what(engine: Brightness) -> None:
-    facts = Predictor(engine).predict(Photo(picture(), "room.jpg")).facts
-    assert facts == {
-        "picture": "room.jpg",
-        "model": "brightness (sha256 0123456789ab)",
-        "domain": "indoor",
-        "range": "0.01 to 10 m in training",
-        "camera": "assumed 60 deg",
-        "network size": "48x64, as in training",
-        "trained on": "rooms",
-        "licence of weights": "CC0",
-        "spread": facts["spread"],
-    }
-    unknown = Predictor(Brightness(origin={})).predict(picture()).facts
-    names = ("domain", "range", "trained on", "licence of weights")
-    assert [unknown[name] for name in names] == ["unknown"] * 4
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        {"depth_range": "0.01,10", "training_size": "48x64", "training_fov_deg": "60.0"},
-        {"depth_range": "[0.01, 10.0]", "training_size": "[48, 64]", "training_fov_deg": "60"},
-        FACTS,
-    ],
-)
-def test_facts_are_read_as_json_and_as_the_text_of_onnx(origin: dict[str, Any]) -> None:
-    facts = ModelFacts.of(Brightness(origin=origin))
-    assert facts.depth_range == (0.01, 10.0)
-    assert facts.training_size == (48, 64)
-    assert facts.training_fov_deg == 60.0
-
-
-@pytest.mark.parametrize("size", ["wide", [480], "480x640x3", "0x0", {"a": 1}])
-def test_facts_that_make_no_sense_are_named(size: object) -> None:
-    with pytest.raises(CheckpointError, match=r"^brightness: training_size is .* in its record$"):
-        ModelFacts.of(Brightness(origin={"training_size": size}))
-
-
-def test_an_exported_file_says_what_it_is_and_how_sure(tmp_path: Path) -> None:
-    path = onnx_files.depth_and_spread(tmp_path / "small.onnx")
-    onnx_files.describe(path, domain="road", training_size="32x64", licence="CC0")
-    model = idisc.load(path)
-    assert (model.facts.domain, model.facts.licence) == ("road", "CC0")
-    assert model.network_size((64, 128)) == (32, 64)
-    grey = np.full((64, 128, 3), 100, np.uint8)  # 2 m
-    result = model.predict(grey)
-    assert result.spread is not None
-    np.testing.assert_allclose(result.spread, 0.2, rtol=1e-6)
-    np.testing.assert_allclose(model.engine(grey[None]), 2.0)
-
-
-def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:
-    model = idisc.load(onnx_files.for_one_size(tmp_path / "one.onnx"))
-    assert model.engine.fixed_size == (8, 8)
-    size = model.predict(picture(30, 30)).facts["network size"]
-    assert size == "8x8, the only one of this file"
-    with pytest.raises(CheckpointError, match=r"^one\.onnx: is for pictures of 8x8 alone, not of"):
-        model.engine(picture()[None])
-
-
-def test_a_published_file_is_known_by_its_name() -> None:
-    origin = {"file": "kitti_swintiny.pt", "licence": "CC BY-NC 4.0"}
-    facts = ModelFacts.of(Brightness(origin=origin))
-    assert (facts.domain, facts.training_size) == ("road", (352, 1216))
-    assert facts.depth_range == (0.01, 80.0)
-    assert facts.training_fov_deg == pytest.approx(80.2, abs=0.1)  # 1216 of 1242 columns
-    assert facts.licence == "CC BY-NC 4.0"
-
-
-@pytest.mark.parametrize(
-    ("name", "fov_deg"), [("nyu", 63.3), ("diode", 60.0), ("sunrgbd", None), ("folder", None)]
-)
-def test_a_dataset_says_what_its_networks_know(name: str, fov_deg: float | None) -> None:
-    found = origin_of_data(name, (480, 640)).get("training_fov_deg")
-    assert found == (fov_deg and pytest.approx(fov_deg, abs=0.15))
-
-
-# What a user may expect to be told
-
-
-def test_a_size_that_no_memory_holds_is_refused(engine: Brightness) -> None:
-    message = r"^size 5000x5000: more than 8\.4 million pixels in the network; choose a smaller"
-    with pytest.raises(InputError, match=message):
-        Predictor(engine).predict(picture(), size=(5000, 5000))
-    assert engine.calls == []
-
-
-def test_pictures_at_a_large_size_go_one_by_one(engine: Brightness) -> None:
-    with pytest.warns(IdiscWarning, match="size 1536x2048, 48x64 in training, which moves metres"):
-        Predictor(engine).predict([picture(), picture()], size=(1536, 2048))
-    assert [call[0][0] for call in engine.calls] == [1, 1]
-
-
-def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
-    wide = Brightness(origin={**FACTS, "training_size": [480, 640]})
-    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no size at all, keeps it"
-    with pytest.warns(IdiscWarning, match=message):
-        result = Predictor(wide).predict(picture(720, 1280), size=(480, 640))
-    assert "squeezed into 480x640" in result.facts["warning"]
-    for size in ((416, 736), None):
-        assert "warning" not in Predictor(wide).predict(picture(720, 1280), size=size).facts
-
-
-def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> None:
-    with pytest.warns(IdiscWarning, match=r"field of view 20 deg across, 67 deg in training for"):
-        result = Predictor(engine).predict(
-            picture(72, 128), camera=lambda size: Camera.from_fov(20, size)
-        )
-    assert result.facts["camera"] == "given 20 deg"
-    like = Camera.from_fov(67, (72, 128))  # the number it names is one that it does not warn of
-    assert "warning" not in Predictor(engine).predict(picture(72, 128), camera=like).facts
-
-
-def test_a_matrix_is_a_camera(engine: Brightness) -> None:
-    matrix = np.array([[55.0, 0, 31.5], [0, 55.0, 23.5], [0, 0, 1]])
-    for numbers in (matrix, matrix.tolist()):
-        result = Predictor(engine).predict(picture(), camera=numbers)
-        assert (result.camera.fx, result.camera.origin) == (55.0, "given matrix")
-    with pytest.raises(InputError, match=r"^array: camera matrix: cx 31\.5, cy 23\.5 are outside"):
-        Predictor(engine).predict(picture(20, 24), camera=matrix)
-    assert len(engine.calls) == 2  # the third was refused before any work
-    with pytest.warns(IdiscWarning, match=r"cx 31\.5, cy 23\.5 are far from the middle of a pic"):
-        Predictor(Brightness(origin={})).predict(picture(36, 48), camera=matrix)
-
-
-def test_a_known_distance_is_of_one_picture(engine: Brightness) -> None:
-    with pytest.raises(InputError, match="known distance: its points are pixels of one picture"):
-        Predictor(engine).predict([picture(), picture()], known="1,2 30,4 = 1m")
-    (one,) = Predictor(engine).predict([ramp()], known="1,2 30,4 = 1m")
-    assert "rescaled" in one.facts
-
-
-def test_pictures_without_a_name_do_not_share_one_in_a_list(engine: Brightness) -> None:
-    results = Predictor(engine).predict([picture(), jpeg(30), picture()])
-    assert [result.facts["picture"] for result in results] == ["array_1", "bytes_2", "array_3"]
-    assert Predictor(engine).predict(picture()).facts["picture"] == "array"
-
-
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("nyu_swint", r"its weights do not ship: `idisc models nyu_swintiny\.pt` says where"),
-        ("nyu_swintiny.pt", r"`idisc convert nyu_swintiny\.pt --out nyu_swintiny`"),
-        ("tiny_synthetic", "tiny_synthetic is a recipe, `idisc train tiny_synthetic` makes"),
-        ("nowhere", "; name a checkpoint folder or an .onnx file"),
-    ],
-)
-def test_a_model_that_does_not_ship_is_told_how_to_get(
-    name: str, advice: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(cards, "HOME", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(CheckpointError, match=rf"^{name}: not there.*{advice}"):
-        idisc.load(name)
-
-
-def test_a_folder_of_photos_is_no_model_and_needs_no_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(CheckpointError, match=r"no config\.json in it, so not a checkpoint"):
-        idisc.load(tmp_path)

@@ -1,4 +1,4 @@
-"""Videos: a few frames at a time, one range of colours, flicker that smoothing lowers, cuts."""
+"""Videos: a few frames at a time, one range of colours, flicker that smoothing lowers."""
 
 from __future__ import annotations
 
@@ -7,90 +7,25 @@ import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes.films import JUMP, Flickering, decoded, room, write_clip
 
 from idisc import outputs, visualize
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError, MissingExtra
-from idisc.images import Photo, resize_map
-from idisc.predict import temporal, video
-from idisc.predict.prediction import Prediction
+from idisc.images import Photo
+from idisc.predict import video
 from idisc.predict.predictor import Predictor
 
 av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
-Pictures = list[NDArray[np.uint8]]
-JUMP = 0.05  # by how much the engine below flickers, in log depth
-
-
-class Flickering:
-    """metres = 2 + red / 100, times exp(JUMP) for every other picture that it is shown."""
-
-    name, sha256, fixed_size = "flickering", "0123456789abcdef", None
-    task: Literal["depth", "normals"] = "depth"
-    origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
-
-    def __init__(self, jump: float = JUMP) -> None:
-        self.jump, self.calls = jump, 0
-
-    def __call__(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> NDArray[np.float32]:
-        self.calls += 1
-        factor = np.float32(np.exp(self.jump * (self.calls % 2)))
-        depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
-        return np.stack([resize_map(each, size or each.shape) for each in depth])
-
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.float32], None]:
-        return self(images, size), None
-
-
-def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:
-    """Soft blobs, in colours of their own for each seed."""
-    rng = np.random.default_rng(seed)
-    coarse = rng.integers(0, 100, (4, 5, 3)) + rng.integers(0, 155, 3)
-    small = Image.fromarray(coarse.astype(np.uint8))
-    return np.asarray(small.resize((size[1], size[0]), Image.Resampling.BICUBIC))
-
-
-def write_clip(
-    path: Path, pictures: Pictures, *, codec: str = "libx264", sound: bool = False, **options: str
-) -> Path:
-    with av.open(str(path), "w", options=options) as container:
-        height, width = pictures[0].shape[:2]
-        coding = {"crf": "4", "g": "6"} if codec == "libx264" else {}
-        stream = container.add_stream(codec, rate=10, options=coding)
-        stream.height, stream.width, stream.pix_fmt = height, width, "yuv420p"
-        voice = container.add_stream("aac", rate=8000) if sound else None
-        for picture in pictures:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        container.mux(stream.encode(None))
-        if voice:
-            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), "fltp", "mono")
-            silence.sample_rate = 8000
-            container.mux(voice.encode(silence))
-            container.mux(voice.encode(None))
-    return path
-
-
-def decoded(path: Path) -> Pictures:
-    with av.open(str(path)) as container:
-        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-
-
-def record_of(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(path.read_text())
-    return loaded
 
 
 @pytest.fixture
@@ -102,6 +37,11 @@ def still(tmp_path: Path) -> Path:
 @pytest.fixture
 def predictor() -> Predictor:
     return Predictor(Flickering())
+
+
+def record_of(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
+    return loaded
 
 
 def test_a_film_has_the_frames_and_the_size_of_the_clip(
@@ -153,75 +93,6 @@ def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(
     said = record_of(tmp_path / "still_depth.json")
     assert (said["flicker"], said["smoothed"]) == (smooth.flicker, smooth.smoothed)
     assert said["facts"]["smoothing"] == "over 0.5 s in log depth, anew at scene cuts"
-
-
-def frames_of(pictures: Pictures) -> Iterator[temporal.Frame]:
-    return (temporal.Frame(index, index / 10, picture) for index, picture in enumerate(pictures))
-
-
-def prediction(depth: NDArray[np.floating[Any]], image: NDArray[np.uint8]) -> Prediction:
-    camera = Camera.assumed((depth.shape[0], depth.shape[1]))
-    return Prediction(image=image, depth=depth.astype(np.float32), camera=camera, facts={})
-
-
-def test_smoothing_starts_anew_at_a_cut() -> None:
-    near, far = room(1), room(7)
-    course = temporal.Course(smooth=5.0)
-    shown = []
-    for frame in frames_of([near] * 4 + [far] * 4):
-        metres = 2.0 if frame.index < 4 else 8.0
-        shown.append(course.follow(frame, prediction(np.full((48, 64), metres), frame.image)).depth)
-    assert course.cuts == [4]
-    assert [float(depth.mean()) for depth in shown] == pytest.approx([2.0] * 4 + [8.0] * 4)
-    assert course.predicted.value == 0.0  # a cut is no flicker
-
-
-def test_without_the_cut_depth_would_lag() -> None:
-    course = temporal.Course(smooth=5.0)
-    depths = []
-    for frame in frames_of([room()] * 8):
-        metres = np.full((48, 64), 2.0 if frame.index < 4 else 8.0)
-        depths.append(float(course.follow(frame, prediction(metres, frame.image)).depth.mean()))
-    assert course.cuts == []
-    assert depths[-1] < 3.0
-    assert all(after >= before for before, after in pairwise(depths))
-
-
-def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest() -> None:
-    """A near thing enters a still room while the network's scale jumps by a tenth."""
-    empty, entered = room(), room().copy()
-    entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
-    course = temporal.Course(smooth=2.0)
-    metres = np.full((48, 64), 4.0)
-    course.follow(temporal.Frame(0, 0.0, empty), prediction(metres, empty))
-    metres[10:40, 10:30] = 1.0
-    later = course.follow(temporal.Frame(1, 0.1, entered), prediction(metres * 1.1, entered)).depth
-    weight = 1 - np.exp(-0.1 / 2)
-    assert course.cuts == []
-    assert later[2, 50] == pytest.approx(4 * 1.1**weight, rel=1e-3)
-    assert later[25, 20] == pytest.approx(1 * 1.1**weight, rel=1e-3)  # not a mean of 1 and 4
-
-
-@pytest.mark.parametrize(
-    ("change", "cut"),
-    [
-        (lambda picture: room(5, (96, 128)), True),
-        (lambda picture: np.zeros_like(picture), True),
-        (lambda picture: picture, False),
-        (lambda picture: np.roll(picture, 6, axis=1), False),
-        (lambda picture: np.clip(picture * 1.3, 0, 255).astype(np.uint8), False),
-        (lambda picture: picture // 4 * 4, False),
-    ],
-    ids=["another room", "black", "the same", "a pan", "exposure", "coarse"],
-)
-def test_cuts_are_told_from_motion_and_light(
-    change: Callable[[NDArray[np.uint8]], NDArray[np.uint8]], cut: bool
-) -> None:
-    first = room(1, (96, 128))
-    course = temporal.Course(None)
-    for frame in frames_of([first, change(first)]):
-        course.follow(frame, prediction(np.ones((96, 128)), frame.image))
-    assert course.cuts == [1] * cut
 
 
 class Counting(Predictor):
@@ -414,95 +285,6 @@ def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path
     assert outcome.notes == ("sound left out",)
     with av.open(str(outcome.files[0])) as container:
         assert not container.streams.audio
-
-
-@pytest.mark.parametrize(
-    ("name", "codec", "options"),
-    [
-        ("cut.mp4", "libx264", {"movflags": "+faststart"}),
-        ("cut.mkv", "libx264", {}),
-        ("cut.avi", "mpeg4", {}),
-        ("cut.webm", "libvpx-vp9", {}),
-    ],
-)
-def test_a_file_that_is_cut_short_yields_the_frames_it_has(
-    name: str, codec: str, options: dict[str, str], predictor: Predictor, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(0)
-    noise = [rng.integers(0, 255, (48, 64, 3)).astype(np.uint8) for _ in range(30)]
-    clip = write_clip(tmp_path / name, noise, codec=codec, **options)
-    assert video.predict_video(predictor, clip, tmp_path).notes == ()
-    clip.write_bytes(clip.read_bytes()[: clip.stat().st_size * 6 // 10])
-    outcome = video.predict_video(predictor, clip, tmp_path)
-    assert 5 <= outcome.frames < 24
-    assert len(decoded(outcome.files[0])) == outcome.frames
-    (note,) = outcome.notes
-    assert note.startswith(f"cut short or damaged: {outcome.seconds:.1f} of 3.0 s")
-
-
-def broken(tmp_path: Path, how: str) -> Path:
-    path = tmp_path / "broken.mp4"
-    if how == "sound":
-        with av.open(str(path), "w") as container:
-            voice = container.add_stream("aac", rate=8000)
-            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), "fltp", "mono")
-            silence.sample_rate = 8000
-            container.mux(voice.encode(silence))
-            container.mux(voice.encode(None))
-        return path
-    write_clip(path, [room()] * 10)
-    content = path.read_bytes()
-    contents = {
-        "empty": b"",
-        "text": b"not a video at all" * 40,
-        "headless": content[: len(content) // 2],  # the index of an MP4 lies at its end
-        "playlist": b"#EXTM3U\n#EXTINF:1,\nother.mp4\n",
-        "hollow": content[: content.index(b"mdat") + 4]
-        + bytes(content.index(b"moov") - content.index(b"mdat") - 8)
-        + content[content.index(b"moov") - 4 :],
-    }
-    path.write_bytes(contents[how])
-    return path
-
-
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ("empty", "empty; get it again"),
-        ("text", "not a video, damaged or cut short"),
-        ("headless", "not a video, damaged or cut short"),
-        ("playlist", "not a video, damaged or cut short"),
-        ("sound", "no video in it"),
-        ("hollow", "not one frame can be decoded; get it again"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(
-    how: str, message: str, predictor: Predictor, tmp_path: Path
-) -> None:
-    path = broken(tmp_path, how)
-    with pytest.raises(InputError) as caught:
-        video.predict_video(predictor, path, tmp_path / "out")
-    assert str(caught.value).startswith(f"{path}: {message}")
-    assert "\n" not in str(caught.value)
-    assert not list((tmp_path / "out").glob("*"))
-
-
-def test_mutated_files_end_in_frames_or_one_line(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    sound = write_clip(tmp_path / "fine.mp4", [room(seed) for seed in range(5)]).read_bytes()
-    path = tmp_path / "mutated.mp4"
-    ends = {"frames": 0, "error": 0}
-    for _ in range(60):
-        content = np.frombuffer(sound, np.uint8).copy()
-        places = rng.integers(0, len(content), rng.integers(1, 40))
-        content[places] = rng.integers(0, 256, len(places))
-        path.write_bytes(content.tobytes())
-        try:
-            ends["frames"] += bool(list(video.Clip(path).frames()))
-        except InputError:
-            ends["error"] += 1
-    assert min(ends.values()) > 0
-    assert sum(ends.values()) == 60
 
 
 def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import platform
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,20 @@ _NAMES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be measured, and how: the options of a call."""
+
+    size: Size | None  # of the picture; None is that of training
+    repeats: int
+    threads: int | None  # None leaves torch and the engines to choose
+    device: str
+    compare: bool  # the oracle as well
+    engines: bool  # exports as well, which is what a file gets anyway
+    batch: int | None  # a training step with so many pictures as well
+    changes: tuple[str, ...]  # of the recipe's network, as --set has them
+
+
 @click.command(name="bench")
 @click.argument("recipe", type=options.RecipeOrFile())
 @click.option("--size", type=options.NetworkSize(), help="Picture, e.g. 480x640 [as in training]")
@@ -56,44 +70,26 @@ _NAMES = {
     help="Write all numbers there.",
 )
 @options.changes
-def command(
-    recipe: Recipe | Path,
-    size: tuple[int, int] | None,
-    repeats: int,
-    threads: int | None,
-    device: str,
-    record: Path | None,
-    **asked: Any,
-) -> None:
+def command(recipe: Recipe | Path, record: Path | None, **given: Any) -> None:
     """Measure the network of RECIPE (random weights) on this machine.
 
     In the place of RECIPE, an exported file MODEL.onnx: each engine that can run it, and its
     network in torch and as the published code has it (the oracle), side by side.
     """
-    if device != "cpu":
+    asked = Asked(**given)
+    if asked.device != "cpu":
         for name in ("compare", "engines"):
-            if asked[name]:
+            if given[name]:
                 raise InputError(f"--{name}: on the CPU; leave out --device")
     if isinstance(recipe, Path):
-        results = _bench_file(recipe, size, repeats, threads, device, **asked)
+        results = _bench_file(recipe, asked)
     else:
-        results = _bench_recipe(recipe, size, repeats, threads, device, **asked)
+        results = _bench_recipe(recipe, asked)
     if record:
         files.write_json(record, results)
 
 
-def _bench_recipe(
-    recipe: Recipe,
-    size: Size | None,
-    repeats: int,
-    threads: int | None,
-    device: str,
-    *,
-    changes: tuple[str, ...],
-    compare: bool,
-    engines: bool,
-    batch: int | None,
-) -> dict[str, Any]:
+def _bench_recipe(recipe: Recipe, asked: Asked) -> dict[str, Any]:
     require("torch", "safetensors", extra="train")
     import torch  # heavy: only when this command runs
 
@@ -101,60 +97,56 @@ def _bench_recipe(
     from idisc.model import devices
     from idisc.model.network import IDisc
 
-    model = config.override(recipe.model, changes)
-    height, width = size or recipe.data.size
-    if threads:
-        torch.set_num_threads(threads)
-    network = IDisc(model).eval().requires_grad_(False).to(devices.usable(device))
-    rgb = torch.rand(1, 3, height, width, device=device)
-    about = {"recipe": recipe.name, "size": size_text((height, width)), **_about(device)}
+    model = config.override(recipe.model, asked.changes)
+    height, width = asked.size or recipe.data.size
+    size = height, width
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
+    network = IDisc(model).eval().requires_grad_(False).to(devices.usable(asked.device))
+    rgb = torch.rand(1, 3, height, width, device=asked.device)
+    about = {"recipe": recipe.name, "size": size_text(size), **_about(asked.device)}
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
-    components = bench.measure_components(network, rgb, repeats)
+    components = bench.measure_components(network, rgb, asked.repeats)
     results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
     _print_components(components)
-    if compare:
-        results |= _compare(network, rgb, repeats)
-    if engines:
+    if asked.compare:
+        results |= _compare(network, rgb, asked.repeats)
+    if asked.engines:
         require("timm", "onnx", "onnxscript", extra="train")
         tables.note("exporting; this takes a minute or two ...")
         with tempfile.TemporaryDirectory() as folder:
             others = bench.exported(network, Path(folder))
-            rows = bench.compare_engines(network, others, (height, width), repeats)
-            results |= _print_engines(rows, Path(folder) / bench.FILE, (height, width), repeats)
-    if batch:
-        rows = bench.compare_steps(network, rgb.expand(batch, -1, -1, -1).contiguous(), repeats)
-        _print_comparison(f"A training step of {batch} pictures", rows)
-        click.echo(f"{batch / rows[0].seconds:.2f} images/s\n")
+            rows = bench.compare_engines(network, others, size, asked.repeats)
+            results |= _print_engines(rows, Path(folder) / bench.FILE, size, asked.repeats)
+    if asked.batch:
+        pictures = rgb.expand(asked.batch, -1, -1, -1).contiguous()
+        rows = bench.compare_steps(network, pictures, asked.repeats)
+        _print_comparison(f"A training step of {asked.batch} pictures", rows)
+        click.echo(f"{asked.batch / rows[0].seconds:.2f} images/s\n")
         results["step"] = [asdict(row) for row in rows]
     return results
 
 
-def _bench_file(
-    path: Path,
-    size: Size | None,
-    repeats: int,
-    threads: int | None,
-    device: str,
-    *,
-    changes: tuple[str, ...],
-    compare: bool,
-    engines: bool,  # noqa: ARG001  which is what a file gets anyway
-    batch: int | None,
-) -> dict[str, Any]:
+def _bench_file(path: Path, asked: Asked) -> dict[str, Any]:
     """An exported file, beside its network in torch where that is installed."""
     from idisc.predict import pace
     from idisc.predict.engine import USUAL_SIZE, ModelFacts
     from idisc.predict.onnx_engine import OnnxEngine
 
-    named = {"device": device != "cpu", "compare": compare, "train": batch, "set": changes}
-    options.refuse("recipes, not for files", **named)
-    engine = OnnxEngine(path, threads=threads or 0)
-    size = engine.fixed_size or size or ModelFacts.of(engine).training_size or USUAL_SIZE
+    options.refuse(
+        "recipes, not for files",
+        device=asked.device != "cpu",
+        compare=asked.compare,
+        train=asked.batch,
+        set=asked.changes,
+    )
+    engine = OnnxEngine(path, threads=asked.threads or 0)
+    size = engine.fixed_size or asked.size or ModelFacts.of(engine).training_size or USUAL_SIZE
     about = {"file": path.name, "size": size_text(size)}
     if "model" not in engine.origin or not importlib.util.find_spec("torch"):
         click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
-        seconds = pace.medians({"onnx": pace.asking(engine, size)}, repeats)["onnx"]
-        start = pace.time_to_predict(path, size, min(repeats, 3))
+        seconds = pace.medians({"onnx": pace.asking(engine, size)}, asked.repeats)["onnx"]
+        start = pace.time_to_predict(path, size, min(asked.repeats, 3))
         click.echo(f"{_NAMES['onnx']}: {seconds:.3f} s; without torch there is nothing beside it")
         _print_start(start)
         return {"about": about, "onnx": seconds, "start": asdict(start)}
@@ -164,15 +156,15 @@ def _bench_file(
     from idisc import bench
     from idisc.model.network import IDisc
 
-    if threads:
-        torch.set_num_threads(threads)
+    if asked.threads:
+        torch.set_num_threads(asked.threads)
     model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
     network = IDisc(model).eval().requires_grad_(False)  # weights of its own: time asks for none
     about |= _about("cpu")
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     others = {"onnx": OnnxEngine(path, threads=torch.get_num_threads())}
-    rows = bench.compare_engines(network, others, size, repeats)
-    return {"about": about, **_print_engines(rows, path, size, repeats)}
+    rows = bench.compare_engines(network, others, size, asked.repeats)
+    return {"about": about, **_print_engines(rows, path, size, asked.repeats)}
 
 
 def _about(device: str) -> dict[str, Any]:

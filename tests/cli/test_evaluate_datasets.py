@@ -1,0 +1,269 @@
+"""`idisc evaluate` of datasets: each of them from its raw files to a report."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.fakes import indoor, onnx_files, road
+from tests.fakes.called import run
+from tests.fakes.scored import a_tenth_too_far
+
+from idisc import paper, recipes
+from idisc.data import catalog
+
+DATASETS = ["nyu", "nyu_labelled", "nyu_normals", "sunrgbd", "diode", "kitti", "argoverse", "ddad"]
+
+
+def repaint(raw: Path, pattern: str, size: tuple[int, int]) -> None:
+    """Another picture in each file; the fakes of the road are all grey."""
+    for seed, path in enumerate(sorted(raw.glob(pattern))):
+        indoor.save(path, indoor.picture(seed, size))
+
+
+def raw_nyu(raw: Path) -> None:
+    indoor.nyu(raw, {"kitchen_0004": 2, "test/office_0001": 2}, indoor.VGA)
+
+
+def raw_nyu_labelled(raw: Path) -> None:
+    indoor.nyu_matrices(raw)
+
+
+def raw_nyu_normals(raw: Path) -> None:
+    indoor.nyu_normals(raw)
+    repaint(raw, "*/img/**/*.png", indoor.VGA)
+    for seed, path in enumerate(sorted(raw.glob("*/norm/**/*.png"))):
+        indoor.save(path, indoor.normal_pixels(seed, indoor.VGA))
+
+
+def raw_sunrgbd(raw: Path) -> None:
+    indoor.sunrgbd(raw)
+    for path in raw.rglob("intrinsics.txt"):
+        path.write_text("27 0 16\n0 27 12\n0 0 1\n")  # of the small pictures
+
+
+def raw_diode(raw: Path) -> None:
+    indoor.diode(raw)
+
+
+def raw_kitti(raw: Path) -> None:
+    road.kitti(raw, raw)
+    repaint(raw, "*/*/image_02/data/*.png", road.KITTI_SIZE)
+    for path in sorted((raw / "train").rglob("*.png")):
+        slope = np.linspace(70, 5, road.KITTI_SIZE[0])[:, None] + np.zeros(road.KITTI_SIZE)
+        slope[:150], slope[:, 1::2] = 0, 0
+        indoor.save(path, (256 * slope).astype(np.uint16))
+
+
+def raw_argoverse(raw: Path) -> None:
+    road.argoverse(raw, sweeps=1)
+    repaint(raw, "*/*/ring_*/*.jpg", road.ARGOVERSE_SIZE)
+
+
+def raw_ddad(raw: Path) -> None:
+    road.ddad(raw, samples=1, suffix="jpg")
+    repaint(raw, "*/rgb/*/*.jpg", road.DDAD_SIZE)
+
+
+RAW: dict[str, Callable[[Path], None]] = {name: globals()[f"raw_{name}"] for name in DATASETS}
+CHOICES = {"argoverse": ("--set", "cameras=ring_front_center,ring_side_left")}  # two of seven
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_the_tour_from_raw_files_to_a_report(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data, out = tmp_path / "raw", tmp_path / name, tmp_path / "report"
+    RAW[name](raw)
+    assert run("prepare", name, "--raw", raw, "--out", data, *CHOICES.get(name, ())) == 0
+    assert run("doctor", data) == 0, capsys.readouterr().out
+    predictions = a_tenth_too_far(data, name, tmp_path / "predictions")
+    capsys.readouterr()
+    scale = ("--scale", 1 / 256) if name == "kitti" else ()
+    call = ("evaluate", "--predictions", predictions, "--data", data, *scale)
+    assert run(*call, "--out", out) == 0
+    stdout, stderr = capsys.readouterr()
+    assert stderr == ""
+    spec = catalog.find(name)
+    tested = [
+        recipe.name
+        for recipe in recipes.RECIPES.values()
+        if recipe.data.test == spec.published_as and recipe.name in paper.RESULTS
+    ]
+    assert tested, "the paper has numbers for each of them"
+    for network in tested:
+        assert f"{network} (" in stdout
+    assert f"{spec.title}, " in stdout
+    assert "protocol paper" in stdout
+    assert f"report: {out / 'report.html'}" in stdout
+    record = json.loads((out / "report.json").read_text())
+    assert set(record["paper"]) == set(tested)
+    assert record["dataset"]["name"] == name
+    if name == "nyu_normals":
+        assert record["totals"]["mean_deg"] == pytest.approx(0, abs=1e-3)
+    elif name == "diode":  # rescaled to the mean of the ground truth, as the paper does
+        assert record["totals"]["abs_rel"] == pytest.approx(0, abs=1e-6)
+    else:
+        assert record["totals"]["abs_rel"] == pytest.approx(0.1, abs=1e-3)
+        assert record["totals"]["d1"] == 1
+    assert sorted(path.name for path in out.iterdir()) == [
+        "images.csv",
+        "report.html",
+        "report.json",
+    ]
+    lines = (out / "images.csv").read_text().splitlines()
+    assert len(lines) == 1 + record["dataset"]["scored"] + record["dataset"]["skipped"]
+
+
+def test_rendered_rooms_are_scored_like_any_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "rooms"
+    choices = ("--set", "count=2", "--set", "size=48x64")
+    assert run("prepare", "synthetic", *choices, "--out", data) == 0
+    assert run("doctor", data) == 0
+    predictions = a_tenth_too_far(data, "synthetic", tmp_path / "guess")
+    assert run("evaluate", "--predictions", predictions, "--data", data) == 0
+    assert "rendered rooms and streets, 1 picture; protocol paper" in capsys.readouterr().out
+
+
+def test_a_prepared_folder_knows_which_dataset_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "out"
+    indoor.nyu(tmp_path / "raw", {"test/office_0001": 1}, indoor.VGA)
+    assert run("prepare", "nyu", "--raw", tmp_path / "raw", "--out", data) == 0
+    predictions = a_tenth_too_far(data, "nyu", tmp_path / "guess")
+    capsys.readouterr()
+    call = ("evaluate", "--predictions", predictions, "--data", data)
+    assert run(*call, "--dataset", "kitti") == 2
+    assert capsys.readouterr().err == f"idisc: {data}: holds nyu, not kitti\n"
+    assert run(*call, "--split", "train") == 2
+    assert "no picture of split 'train'; splits there: test" in capsys.readouterr().err
+    assert run(*call, "--dataset", "nyu:paper") == 0
+    assert "NYU-Depth v2, 1 of the 654 pictures; protocol paper" in capsys.readouterr().out
+
+
+def test_a_changed_or_incomplete_preparation_is_not_passed_off_as_the_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
+    indoor.nyu(raw, {"test/office_0001": 3}, indoor.VGA)
+    (raw / "test/office_0001/sync_depth_00002.png").unlink()
+    assert run("prepare", "nyu", "--raw", raw, "--out", data) == 2
+    predictions = a_tenth_too_far(data, "nyu", tmp_path / "guess")
+    capsys.readouterr()
+    call = ("evaluate", "--predictions", predictions, "--data", data)
+    assert run(*call, "--out", out) == 0
+    assert (
+        "NYU-Depth v2, 2 of the 654 pictures, preparation incomplete, 1 fault; protocol paper"
+        in capsys.readouterr().out
+    )
+    assert json.loads((out / "report.json").read_text())["dataset"]["prepared"]["faults"] == 1
+    path = data / "depth/test/office_0001/rgb_00000.png"
+    indoor.save(path, indoor.load(path) // 2)
+    assert run(*call) == 2
+    stderr = capsys.readouterr().err
+    assert "rgb_00000.jpg: it or depth/test/office_0001/rgb_00000.png was changed since" in stderr
+    assert stderr.endswith("prepare the dataset again or run idisc doctor\n")
+
+
+def test_a_title_follows_the_choice_of_depth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
+    indoor.nyu_matrices(raw)
+    choice = ("--set", "nyu_depth=raw")
+    assert run("prepare", "nyu_labelled", "--raw", raw, "--out", data, *choice) == 0
+    predictions = a_tenth_too_far(data, "nyu_labelled", tmp_path / "guess")
+    assert run("evaluate", "--predictions", predictions, "--data", data, "--out", out) == 0
+    title = "NYU-Depth v2, labelled set (the sensor's depth, with holes)"
+    assert f"{title}, 2 of the 654 pictures" in capsys.readouterr().out
+    record = json.loads((out / "report.json").read_text())
+    assert record["dataset"]["title"] == title
+    assert record["dataset"]["prepared"]["choices"]["nyu_depth"] == "raw"
+    assert run("doctor", data) == 0
+    assert f"nyu_labelled: {title}" in capsys.readouterr().out
+
+
+def test_the_example_of_the_documentation_scores_a_foreign_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = tmp_path / "nyu", tmp_path / "predictions"
+    indoor.nyu_matrices(tmp_path / "raw")
+    assert run("prepare", "nyu_labelled", "--raw", tmp_path / "raw", "--out", data) == 0
+    model = onnx_files.foreign(tmp_path / "theirs.onnx")
+    script = Path(__file__).parents[2] / "docs" / "examples" / "score_fastdepth.py"
+    options = ["--data", str(data), "--weights", str(model), "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    runpy.run_path(str(script), run_name="__main__")
+    names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.npy"))
+    assert names == ["rgb/0000.npy", "rgb/0001.npy"]  # those of the test
+    depth = np.load(out / "rgb/0000.npy")
+    rows, columns = np.flatnonzero(depth.any(axis=1)), np.flatnonzero(depth.any(axis=0))
+    assert (rows[0], rows[-1], columns[0], columns[-1]) == (21, 459, 27, 611)
+    brightness = indoor.load(data / "rgb/0000.png").mean(axis=2) / 255
+    assert np.abs(depth - brightness)[40:440, 50:590].max() < 0.02
+    call = ("evaluate", "--predictions", out, "--data", data, "--protocol", "bts")
+    assert run(*call) == 2
+    assert "pass --holes skip" in capsys.readouterr().err
+    assert run(*call, "--holes", "skip") == 0
+    assert (
+        "in-painted depth), 2 of the 654 pictures, holes skipped: 2.6%" in capsys.readouterr().out
+    )
+
+
+WITHOUT_TORCH = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"torch", "torchvision", "timm", "safetensors"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from idisc.cli.main import main
+
+for call in CALLS:
+    try:
+        main(call)
+    except SystemExit as end:
+        assert end.code == 0, call
+assert "torch" not in sys.modules
+"""
+
+
+def test_nothing_of_the_tour_needs_torch(tmp_path: Path) -> None:
+    raw, data, predictions = tmp_path / "raw", tmp_path / "data", tmp_path / "guess"
+    indoor.nyu(raw, {"kitchen_0004": 1, "test/office_0001": 1}, indoor.VGA)
+    predictions.mkdir()
+    np.save(predictions / "rgb_00000.npy", np.ones(indoor.VGA))
+    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    images = tmp_path / "image"
+    images.mkdir()
+    Image.new("RGB", (1216, 352)).save(images / "0.png")
+    calls: list[list[object]] = [
+        ["prepare", "nyu", "--raw", raw, "--out", data],
+        ["doctor", data],
+        ["evaluate", "--predictions", predictions, "--data", data, "--out", tmp_path / "one"],
+        ["evaluate", "--onnx", model, "--data", data, "--out", tmp_path / "two"],
+        ["evaluate", "--onnx", model, "--kitti-submission", images, "--out", tmp_path / "three"],
+    ]
+    texts = [[str(argument) for argument in call] for call in calls]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH.replace("CALLS", repr(texts))],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for name in ("one", "two"):
+        assert "torch" not in json.loads((tmp_path / name / "report.json").read_text())["versions"]

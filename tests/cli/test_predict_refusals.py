@@ -1,0 +1,225 @@
+"""`idisc predict` when something is wrong: one line for each, the rest is done, nothing is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.fakes import onnx_files
+from tests.fakes.called import Run
+from tests.fakes.photographed import shown, three_photos
+
+from idisc.zoo import cards
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    return partial(run, "predict")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """depth = 0.5 m + brightness / 50."""
+    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return three_photos(tmp_path)
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.jpg"], "none.jpg: no such file"),
+        (["*.gif"], "*.gif: no pictures or videos match"),
+        (["{photos}"], "no model ships with this version; name a checkpoint folder or an .onnx"),
+        (["{photos}", "--weights", "nowhere"], "nowhere: not there"),
+        (["{photos}", "--save", "jpg"], "format jpg: jpg has 8 bits, 256 steps, and no room for"),
+        (["{photos}", "--save", "pgn"], "format 'pgn' does not exist; did you mean png"),
+        (["{photos}", "--size", "wide"], "Invalid value for '--size': 'wide' is not a size"),
+        (["{photos}", "--known", "here"], "known distance 'here': write it as"),
+        (["{photos}", "--focal", "26"], "--focal 26: write it as 26mm (35 mm equivalent) or"),
+        (["{photos}", "--fov", "200"], "field of view 200: between 0 and 180 degrees is needed"),
+        (["{photos}", "--fov", "60", "--focal", "26mm"], "one of --fov, --focal and"),
+        (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
+        (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
+        (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
+        (
+            ["{photos}", "--smooth", "0.3"],
+            "--smooth is for videos, and none is named",
+        ),
+        (
+            ["{photos}", "--side-by-side"],
+            "--side-by-side is for videos, and none is named",
+        ),
+        (["{photos}", "--axes", "opencl"], "axis convention 'opencl' does not exist; did you"),
+        ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
+    ],
+)
+def test_a_wrong_call_is_one_line(
+    run: Run, photos: Path, arguments: list[str], message: str
+) -> None:
+    code, said, err = run(*(each.format(photos=photos) for each in arguments))
+    assert (code, said) == (2, "")
+    assert err.startswith(f"idisc: {message}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "5000x5000"], "Invalid value for '--size': '5000x5000' is more than 8.4 mill"),
+        (["--focal", "0mm"], "--focal 0mm: a length above 0 is needed, as 26mm or 1400px"),
+        (["--known", "5,5 30,5 = 2"], "known distance '5,5 30,5 = 2': without a unit; end it in m"),
+        (["--known", "5,5 30,5 = 2m"], "--known 5,5 30,5 = 2m: its points are pixels of one pict"),
+        (["--save", ""], "no format is named; there is png, png16, npy"),
+        (["--save", "npy", "--colours", "nosuch"], "colour map 'nosuch' does not exist"),
+        (["-o", "{photos}/a.png"], "-o {photos}/a.png: a file; name a folder"),
+        (["-o", "{photos}/a.png/out"], "{photos}/a.png/out: cannot be written ("),
+        (["--weights", "nyu_swint"], "nyu_swint: not there; its weights do not ship: `idisc mod"),
+        (["--weights", "{photos}"], "{photos}: no config.json in it, so not a checkpoint folder"),
+    ],
+)
+def test_a_call_that_cannot_end_well_is_refused_before_it_begins(
+    run: Run, photos: Path, arguments: list[str], message: str
+) -> None:
+    code, said, err = run(photos, *(each.format(photos=photos) for each in arguments))
+    assert (code, said) == (2, "")
+    assert err.startswith(f"idisc: {message.format(photos=photos)}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("formats", ["png", "png16,npy"])
+def test_stdout_takes_one_format_of_metres(run: Run, model: Path, formats: str) -> None:
+    code, said, err = run("-", "--weights", model, "--save", formats)
+    assert (code, said) == (2, "")
+    assert err == "idisc: stdin to stdout is one of png16 or npy; or pass -o DIR\n"
+
+
+# Pictures and disks
+
+
+def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, photos: Path) -> None:
+    (photos / "broken.png").write_bytes(b"not a picture")
+    (photos / "empty.jpg").write_bytes(b"")
+    out = photos.parent / "out"
+    code, said, err = run(photos, photos / "none.jpg", "-o", out, "--weights", model)
+    assert code == 2
+    assert len(said.splitlines()) == 2
+    lines = err.splitlines()
+    assert lines[0] == f"failed: {photos / 'none.jpg'}: no such file"
+    assert lines[1].startswith(f"failed: {photos / 'broken.png'}: not a picture")
+    assert lines[2].startswith(f"failed: {photos / 'empty.jpg'}: empty")
+    names = ", ".join(str(photos / name) for name in ("none.jpg", "broken.png", "empty.jpg"))
+    assert lines[3] == f"idisc: 3 of 5 failed: {names}"
+    assert (out / "b_depth.png").is_file()
+
+
+def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path) -> None:
+    (photos / "broken.png").write_bytes(b"not a picture")
+    code, said, err = run(photos / "broken.png", "--weights", model)
+    assert (code, said) == (2, "")
+    text = "not a picture (or its first bytes are damaged)"
+    assert err == f"idisc: {photos / 'broken.png'}: {text}\n"
+
+
+def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
+    Image.new("RGB", (80, 60)).save(photos / "large.png")
+    options = ["--weights", model, "--camera-matrix", "35,35,19.5,14.5", "--save", "npy"]
+    code, said, err = run(photos, *options)
+    assert code == 2
+    assert len(said.splitlines()) == 2
+    message = "large.png: --camera-matrix is in pixels of 30x40, the size of the first picture,"
+    assert message in err
+    code, _, err = run(photos / "a.png", "--weights", model, "--camera-matrix", "900,900,640,360")
+    assert code == 2
+    assert "a.png: camera matrix: cx 640, cy 360 are outside of a picture 40 pixels wide" in err
+
+
+def test_a_full_disk_fails_one_picture_and_not_the_rest(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource", reason="limits of Unix")
+    noise = np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(photos / "large.png")
+    out = photos.parent / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        arguments = ["--weights", model, "--save", "npy,ply"]
+        code, said, err = run(photos / "large.png", photos / "b.jpg", "-o", out, *arguments)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 2
+    assert said.startswith(f"{photos / 'b.jpg'}: ")
+    assert err.startswith(f"failed: {out / 'large_depth.npy'}: ")
+    assert err.endswith(f"idisc: 1 of 2 failed: {photos / 'large.png'}\n")
+    assert shown(out) == {"b_depth.npy", "b_depth.json", "b_points.ply"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
+def test_a_full_stdout_is_one_line(model: Path, photos: Path) -> None:
+    call = [sys.executable, "-m", "idisc", "predict", "-", "--weights", str(model)]
+    with Path("/dev/full").open("wb") as full, (photos / "a.png").open("rb") as photo:
+        done = subprocess.run(
+            call, stdin=photo, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    message = "idisc: stdout: cannot be written (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (2, message)
+
+
+# What is there already
+
+
+def test_a_result_does_not_replace_that_of_another_picture(
+    run: Run, model: Path, photos: Path
+) -> None:
+    out = photos.parent / "out"
+    Image.new("RGB", (40, 30)).save(photos / "deep" / "a.png")
+    options = ["-o", out, "--weights", model, "--save", "npy"]
+    for _ in range(2):  # the same picture may be predicted again
+        assert run(photos / "a.png", *options)[0] == 0
+    before = (out / "a_depth.npy").read_bytes()
+    code, said, err = run(photos / "deep" / "a.png", photos / "b.jpg", *options)
+    assert code == 2
+    assert said.startswith(str(photos / "b.jpg"))
+    expected = f"{photos / 'deep' / 'a.png'}: {out / 'a'}_... is there and of ../photos/a.png;"
+    assert err.startswith(f"failed: {expected} choose another -o, or remove it\n")
+    assert (out / "a_depth.npy").read_bytes() == before
+    for path in out.glob("a_depth.*"):
+        path.unlink()
+    assert run(photos / "deep" / "a.png", *options)[0] == 0
+
+
+def test_pictures_that_differ_in_their_suffix_keep_their_results(
+    run: Run, model: Path, photos: Path
+) -> None:
+    Image.new("RGB", (40, 30)).save(photos / "a.jpg")
+    for name in ("a.jpg", "a.png"):
+        assert run(photos / name, "--weights", model, "--save", "npy")[0] == 0
+    assert {"a_jpg_depth.npy", "a_png_depth.npy"} <= shown(photos)
+
+
+def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) -> None:
+    truth = photos / "b_depth.png"  # as the ground truth of many datasets is called
+    Image.new("I;16", (40, 30), 1500).save(truth)
+    before = truth.read_bytes()
+    code, said, err = run(photos / "b.jpg", "--weights", model)
+    assert (code, said) == (2, "")
+    assert err == f"idisc: {truth}: is there, and no result of ours; -o names another place\n"
+    assert truth.read_bytes() == before
+    assert not (photos / "b_depth16.png").exists()

@@ -1,0 +1,119 @@
+"""`idisc predict` of videos, alone and beside pictures."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import films, onnx_files
+from tests.fakes.called import Run
+from tests.fakes.photographed import shown, three_photos
+
+pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
+
+
+@pytest.fixture
+def run(run: Run) -> Run:
+    return partial(run, "predict")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """depth = 0.5 m + brightness / 50."""
+    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    return three_photos(tmp_path)
+
+
+@pytest.fixture
+def clip(tmp_path: Path) -> Path:
+    """One second of a grey that becomes lighter, with a cut after the fourth of ten frames."""
+    pictures = [np.zeros((48, 64, 3), np.uint8) for _ in range(10)]
+    for index, picture in enumerate(pictures):
+        picture[:, (32 if index < 4 else 0) : (64 if index < 4 else 32)] = 100 + 5 * index
+    return films.write_clip(tmp_path / "clip.mp4", pictures, movflags="+faststart")
+
+
+def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip: Path) -> None:
+    out = clip.parent / "out"
+    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16"]
+    code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
+    assert (code, err) == (0, "")
+    assert shown(out) == {
+        *("a_depth.png", "a_depth16.png", "a_depth16.json"),
+        *("clip_beside.mp4", "clip_beside.json", "clip_png16"),
+    }
+    line = said.splitlines()[1]
+    assert line.startswith(f"{clip}: 10 frames of 1.0 s; colours 0.50 to ")
+    assert "; flicker " in line
+    assert " %, smoothed " in line
+    film = f"{out / 'clip_beside.mp4'}, {out / 'clip_beside.json'}"
+    assert line.endswith(f"-> {film}, {out / 'clip_png16'}")
+    assert len(list((out / "clip_png16").glob("*.png"))) == 10
+
+
+def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, clip: Path) -> None:
+    for _ in range(2):
+        code, said, _ = run(clip.parent / "*.mp4", "--weights", model, "--every", "5")
+        assert code == 0
+        (line,) = said.splitlines()
+        assert line.startswith(f"{clip}: 2 frames of 1.0 s; colours")
+        film = clip.parent / "clip_depth.mp4"
+        assert line.endswith(f"-> {film}, {film.with_suffix('.json')}")
+    assert (clip.parent / "clip_depth.json").is_file()
+
+
+def test_a_film_is_written_in_the_formats_it_has(
+    run: Run, model: Path, photos: Path, clip: Path
+) -> None:
+    out = clip.parent / "out"
+    options = ["--save", "png,npy,ply,html", "--normals"]
+    code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
+    assert code == 0
+    assert err == f"{clip}: a video, without ply, html, normals, which pictures have\n"
+    assert len(said.splitlines()) == 2
+    films = {"clip_depth.mp4", "clip_depth.json", "clip_npy"}
+    pictures = {"a_depth.png", "a_depth.npy", "a_points.ply", "a_viewer.html", "a_normals.png"}
+    assert shown(out) == films | pictures | {"a_depth.json"}
+
+
+def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip: Path) -> None:
+    clip.write_bytes(clip.read_bytes()[:-60])
+    code, said, _ = run(clip, "--weights", model, "--range", "0.5,8")
+    assert code == 0
+    assert "colours 0.50 to 8.00 m" in said
+    assert "cut short or damaged: " in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--every", "0"], "every 0 frames: 1 or more is needed"),
+        (["--fps", "0"], "fps 0: a number above 0 is needed"),
+        (["--smooth", "0"], "smooth 0: a number above 0 is needed"),
+        (
+            ["--save", "ply,html"],
+            "{clip}: ply, html of a video; there is png, png16, npy, npz, exr",
+        ),
+    ],
+)
+def test_what_a_video_cannot_be_asked_is_one_line(
+    run: Run, model: Path, clip: Path, options: list[str], message: str
+) -> None:
+    code, said, err = run(clip, "--weights", model, *options)
+    assert (code, said) == (2, "")
+    assert err == f"idisc: {message.format(clip=clip)}\n"
+
+
+def test_a_broken_video_does_not_stop_the_rest(run: Run, model: Path, photos: Path) -> None:
+    broken = photos / "broken.mov"
+    broken.write_bytes(b"no video")
+    code, said, err = run(broken, photos / "a.png", "--weights", model)
+    assert code == 2
+    assert len(said.splitlines()) == 1
+    assert err.splitlines()[0].startswith(f"failed: {broken}: not a video, damaged or cut short")

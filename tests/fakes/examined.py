@@ -1,0 +1,127 @@
+"""A folder of pairs in which a doctor finds nothing; a test breaks one thing of it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from idisc.data import doctor, manifest
+from idisc.data.doctor import Finding, Report
+from idisc.data.manifest import Manifest, Record
+
+Array = NDArray[Any]
+SIZE = (120, 160)
+COUNT, TESTS = 20, 6
+
+
+def scene(seed: int) -> tuple[Array, Array]:
+    """Boxes in front of a wall and a floor: colours (H, W, 3) and metres (H, W) that agree."""
+    random = np.random.default_rng(seed)
+    rows = np.linspace(0, 1, SIZE[0])[:, None]
+    depth = np.broadcast_to(np.where(rows < 0.5, 4.5, 4.5 - 5 * (rows - 0.5)), SIZE).copy()
+    image = np.broadcast_to(np.where(rows[..., None] < 0.5, 190.0, 90.0), (*SIZE, 3)).copy()
+    for _ in range(9):
+        top, left = random.integers(0, SIZE[0] - 20), random.integers(0, SIZE[1] - 20)
+        box = slice(top, top + random.integers(10, 45)), slice(left, left + random.integers(10, 45))
+        depth[box] = random.uniform(1, 4)
+        image[box] = random.uniform(20, 235, 3)
+    noisy = image + random.normal(0, 6, image.shape)
+    return np.clip(noisy, 0, 255).astype(np.uint8), depth.astype(np.float32)
+
+
+def save_depth(path: Path, depth: Array, units_per_metre: float = 1000) -> None:
+    """Metres as a 16-bit PNG."""
+    Image.fromarray(np.round(depth * units_per_metre).astype(np.uint16)).save(path)
+
+
+@dataclass
+class Pairs:
+    """A folder of pairs with the table that lists them; a test changes one thing of it."""
+
+    root: Path
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def depth(self, index: int) -> Path:
+        return self.root / str(self.rows[index]["depth"])
+
+    def image(self, index: int) -> Path:
+        return self.root / str(self.rows[index]["image"])
+
+    def set_all(self, **columns: object) -> None:
+        for row in self.rows:
+            row.update(columns)
+
+    def change_depth(self, change: Callable[[Array], Array]) -> None:
+        for index in range(len(self.rows)):
+            save_depth(self.depth(index), change(scene(index)[1]))
+
+    def report(self, **options: Any) -> Report:
+        with (self.root / "pairs.csv").open("w", newline="") as file:
+            table = csv.DictWriter(file, list(self.rows[0]))
+            table.writeheader()
+            table.writerows(self.rows)
+        return doctor.examine(*doctor.gather(self.root), **options)
+
+
+def good_pairs(root: Path) -> Pairs:
+    """Scenes of two pictures each, most of them to train and the last ones to test."""
+    for name in ("images", "depth"):
+        (root / name).mkdir()
+    made = Pairs(root)
+    for index in range(COUNT):
+        image, depth = scene(index)
+        row = {
+            "image": f"images/{index:04}.png",
+            "depth": f"depth/{index:04}.png",
+            "split": "train" if index < COUNT - TESTS else "test",
+            "scene": f"room_{index // 2}",
+            "fx": 130,
+            "fy": 130,
+            "cx": 79.5,
+            "cy": 59.5,
+        }
+        made.rows.append(row)
+        Image.fromarray(image).save(made.image(index))
+        save_depth(made.depth(index), depth)
+    return made
+
+
+def only(report: Report) -> Finding:
+    """The one finding: one thing was broken, so one line says it."""
+    assert len(report.findings) == 1, "\n".join(finding.message for finding in report.findings)
+    assert "\n" not in report.findings[0].message
+    return report.findings[0]
+
+
+def as_dataset(pairs: Pairs, **changes: Any) -> Report:
+    """The folder, read as a dataset of the catalog of which more is known."""
+    pairs.report()
+    source, spec = doctor.gather(pairs.root)
+    return doctor.examine(source, replace(spec, **changes))
+
+
+def prepared(pairs: Pairs) -> Manifest:
+    """The same pairs as a prepared folder, hashed."""
+    source = doctor.gather(pairs.root)[0] if (pairs.root / "pairs.csv").exists() else None
+    if source is None:
+        pairs.report()
+        source = doctor.gather(pairs.root)[0]
+    hashed = [
+        replace(record, sha256=_digest(pairs.root, record), size=SIZE) for record in source.records
+    ]
+    (pairs.root / "pairs.csv").unlink()
+    manifest.write(replace(source, records=tuple(hashed)))
+    return manifest.read(pairs.root)
+
+
+def _digest(root: Path, record: Record) -> str:
+    content = (root / record.image).read_bytes() + (root / record.target).read_bytes()
+    return hashlib.sha256(content).hexdigest()

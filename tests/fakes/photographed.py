@@ -1,0 +1,31 @@
+"""Three grey photos in a folder, and what a call left of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+
+def three_photos(place: Path) -> Path:
+    """The folder photos: two in it, the third in a folder below."""
+    for name, shade in (("a.png", 50), ("b.jpg", 100), ("deep/c.png", 150)):
+        path = place / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 30), (shade, shade, shade)).save(path)
+    return place / "photos"
+
+
+def shown(folder: Path) -> set[str]:
+    """Names of the files in it that one sees."""
+    return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def metres(path: Path) -> float:
+    """The one depth of a 16-bit PNG, by the factor that lies beside it."""
+    values = np.asarray(Image.open(path))
+    assert values.dtype == np.uint16
+    record = json.loads(path.with_suffix(".json").read_text())
+    return float(np.median(values)) * float(record["metres_per_unit"])

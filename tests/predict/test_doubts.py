@@ -1,0 +1,91 @@
+"""A lens, a shape or a size unlike those of training is warned of, or corrected for."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from tests.fakes.brightness import FACTS, Brightness, jpeg, picture
+
+from idisc.camera import Camera
+from idisc.errors import IdiscWarning, InputError
+from idisc.predict.predictor import Predictor
+
+
+@pytest.fixture
+def engine() -> Brightness:
+    return Brightness()
+
+
+@pytest.mark.parametrize(("fov_deg", "far"), [(60, False), (66, False), (76, True), (45, True)])
+def test_a_camera_unlike_training_is_warned_of(
+    engine: Brightness, fov_deg: float, far: bool
+) -> None:
+    camera = Camera.from_fov(fov_deg, (48, 64), "given")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = Predictor(engine).predict(picture(), camera=camera)
+    assert ("warning" in result.facts) == far
+    assert [item.category for item in caught] == [IdiscWarning] * far
+    if far:
+        expected = f"field of view {fov_deg} deg across, 60 deg in training: true depth may be "
+        assert result.facts["warning"].startswith(expected)
+
+
+def test_an_assumed_camera_and_an_unknown_training_warn_of_nothing(engine: Brightness) -> None:
+    camera = Camera.from_fov(120.0, (48, 64), "given")
+    assert "warning" not in Predictor(Brightness(origin={})).predict(picture(), camera=camera).facts
+    kitti = Brightness(origin={**FACTS, "training_fov_deg": 100.0})
+    assert "warning" not in Predictor(kitti).predict(picture()).facts
+
+
+def test_an_upright_photo_of_the_training_camera_is_like_training(engine: Brightness) -> None:
+    training = Camera.from_fov(60.0, (48, 64), "training")
+    upright = Camera.from_focal(training.fx, (64, 48), "given")
+    assert "warning" not in Predictor(engine).predict(picture(64, 48), camera=upright).facts
+
+
+def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> None:
+    with pytest.warns(IdiscWarning, match=r"field of view 20 deg across, 67 deg in training for"):
+        result = Predictor(engine).predict(
+            picture(72, 128), camera=lambda size: Camera.from_fov(20, size)
+        )
+    assert result.facts["camera"] == "given 20 deg"
+    like = Camera.from_fov(67, (72, 128))  # the number it names is one that it does not warn of
+    assert "warning" not in Predictor(engine).predict(picture(72, 128), camera=like).facts
+
+
+def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
+    wide = Brightness(origin={**FACTS, "training_size": [480, 640]})
+    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no size at all, keeps it"
+    with pytest.warns(IdiscWarning, match=message):
+        result = Predictor(wide).predict(picture(720, 1280), size=(480, 640))
+    assert "squeezed into 480x640" in result.facts["warning"]
+    for size in ((416, 736), None):
+        assert "warning" not in Predictor(wide).predict(picture(720, 1280), size=size).facts
+
+
+def test_depth_is_corrected_for_another_focal_length(engine: Brightness) -> None:
+    model = Predictor(engine)
+    training = Camera.from_fov(60.0, (48, 64), "training")
+    for factor in (0.5, 2.0):
+        camera = Camera.from_focal(training.fx * factor, (48, 64), "given")
+        result = model.predict(picture(), camera=camera, rescale_to_training_camera=True)
+        np.testing.assert_allclose(result.depth, 2.0 * factor, rtol=1e-5)
+        assert result.spread is not None
+        np.testing.assert_allclose(result.spread, 0.1 * factor, rtol=1e-5)
+        expected = f"depth x {factor:g}, focal length over that of training (60 deg)"
+        assert result.facts["rescaled"] == expected
+    larger = model.predict(
+        picture(96, 128), camera=camera.resized((96, 128)), rescale_to_training_camera=True
+    )
+    np.testing.assert_allclose(larger.depth, 4.0, rtol=1e-5)  # at equal width, whatever the size
+
+
+def test_what_is_not_known_cannot_be_corrected_for(engine: Brightness) -> None:
+    with pytest.raises(InputError, match=r"^array: the camera is assumed 60 deg, so depth cannot"):
+        Predictor(engine).predict(picture(), rescale_to_training_camera=True)
+    unknown = Predictor(Brightness(origin={}))
+    with pytest.raises(InputError, match=r"brightness does not say with which field of view"):
+        unknown.predict(jpeg(30), rescale_to_training_camera=True)
