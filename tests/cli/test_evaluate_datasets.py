@@ -201,7 +201,7 @@ def test_the_example_of_the_documentation_scores_a_foreign_network(
     assert run("prepare", "nyu_labelled", "--raw", tmp_path / "raw", "--out", data) == 0
     model = onnx_files.foreign(tmp_path / "theirs.onnx")
     script = Path(__file__).parents[2] / "docs" / "examples" / "score_fastdepth.py"
-    options = ["--data", str(data), "--weights", str(model), "--out", str(out)]
+    options = ["--data", str(data), "--model", str(model), "--out", str(out)]
     monkeypatch.setattr(sys, "argv", [str(script), *options])
     runpy.run_path(str(script), run_name="__main__")
     names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*.npy"))
