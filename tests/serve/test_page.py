@@ -297,6 +297,56 @@ def test_waiting_can_be_stopped(browser: Any) -> None:
         opened.context.close()
 
 
+def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser: Any) -> None:
+    with Running(served.serve()) as running:
+        opened = Opened(browser, running.url)
+        page = opened.upload()
+        page.route("**/view", lambda _: None)  # never answered
+        page.set_input_files("#file", PHOTO | {"name": "hall.png"})
+        page.locator("#message", has_text="Drawing.").wait_for()
+        page.locator("#stop").click()
+        page.locator("#status").wait_for(state="hidden")
+        page.unroute("**/view")
+        assert opened.read("#title") == "room.png"
+        with page.expect_download() as waiting:
+            page.locator("[data-format=npy]").click()
+        assert waiting.value.suggested_filename == "room_depth.npy"
+        browsing.eventually(
+            lambda: page.request.get(f"{running.url}/metrics").text(),
+            lambda text: "idisc_results_kept 1.0" in text,  # nobody can ask for the other
+        )
+        opened.explore()
+        assert opened.complaints == []
+        opened.context.close()
+
+
+def test_of_two_quick_rescalings_the_last_is_shown_and_the_other_closed(opened: Opened) -> None:
+    page = opened.upload()
+    page.mouse.click(*opened.at("#picture", 0.25, 0.5))
+    page.mouse.click(*opened.at("#depth", 0.75, 0.5))
+    page.evaluate(
+        """() => {
+          const open = viewer.open;
+          globalThis.alive = 0;
+          viewer.open = async (...given) => {
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            const scene = await open(...given);
+            const { close } = scene;
+            alive++;
+            scene.close = () => { alive--; close(); };
+            return scene;
+          };
+          const [form, field] = ["known", "true-length"].map((id) => document.getElementById(id));
+          for (field.value of [6, 9]) form.requestSubmit();
+        }"""
+    )
+    page.locator("#rescaled", has_text="= 9 m, predicted").wait_for()
+    assert page.evaluate("alive") == 1
+    with page.expect_download() as waiting:
+        page.locator("[data-format=ply]").click()
+    assert b"= 9 m" in Path(waiting.value.path()).read_bytes()
+
+
 def test_a_model_without_idrs_says_so(browser: Any) -> None:
     with Running(served.serve(explorer=False)) as running:
         opened = Opened(browser, running.url)

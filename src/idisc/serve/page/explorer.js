@@ -1,14 +1,18 @@
 // The IDR explorer: which IDRs a pixel belongs to at each resolution, their maps, one pinned over the
 // picture, some muted, and what depth does without them.
 
-const byId = (id) => document.getElementById(id);
 const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
 const QUANTILES = [0.02, 0.98]; // of a map, between which it is shown; as in the paper's figures
 const LEAST_RANGE = 0.01; // of its weights: what varies by less is shown as flat as it is
 
-/** Bring the explorer to life; returns its state, which survives a rescaling. */
-export async function openExplorer({ scene, data, about, maps, mute, complain, state }) {
-  state ??= { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
+/** What a person chose; it survives a rescaling. */
+export function newState() {
+  return { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
+}
+
+/** Bring the explorer inside `root` to life. */
+export async function openExplorer({ root, scene, data, about, maps, mute, complain, state }) {
+  const byId = (id) => root.querySelector(`#${id}`);
   const [height, width] = about.maps;
   const levels = await readLevels();
   const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
@@ -25,7 +29,6 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   scene.watch(point);
   showPinned();
   await applyMutes();
-  return state;
 
   // Data
 
@@ -122,7 +125,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
     byId("levels").style.setProperty("--width", width);
     byId("levels").style.setProperty("--height", height);
     byId("levels").replaceChildren(...levels.map((level, number) => {
-      const made = byId("level-template").content.cloneNode(true);
+      const made = document.getElementById("level-template").content.cloneNode(true);
       const extra = document.createElement("span");
       extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
       made.querySelector("h3").append(`Level ${number}`, extra);
@@ -235,7 +238,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   }
 
   function showsChange() {
-    return document.querySelector("[name=effect]:checked").value === "change";
+    return root.querySelector("[name=effect]:checked").value === "change";
   }
 
   /** Depth of a pixel without what is muted, or what it changed by. */
@@ -308,8 +311,8 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
       showPinned();
       applyMutes();
     });
-    for (const choice of document.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
-    for (const choice of document.querySelectorAll("[name=kind]")) {
+    for (const choice of root.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
+    for (const choice of root.querySelectorAll("[name=kind]")) {
       choice.checked = choice.value === state.kind;
       choice.addEventListener("change", () => {
         state.kind = choice.value;
