@@ -241,13 +241,33 @@ def test_a_local_server_answers_to_local_names_only(host: str, status: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("site", "status"), [("same-origin", 200), ("none", 200), ("cross-site", 403)]
+    ("site", "status"),
+    [("same-origin", 200), ("none", 200), ("cross-site", 403), ("same-site", 403)],
 )
 def test_other_pages_may_not_send_pictures(site: str, status: int) -> None:
     with client_of(served.serve()) as client:
         answer = client.post("/predict", files=FILES, headers={"sec-fetch-site": site})
         assert answer.status_code == status
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://depth.example:8000", 200),
+        ("https://Depth.example:8000", 200),  # a proxy before it has the encryption
+        ("http://depth.example", 403),
+        ("http://evil.example:8000", 403),
+        ("null", 403),
+    ],
+)
+def test_an_open_server_knows_other_pages_by_their_origin(origin: str, status: int) -> None:
+    headers = {"host": "depth.example:8000", "origin": origin}
+    server = served.serve()
+    server.app.hosts = None  # as with --host 0.0.0.0
+    with client_of(server) as client:
+        assert client.post("/predict", files=FILES, headers=headers).status_code == status
+        assert client.get("/health", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
