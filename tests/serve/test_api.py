@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -338,6 +339,18 @@ def test_files_leave_nothing_behind(client: TestClient, server: served.Served) -
     send(client, format="npy")
     client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
     assert "idisc_results_kept 0.0" in client.get("/metrics").text
+
+
+def test_a_large_upload_is_never_written_to_disk(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
+    content = served.png(noise)
+    assert len(content) > 1_400_000
+    spilt: list[object] = []
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", spilt.append)
+    assert send(client, content, format="json").status_code == 200
+    assert spilt == []
 
 
 # The rest

@@ -20,6 +20,7 @@ from fastapi import File as FormFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.formparsers import MultiPartParser
 
 from idisc import __version__
 from idisc.errors import IdiscError, InputError
@@ -80,6 +81,8 @@ def create_app(
     if predictor.engine.task != "depth":
         raise InputError(f"{predictor.engine.name} predicts normals; the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
+    # A photo stays in memory; starlette would put all but the first megabyte into a file
+    MultiPartParser.spool_max_size = limits.body_bytes
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
     server = Server(
