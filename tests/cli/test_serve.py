@@ -46,6 +46,7 @@ def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started:
     (server,) = started
     assert server.config.app.hosts == {"localhost", "127.0.0.1", "[::1]"}
     assert server.config.access_log is False  # names of results are secrets
+    assert server.config.limit_concurrency == 8 + 256
 
 
 def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: list[Any]) -> None:

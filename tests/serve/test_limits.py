@@ -197,6 +197,25 @@ def test_an_upload_that_stalls_is_ended() -> None:
     assert server.app.jobs.taken == 0
 
 
+def test_the_seconds_of_a_slow_upload_are_not_given_twice() -> None:
+    server, sent = served.serve(timeout_s=2.0), []
+    server.engine.go.clear()
+    messages: list[Message] = [{"type": "http.request", "body": form(), "more_body": False}]
+
+    async def receive() -> Message:
+        await asyncio.sleep(1.5 if messages else 60)
+        return messages.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    start = time.monotonic()
+    asyncio.run(server.app(scope_of("/predict", content_type=MULTIPART), receive, send))
+    assert 1.9 < time.monotonic() - start < 3.0  # not 3.5 s
+    assert sent[0]["status"] == 503
+    server.engine.go.set()
+
+
 def test_who_has_left_is_taken_out_of_the_line() -> None:
     server, sent = served.serve(timeout_s=30), []
     server.engine.go.clear()

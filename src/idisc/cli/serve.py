@@ -10,6 +10,8 @@ import click
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
+_CONNECTIONS = 256  # beside those that wait: pages, health, refusals; more are cut off by 503
+
 
 @click.command(name="serve")
 @options.model
@@ -45,6 +47,7 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
         access_log=False,  # it would have the names of results in it
         server_header=False,
         ws="none",
+        limit_concurrency=wanted.queue + _CONNECTIONS,
     )
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from idisc.errors import InputError
-from idisc.serve.jobs import Jobs
+from idisc.serve.jobs import DEADLINE, Jobs
 from idisc.serve.metrics import Metrics
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -106,6 +106,8 @@ class Door:
             await self.app(scope, receive, send)
             return
         status = 500
+        # One for all of a request: what the upload took is not there for the work any more
+        scope[DEADLINE] = asyncio.get_running_loop().time() + self.limits.timeout_s
 
         async def answered(message: Message) -> None:
             nonlocal status
@@ -120,7 +122,7 @@ class Door:
         try:
             self._admit(scope)
             with self.jobs.place(wanted=_needs_place(scope)):
-                await self.app(scope, self._bounded(receive, self._most(scope)), answered)
+                await self.app(scope, self._bounded(receive, scope), answered)
         except HTTPException as refusal:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(_drained(receive, self.limits.body_bytes), _DRAIN_S)
@@ -147,17 +149,17 @@ class Door:
         kind = Headers(scope=scope).get("content-type", "")
         return self.limits.body_bytes if kind.startswith("multipart/") else _FORM_BYTES
 
-    def _bounded(self, receive: Receive, most: int) -> Receive:
+    def _bounded(self, receive: Receive, scope: Scope) -> Receive:
         """As `receive`, but an upload that is too large or too slow ends in an HTTPException."""
-        clock = asyncio.get_running_loop().time
-        deadline, seen, complete = clock() + self.limits.timeout_s, 0, False
+        clock, most = asyncio.get_running_loop().time, self._most(scope)
+        seen, complete = 0, False
 
         async def bounded() -> Message:
             nonlocal seen, complete
             if complete:  # what comes now is the client's leaving
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), deadline - clock())
+                message = await asyncio.wait_for(receive(), scope[DEADLINE] - clock())
             except TimeoutError:
                 raise HTTPException(
                     408, f"the upload took more than {self.limits.timeout_s:g} s"
