@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.errors import InputError
 from idisc.images import resize_map
 from idisc.predict.predictor import Predictor
 from idisc.serve.app import create_app
@@ -77,7 +78,9 @@ class Thirds:
     def muted(self, idrs: Mapping[int, Collection[int]]) -> Maps:
         thirds = np.linspace(0, 3, self.depth.shape[1], endpoint=False).astype(int)
         depth = self.depth.copy()
-        for numbers in idrs.values():
+        for level, numbers in idrs.items():
+            if len(numbers) == 3:
+                raise InputError(f"level {level}: all 3 IDRs muted; one at least must be left")
             for number in numbers:
                 depth[:, thirds == number] += 0.5
         return depth

@@ -192,7 +192,7 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
 def test_muting_follows_a_known_distance(client: TestClient) -> None:
     token = kept(client)
     scale = client.get(f"/results/{token}/view", params={"known": KNOWN}).json()["scale"]
-    body = {"muted": {"0": [0, 1, 2]}, "known": KNOWN}
+    body = {"muted": {"0": [0, 1], "1": [2]}, "known": KNOWN}
     answer = client.post(f"/results/{token}/mute", json=body).json()
     assert answer["mean_m"] == pytest.approx(0.5 * scale, rel=1e-3)
 

@@ -226,6 +226,25 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     page.locator("#effect-note", has_text="nothing is muted").wait_for()
 
 
+def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -> None:
+    opened = Opened(browser, running.url)
+    page = opened.explore()
+    for idr in range(3):
+        page.locator(f".idr[data-level='0'][data-idr='{idr}']").click()
+        page.locator("#mute").click()
+        page.locator("#effect-note", has_text=f"{min(idr + 1, 2)} muted:").wait_for()
+    assert opened.read("#message").startswith("level 0: all 3 IDRs muted")
+    assert page.locator(".idr.muted").count() == 2
+    assert opened.read("#mute") == "Mute it"
+    page.locator(".idr[data-level='0'][data-idr='0']").click()
+    page.locator("#mute").click()
+    page.locator("#effect-note", has_text="1 muted:").wait_for()
+    page.locator("#status").wait_for(state="hidden")  # that refusal is over
+    # The browser itself notes it in its console
+    assert [text for text in opened.complaints if "400" not in text] == []
+    opened.context.close()
+
+
 def test_a_keyboard_is_enough(opened: Opened) -> None:
     page = opened.explore()
     page.locator(".idr[data-level='0'][data-idr='0']").focus()

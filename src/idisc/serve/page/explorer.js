@@ -17,7 +17,8 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   const levels = await readLevels();
   const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
   const table = scene.bytes(about.change_colours);
-  let [hovered, without, latest] = [null, null, 0];
+  let [hovered, latest] = [null, 0];
+  let [without, applied] = [null, new Map()]; // depth as it is shown, and what is muted in it
   const photo = await readPhoto();
   buildLevels();
   wire();
@@ -27,8 +28,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   }, (index) => `IDR ${strongest(levels.at(-1), index)} of level ${levels.length - 1}`);
   scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
-  showPinned();
-  await applyMutes();
+  await mutes(state.muted);
 
   // Data
 
@@ -256,7 +256,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
       const end = Math.max(largest, 0.001);
       scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
     } else scene.draw(canvas, depth);
-    const count = [...state.muted.values()].reduce((sum, idrs) => sum + idrs.size, 0);
+    const count = [...applied.values()].reduce((sum, idrs) => sum + idrs.size, 0);
     const scale = change && count ? "; orange is farther, purple nearer" : "";
     byId("effect-note").textContent = count
       ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
@@ -276,41 +276,37 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   }
 
   function toggle(number, idr) {
-    const idrs = state.muted.get(number) ?? new Set();
+    const idrs = new Set(state.muted.get(number));
     if (!idrs.delete(idr)) idrs.add(idr);
-    if (idrs.size) state.muted.set(number, idrs);
-    else state.muted.delete(number);
-    showPinned();
-    applyMutes();
+    const muted = new Map(state.muted).set(number, idrs);
+    if (!idrs.size) muted.delete(number);
+    mutes(muted);
   }
 
-  /** Ask for depth without what is muted; only the last answer is shown. */
-  async function applyMutes() {
+  /** Mute these and no others; only the last answer is shown, and a refusal leaves all as it was. */
+  async function mutes(muted) {
     const mine = ++latest;
-    if (!state.muted.size) {
-      without = null;
-      return showEffect();
-    }
+    state.muted = muted;
+    showPinned();
     byId("effect-note").textContent = "computing";
     try {
-      const muted = Object.fromEntries([...state.muted].map(([level, idrs]) => [level, [...idrs]]));
-      const answer = await mute(muted);
-      if (mine !== latest) return;
-      without = { ...answer, depth: await scene.unpackedDepth(answer.depth) };
-      showEffect();
+      const idrs = Object.fromEntries([...muted].map(([level, some]) => [level, [...some]]));
+      const answer = muted.size ? await mute(idrs) : null;
+      const found = answer && { ...answer, depth: await scene.unpackedDepth(answer.depth) };
+      if (mine === latest) [without, applied] = [found, muted];
     } catch (error) {
-      if (mine === latest) complain(error);
+      if (mine !== latest) return;
+      state.muted = applied;
+      complain(error);
+      showPinned();
     }
+    if (mine === latest) showEffect();
   }
 
   function wire() {
     byId("mute").addEventListener("click", () => toggle(...state.pinned));
     byId("unpin").addEventListener("click", unpin);
-    byId("unmute").addEventListener("click", () => {
-      state.muted.clear();
-      showPinned();
-      applyMutes();
-    });
+    byId("unmute").addEventListener("click", () => mutes(new Map()));
     for (const choice of root.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
     for (const choice of root.querySelectorAll("[name=kind]")) {
       choice.checked = choice.value === state.kind;

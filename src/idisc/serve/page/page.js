@@ -325,11 +325,15 @@ function wireExplorer(photo, known, scene, data, root) {
       const path = `/results/${photo.token}`;
       const about = await (await request(`${path}/explain`, { method: "POST" })).json();
       const maps = await (await request(`${path}/maps`)).arrayBuffer();
-      const mute = async (muted) => (await request(`${path}/mute`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ muted, known: known || null }),
-      })).json();
+      const mute = async (muted) => {
+        const answer = await request(`${path}/mute`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ muted, known: known || null }),
+        });
+        say(""); // no more of a full line or an earlier refusal
+        return answer.json();
+      };
       await openExplorer({ root, scene, data, about, maps, mute, complain, state: photo.explorer });
       look.hidden = true;
       say("");
