@@ -181,6 +181,29 @@ def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
     assert "down green" in opened.read("#shown-note")
 
 
+def test_normals_wait_for_a_full_line_and_say_why_they_do_not_come(
+    browser: Any, running: Running
+) -> None:
+    opened = Opened(browser, running.url)
+    page, address = opened.upload(), "**/file?format=normals"
+    normals = page.locator("[name=shown][value=normals]")
+    answers = [
+        {"status": 404, "json": {"error": "this result is not kept any more"}},
+        {"status": 429, "json": {"error": "full"}, "headers": {"Retry-After": "1"}},
+    ]
+    page.route(address, lambda route: route.fulfill(**answers.pop(0)), times=2)
+    normals.check(force=True)
+    page.locator("#message", has_text="this result is not kept any more").wait_for()
+    assert page.locator("[name=shown][value=depth]").is_checked()
+    assert page.locator("#depth .normals").is_hidden()
+    normals.check(force=True)
+    page.locator("#message", has_text="The server is busy").wait_for()
+    page.locator("#depth .normals").wait_for()
+    page.locator("#status").wait_for(state="hidden")
+    assert answers == []
+    opened.context.close()
+
+
 def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
     page = opened.explore()
     page.mouse.move(*opened.at("#explored", 0.1, 0.5))

@@ -251,15 +251,25 @@ function tell(data) {
 
 function wireShown(photo) {
   const picture = document.querySelector("#depth .normals");
-  const notes = { depth: "along the camera's axis, metres", normals: "of depth and camera; right red, down green, away blue" };
-  for (const choice of document.querySelectorAll("[name=shown]")) {
-    choice.addEventListener("change", () => {
-      picture.hidden = choice.value !== "normals";
-      picture.alt = picture.hidden ? "" : "Surface normals";
-      if (!picture.hidden && !picture.getAttribute("src")) picture.src = `/results/${photo.token}/file?format=normals`;
-      byId("shown-note").textContent = notes[choice.value];
-    });
-  }
+  const [depth, normals] = document.querySelectorAll("[name=shown]");
+  const note = byId("shown-note");
+  const change = async () => {
+    try {
+      if (normals.checked && !picture.getAttribute("src")) {
+        const answer = await request(`/results/${photo.token}/file?format=normals`);
+        picture.src = URL.createObjectURL(await answer.blob());
+        picture.onload = () => URL.revokeObjectURL(picture.src);
+        say("");
+      }
+    } catch (error) {
+      depth.checked = true;
+      complain(error);
+    }
+    picture.hidden = !normals.checked;
+    picture.alt = normals.checked ? "Surface normals" : "";
+    note.textContent = normals.checked ? "of depth and camera; right red, down green, away blue" : "along the camera's axis, metres";
+  };
+  for (const choice of [depth, normals]) choice.addEventListener("change", change);
 }
 
 function wireDownloads(photo, known) {
