@@ -89,6 +89,14 @@ class Opened:
         box = self.page.locator(view).bounding_box()
         return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
+    def tab_to(self, selector: str, back: bool = False) -> None:
+        """With the tab key alone."""
+        for _ in range(60):
+            if self.page.evaluate("(wanted) => document.activeElement.matches(wanted)", selector):
+                return
+            self.page.keyboard.press("Shift+Tab" if back else "Tab")
+        raise AssertionError(f"{selector}: not among the stops of the tab key")
+
     def read(self, selector: str) -> str:
         text: str = self.page.locator(selector).inner_text()
         return text.replace("\u202f", " ")
@@ -269,8 +277,12 @@ def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -
 
 
 def test_a_keyboard_is_enough(opened: Opened) -> None:
-    page = opened.explore()
-    page.locator(".idr[data-level='0'][data-idr='0']").focus()
+    page = opened.upload()
+    assert page.locator("#spoken").text_content() == "Depth is ready."
+    opened.tab_to("#look")
+    page.keyboard.press("Enter")
+    page.locator("#explorer:focus").wait_for()
+    opened.tab_to(".idr[data-level='0'][data-idr='0']")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.keyboard.press("m")
@@ -279,10 +291,22 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     assert label.replace("\u202f", " ") == (
         "IDR 1 of level 0 has most of 38 % of the pixels; muted."
     )
-    page.locator("#picture").focus()
+    page.keyboard.press("ArrowLeft")
+    page.locator(".idrs").first.evaluate("(each) => { each.style.gridTemplateColumns = '1fr 1fr'; }")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.idr") == "2"
+    opened.tab_to("#picture", back=True)
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
         page.keyboard.press(key)
     assert "Between the marks:" in opened.read("#reading")
+    opened.tab_to("#true-length")
+    page.keyboard.press("Enter")
+    page.locator("#rescaled").wait_for()
+    page.locator("#true-length:focus").wait_for()
+    opened.tab_to("#unscale")
+    page.keyboard.press("Enter")
+    page.locator("#rescaled").wait_for(state="hidden")
+    page.locator("#title:focus").wait_for()
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, [role=application], a")]
           .filter((each) => !each.closest("[hidden]"))
@@ -318,6 +342,7 @@ def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
         first.page.locator("#message", has_text="Computing depth").wait_for()
         second.page.set_input_files("#file", PHOTO)
         second.page.locator("#message", has_text="The server is busy; trying again").wait_for()
+        assert "soon" in second.page.locator("#spoken").text_content()  # and no countdown
         running.engine.go.set()
         for each in (first, second):
             each.page.wait_for_selector("html[data-ready='3d']")

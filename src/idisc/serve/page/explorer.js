@@ -158,7 +158,8 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
 
   /** Arrow keys from one IDR of a level to another: one stop of the tab key for each level. */
   function rove(event, group) {
-    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 };
+    const columns = getComputedStyle(group).gridTemplateColumns.split(" ").length; // fewer on a phone
+    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
     const buttons = [...group.children];
     const at = buttons.indexOf(document.activeElement);
     if (event.key.toLowerCase() === "m" && at >= 0) {

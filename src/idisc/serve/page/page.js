@@ -36,7 +36,7 @@ async function patiently(ask, signal) {
     } catch (error) {
       if (error.status !== 429) throw error;
       for (let left = error.retry || 1; left > 0; left--) {
-        say(`The server is busy; trying again in ${left}\u202fs.`);
+        say(`The server is busy; trying again in ${left}\u202fs.`, null, "The server is busy; trying again soon.");
         byId("stop").hidden = false;
         await pause(1000, signal);
       }
@@ -81,10 +81,12 @@ function upload(file, advance, signal) {
 
 // What is going on
 
-function say(text, share = null) {
+/** `spoken` is what a screen reader says: without numbers that change, because it says each change. */
+function say(text, share = null, spoken = text) {
   byId("status").hidden = !text;
   byId("status").classList.remove("bad");
-  if (byId("message").textContent !== text) byId("message").textContent = text; // said once
+  byId("message").textContent = text;
+  if (byId("spoken").textContent !== spoken) byId("spoken").textContent = spoken;
   if (share !== null) {
     byId("meter").firstElementChild.style.width = `${100 * share}%`;
     byId("meter").setAttribute("aria-valuenow", Math.round(100 * share));
@@ -111,8 +113,8 @@ async function watchLine(signal) {
     const ahead = Math.max(0, line.waiting - 1);
     const expected = line.typical_s * (ahead + 1);
     const about = `about ${Math.max(1, Math.ceil(expected - passed))}\u202fs`;
-    const wait = `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line; ${about}.`;
-    say(ahead ? wait : `Computing depth, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)));
+    const task = ahead ? `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line` : "Computing depth";
+    say(`${task}, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)), `${task}.`);
     await pause(300, signal).catch(() => null);
   }
 }
@@ -179,7 +181,7 @@ async function take(file) {
       const arrived = new AbortController();
       try {
         return await upload(file, (share) => {
-          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share);
+          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share, "Sending the photo.");
           else watchLine(AbortSignal.any([arrived.signal, signal]));
         }, signal);
       } finally {
@@ -189,7 +191,7 @@ async function take(file) {
     photo.token = answer.result;
     if (!signal.aborted) say("Drawing.", 0.97);
     await show(photo, { signal });
-    say("");
+    say("", null, "Depth is ready.");
     byId("title").scrollIntoView({ block: "start" });
   } catch (error) {
     forget(photo);
@@ -217,6 +219,7 @@ async function draw(photo, known, marks, signal) {
   if (!photo.token) return; // another one has taken its place
   const query = known ? `?${new URLSearchParams({ known })}` : "";
   const data = await (await request(`/results/${photo.token}/view${query}`, {}, signal)).json();
+  const focused = byId("scene").contains(document.activeElement) ? document.activeElement : null;
   const root = document.createElement("div"); // a new one: what is late still finds the old one
   root.append(byId("scene-template").content.cloneNode(true));
   for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
@@ -233,6 +236,10 @@ async function draw(photo, known, marks, signal) {
   wireKnown(photo, known, scene, data);
   wireExplorer(photo, known, scene, data, root);
   scene.show();
+  if (focused) { // or the keyboard would begin again at the top of the page
+    const there = [byId(focused.id), byId("title")].find((each) => each?.checkVisibility());
+    there.focus({ preventScroll: true });
+  }
   document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
 }
 
@@ -300,7 +307,7 @@ function wireKnown(photo, known, scene, data) {
   const rescale = async (wanted) => {
     try {
       await show(photo, { known: wanted, marks: scene.state.marks });
-      say("");
+      say("", null, wanted ? "The scene is rescaled." : "The scene is as predicted.");
     } catch (error) {
       complain(error);
     }
@@ -328,6 +335,7 @@ function wireExplorer(photo, known, scene, data, root) {
     return;
   }
   const open = async () => {
+    const focused = document.activeElement === look;
     look.disabled = true;
     photo.explorer ??= newState(); // a rescaled scene opens it again, with the same pins and mutes
     try {
@@ -346,7 +354,8 @@ function wireExplorer(photo, known, scene, data, root) {
       };
       await openExplorer({ root, scene, data, about, maps, mute, complain, state: photo.explorer });
       look.hidden = true;
-      say("");
+      if (focused) root.querySelector("#explorer").focus({ preventScroll: true });
+      say("", null, "The IDRs are shown.");
     } catch (error) {
       if (scene === current.scene) photo.explorer = null;
       complain(error);
