@@ -121,15 +121,16 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(
     assert capsys.readouterr().err == "idisc: normals: predicts normals, folder holds depth\n"
 
 
-def test_normals_of_a_photo_are_explained_without_metres(tmp_path: Path) -> None:
+def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
     folder, out = tmp_path / "normals", tmp_path / "out"
     config = replace(pairs.TINY, task="normals")
     origin = {"training_size": [48, 64]}
     save_checkpoint(folder, config, explained.normals_network().state_dict(), origin)
     picture = photo(tmp_path / "in", "a.png")
-    assert run("explain", picture, "-o", out, "--weights", folder, "--level", 0) == 0
-    names = {path.name for path in out.glob("a_*")}
-    assert names == {"a_idrs_level0.png", "a_partition.png", "a_likeness.png"}
+    options = ["--weights", folder, "--level", 0, "--idrs", "1,2", "--mute", "0:3"]
+    assert run("explain", picture, "-o", out, *options) == 0
+    names = {path.stem.removeprefix("a_") for path in out.glob("a_*")}
+    assert names == {"idrs_level0", "partition", "likeness", "levels", "muting_level0", "muted"}
 
 
 def test_the_default_is_the_checkpoint_beside_the_shipped_export(

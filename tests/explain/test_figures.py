@@ -14,6 +14,7 @@ from tests.fakes import explained
 from idisc import visualize
 from idisc.errors import MissingExtra
 from idisc.explain import ablate, figures, sheets, usage_page
+from idisc.explain.idrs import explain
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Collector, usage_of
 
@@ -112,6 +113,22 @@ def test_legends_are_in_metres(name: str) -> None:
 def test_normals_have_a_legend_in_degrees() -> None:
     (bar,) = every_figure()["normals"].bars
     assert (bar.low, bar.high, bar.unit) == (0.0, 30.0, "deg")
+
+
+def test_changes_of_normals_are_told_in_degrees() -> None:
+    explanation = explain(explained.normals_network(), explained.picture())
+    effects = ablate.mute_each(explanation, 1, [2, 5])
+    alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
+    together = figures.muted_together(explanation, effects[0], NAME)
+    each = figures.muting(explanation, explanation.levels[1], {2: effects[0], 5: effects[1]}, NAME)
+    for grid in (together, each, figures.levels(explanation, alone, without, NAME)):
+        (bar,) = (bar for bar in grid.bars if bar.unit)
+        assert (bar.low, bar.unit) == (0.0, "deg")
+        assert sum(text.endswith(" deg") for text in texts(grid)) >= 2
+        assert "depth" not in " ".join(texts(grid))
+    (row,) = together.rows
+    assert row[-1].caption == f"{effects[0].change.mean():.2f} deg"
+    assert np.array_equal(row[1].picture, visualize.normals_picture(explanation.prediction))
 
 
 def test_a_contact_sheet_has_all_idrs_with_their_numbers_and_shares() -> None:
