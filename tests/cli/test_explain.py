@@ -196,6 +196,7 @@ def test_bad_calls_are_one_line(
         ("explain", picture, *out, "--dataset", "nyu"): "--dataset is for --data; leave it out",
         ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
+        ("explain", picture, *out, "--mute", "²:3"): "--mute ²:3: write it as LEVEL:IDR",
         ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--weights", tiny, "--idrs", "8"): "has IDRs 0 to 7",
         ("explain", picture, *out, "--weights", tiny, "--level", "3"): "has levels 0 to 2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -164,6 +165,16 @@ def test_with_ordinary_attention_in_afp_memberships_still_sum_to_one() -> None:
     network = explained.network(replace(TINY, afp=AfpConfig(idrs=8, width=16, softmax="pixels")))
     level = explain(network, explained.picture()).levels[2]
     np.testing.assert_allclose(level.membership.sum(axis=0), 1, rtol=1e-5)
+
+
+def test_what_is_no_number_is_not_explained() -> None:
+    network = deepcopy(explained.network())
+    network.mean.fill_(float("nan"))
+    with pytest.raises(InputError, match=r"^the network predicts NaN or infinity$"):
+        explain(network, explained.picture())
+    predictor = Predictor(TorchEngine(network, "broken"))
+    with pytest.raises(InputError, match=r"^a\.jpg: the network predicts NaN or infinity$"):
+        explain_photo(predictor, Photo(explained.picture(), "a.jpg"))
 
 
 def test_normals_are_explained_too_but_have_no_depth() -> None:

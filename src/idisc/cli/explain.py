@@ -128,7 +128,7 @@ def _muted(texts: Sequence[str]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for text in texts:
         level, colon, idrs = text.partition(":")
-        if not colon or not level.strip().isdigit():
+        if not colon or not level.strip().isdecimal():
             raise InputError(f"--mute {text}: write it as LEVEL:IDR, such as 0:3 or 2:3,7")
         found.setdefault(int(level), set()).update(_numbers(idrs, f"--mute {level}:"))
     return found

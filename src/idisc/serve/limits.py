@@ -141,7 +141,7 @@ class Door:
         if scope["method"] not in ("GET", "HEAD") and _is_foreign(headers):
             raise HTTPException(403, "other web pages may not send pictures here")
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._most(scope):
+        if length.isdecimal() and int(length) > self._most(scope):
             raise self._too_large()
 
     def _most(self, scope: Scope) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files, metrics, visualize
-from idisc.data.dataset import Dataset
+from idisc.data.dataset import Dataset, spread_evenly
 from idisc.errors import DataError, IdiscError
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import Case, EnginePredictor, reported, score
@@ -22,13 +22,6 @@ from idisc.train.distributed import World
 
 SHOWN, HEIGHT = 4, 240  # pictures of each validation, and their height in pixels
 DECIDES = {"depth": "abs_rel", "normals": "mean_deg"}  # which checkpoint is best
-
-
-def spread_evenly(length: int, count: int) -> list[int]:
-    """`count` of the indices below `length`, evenly spread; all of them for 0."""
-    if not count or count >= length:
-        return list(range(length))
-    return [int(index) for index in np.linspace(0, length - 1, count).round()]
 
 
 @dataclass(frozen=True)
