@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from idisc import config
+from idisc import config, metrics
 from idisc.errors import InputError
 from idisc.images import Size
 
@@ -31,8 +31,6 @@ Colour = tuple[int, int, int]
 
 DEPTH_COLOURS = "magma_r"
 ERROR_COLOURS = "coolwarm"
-ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0, "any": 0.5}
-"""Where the paper's error maps are clipped, metres."""
 ERROR_LIMIT_DEG = 30.0
 CHANGE_COLOURS = "PuOr_r"  # purple is less, orange is more
 WEIGHT_COLOURS = "inferno"
@@ -41,6 +39,7 @@ MEMBER_COLOURS = "#E69F00 #56B4E9 #009E73 #F0E442 #0072B2 #D55E00 #CC79A7"
 EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it
 _PAPER: Colour = (255, 255, 255)
 _INK: Colour = (32, 34, 38)
+_ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0}  # where the paper's error maps are clipped
 _FAR = 20.0  # metres; ground truth beyond it is not indoors
 _SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
 _ROUNDS = 3  # of growing, one pixel to each side in each
@@ -101,6 +100,19 @@ def error_picture(
     return map_picture(error, 0.0, limit_m, ERROR_COLOURS, width)
 
 
+def angle_picture(
+    prediction: FloatArray,
+    target: FloatArray,
+    valid: Mask,
+    limit_deg: float = ERROR_LIMIT_DEG,
+    width: int | None = None,
+) -> Picture:
+    """Angles between normals (H, W, 3), in the colours of errors; what is not valid is grey."""
+    angles = np.full(valid.shape, np.nan)
+    angles[valid] = metrics.angular_error_deg(prediction[valid], target[valid])
+    return map_picture(angles, 0.0, limit_deg, ERROR_COLOURS, width)
+
+
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     """Normals (H, W, 3) of any length as RGB (n + 1) / 2; length 0 and NaN are none."""
     lengths = np.linalg.norm(normals, axis=2, keepdims=True)
@@ -155,7 +167,7 @@ def error_limit_m(domain: str, *targets: FloatArray) -> float:
     if domain == "any":
         deepest = max((float(target.max()) for target in targets), default=0.0)
         domain = "road" if deepest > _FAR else "indoor"
-    return ERROR_LIMIT_M[domain]
+    return _ERROR_LIMIT_M[domain]
 
 
 def depth_limits(*depths: FloatArray) -> tuple[float, float]:

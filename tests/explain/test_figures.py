@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -173,6 +174,14 @@ def test_panels_show_each_model_beside_its_error() -> None:
     assert (row[3].picture[0] == visualize.EMPTY).all()  # not valid
     half = visualize.colourise(np.full((1, 1), 0.25), 0, 0.5, "coolwarm")[0, 0]
     assert np.abs(red.astype(int) - half).max() <= 3
+
+
+def test_panels_show_the_photo_in_the_shape_of_its_ground_truth() -> None:
+    squeezed = replace(case(), image=explained.picture(size=(48, 48)))
+    photo = figures.panels([squeezed], 0.5, "One").rows[0][0]
+    assert photo is not None
+    height, width = photo.picture.shape[:2]
+    assert height / width == pytest.approx(48 / 64)
 
 
 def test_the_limit_of_changes_is_a_round_number_above_them() -> None:

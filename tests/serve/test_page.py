@@ -292,7 +292,8 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
         "IDR 1 of level 0 has most of 38 % of the pixels; muted."
     )
     page.keyboard.press("ArrowLeft")
-    page.locator(".idrs").first.evaluate("(each) => { each.style.gridTemplateColumns = '1fr 1fr'; }")
+    two_columns = "(each) => { each.style.gridTemplateColumns = '1fr 1fr'; }"
+    page.locator(".idrs").first.evaluate(two_columns)
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.dataset.idr") == "2"
     opened.tab_to("#picture", back=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
-@click.option("--mute", "mutes", multiple=True, metavar="LEVEL:IDR,...", help="Predict without them.")
+@click.option("--mute", "mutes", multiple=True, metavar="LEVEL:IDR,...", help="Leave them out.")
 @click.option(
     "--format",
     "suffix",
@@ -65,10 +65,10 @@ def command(
     """Show what the network sees in each PICTURE: its IDRs, its levels, and depth without some.
 
     Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
-    partition, the likeness of maps, the prediction by level and with single IDRs muted; for all together a
-    grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on the usage
-    of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error, several
-    networks side by side, for typical and for the worst pictures.
+    partition, the likeness of maps, the prediction by level and with single IDRs muted; for all
+    together a grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on
+    the usage of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error,
+    several networks side by side, for typical and for the worst pictures.
     """
     from idisc.predict import inputs
 

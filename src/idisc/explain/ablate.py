@@ -1,9 +1,9 @@
 """What a prediction owes to a level or to an IDR: take it away and look at the difference.
 
 Differences of depth are signed, in metres, without minus with: positive where depth grows when the
-part is gone, that is, where the part pulled it nearer. Normals turn by degrees. What is measured is the network's own answer, not
-its error: a part without which nothing changes is not used, and one without which much changes is
-not therefore right.
+part is gone, that is, where the part pulled it nearer. Normals turn by degrees. What is measured is
+the network's own answer, not its error: a part without which nothing changes is not used, and one
+without which much changes is not therefore right.
 """
 
 from __future__ import annotations

@@ -309,24 +309,28 @@ def reduced(image: Picture, width: int) -> Picture:
 
 
 def _photo(explanation: Explanation, width: int = TILE_WIDTH) -> Picture:
-    """The picture in the shape of its prediction: the network may have seen it squeezed."""
-    height, length = explanation.prediction.shape[:2]
+    return _in_shape(explanation.image, explanation.prediction, width)
+
+
+def _in_shape(image: Picture, of: NDArray[Any], width: int = TILE_WIDTH) -> Picture:
+    """A picture in the shape of a map of it: the network may have seen it squeezed."""
+    height, length = of.shape[:2]
     size = width, max(1, round(height * width / length))
-    return np.asarray(Image.fromarray(explanation.image).resize(size, Image.Resampling.LANCZOS))
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
 
 
 def _panel(case: Case, low: float, high: float, limit: float) -> list[Tile | None]:
-    row: list[Tile | None] = [Tile(reduced(case.image, TILE_WIDTH), case.name)]
+    row: list[Tile | None] = [Tile(_in_shape(case.image, case.target), case.name)]
     if case.target.ndim == 3:
         row.append(Tile(visualize.normals_picture(case.target, TILE_WIDTH)))
         for prediction in case.predictions.values():
-            angles = np.full(case.valid.shape, np.nan)
-            pair = prediction[case.valid], case.target[case.valid]
-            angles[case.valid] = metrics.angular_error_deg(*pair)
-            error = visualize.map_picture(angles, 0, limit, visualize.ERROR_COLOURS, TILE_WIDTH)
+            error = visualize.angle_picture(
+                prediction, case.target, case.valid, limit, width=TILE_WIDTH
+            )
+            wrong = metrics.angular_error_deg(prediction[case.valid], case.target[case.valid])
             row += [
                 Tile(visualize.normals_picture(prediction, TILE_WIDTH)),
-                Tile(error, f"mean {np.nanmean(angles):.1f} deg" if case.valid.any() else ""),
+                Tile(error, f"mean {wrong.mean():.1f} deg" if wrong.size else ""),
             ]
         return row
     row.append(Tile(visualize.depth_picture(case.target, low, high, width=TILE_WIDTH)))
