@@ -417,6 +417,18 @@ def test_the_page_runs_scripts_of_its_own_only(client: TestClient) -> None:
     assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
 
 
+def test_the_page_is_read_once_and_sent_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.resources, "files", None)  # all of it is in memory
+    for address in app.PAGE:
+        first = client.get(address)
+        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+        again = client.get(address, headers={"if-none-match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
+
+
 def test_a_picture_of_one_pixel_goes_through(client: TestClient) -> None:
     token = send(client, served.png(served.ramp(1, 1)), format="json").json()["result"]
     assert client.get(f"/results/{token}/view").status_code == 200

@@ -7,12 +7,13 @@ and its files are a fixed table in memory; no path or address that a client send
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Form, HTTPException, Path, Query, Request, UploadFile
@@ -56,6 +57,14 @@ Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEI
 router = APIRouter(responses=schemas.PROBLEMS)
 
 
+class Part(NamedTuple):
+    """Of the page."""
+
+    content: bytes
+    media: str
+    etag: str  # the same as long as its content is
+
+
 @dataclass(frozen=True)
 class Server:
     """What all handlers share."""
@@ -65,6 +74,7 @@ class Server:
     metrics: Metrics
     explorer_missing: str  # why; empty if it is there
     examples: dict[str, tuple[bytes, str]]  # by name: content and kind
+    page: dict[str, Part]  # by address
 
     @classmethod
     def of(cls, request: Request) -> Server:
@@ -85,9 +95,8 @@ def create_app(
     MultiPartParser.spool_max_size = limits.body_bytes
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
-    server = Server(
-        Answers(predictor, explorer, limits, results), jobs, metrics, missing, read_examples()
-    )
+    kept = Answers(predictor, explorer, limits, results)
+    server = Server(kept, jobs, metrics, missing, read_examples(), read_page())
     metrics.watch("idisc_places_taken", "Requests at work or waiting.", lambda: jobs.taken)
     metrics.watch("idisc_results_kept", "Results that a page may ask for.", lambda: len(results))
 
@@ -130,11 +139,22 @@ def read_examples() -> dict[str, tuple[bytes, str]]:
     return found
 
 
+def read_page() -> dict[str, Part]:
+    """The page and what belongs to it, by address."""
+    found: dict[str, Part] = {}
+    for address, (name, media) in PAGE.items():
+        content = resources.files("idisc").joinpath(name).read_bytes()
+        found[address] = Part(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
+    return found
+
+
 async def page_file(request: Request) -> Response:
-    """The page and what belongs to it."""
-    name, kind = PAGE[request.url.path]
-    content = resources.files("idisc").joinpath(name).read_bytes()
-    return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+    """A part of the page; who has it already is told so."""
+    content, media, etag = Server.of(request).page[request.url.path]
+    headers = {"Cache-Control": "no-cache", "ETag": etag}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media, headers=headers)
 
 
 @router.post("/predict", response_model=schemas.Result, responses=FILES)
