@@ -206,6 +206,23 @@ def test_explain_answers_an_upload_too(client: TestClient) -> None:
     assert arrays["depth"].shape == (48, 64)
 
 
+def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(
+    client: TestClient, server: served.Served
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 1300, 3), np.uint8)
+    files = {"file": ("room.png", served.png(noise))}
+    arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
+    assert arrays["depth"] == pytest.approx(1 + noise[..., 0] / 100)
+    assert server.engine.calls == 0  # the explanation has depth of its own
+    token = client.post("/explain", files=files).json()["result"]
+    view = client.get(f"/results/{token}/view").json()
+    about = client.post(f"/results/{token}/explain").json()
+    shown = arrays["depth"][view["first"] :: view["step"], view["first"] :: view["step"]]
+    assert unpacked(about["depth"], view["grid"]) == pytest.approx(shown, abs=0.001)
+    muted = client.post(f"/results/{token}/mute", json={"muted": {}}).json()
+    assert muted["depth"] == about["depth"]
+
+
 @pytest.mark.parametrize("kind", ["json", "npz"])
 def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
     server: served.Served, client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str

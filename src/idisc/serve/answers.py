@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from idisc import config, geometry, outputs, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
-from idisc.images import read_photo
+from idisc.images import Photo, read_photo
 from idisc.predict.prediction import Prediction
 from idisc.predict.predictor import Predictor
 from idisc.serve.explorer import Explanation, Explorer, Level
@@ -65,10 +65,13 @@ class Answers:
     limits: Limits
     results: Results
 
+    def photo(self, upload: Upload) -> Photo:
+        """An uploaded picture, upright."""
+        return read_photo(upload.content, _plain(upload.name), self.limits.pixels)
+
     def predict(self, upload: Upload) -> Prediction:
         """Depth of an uploaded picture."""
-        photo = read_photo(upload.content, _plain(upload.name), self.limits.pixels)
-        camera = None
+        photo, camera = self.photo(upload), None
         if upload.fov_deg is not None:
             origin = f"given {upload.fov_deg:g} deg"
             camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
@@ -120,16 +123,15 @@ class Answers:
         kept = self.results.find(token)
         if kept.explanation is not None:
             return kept.explanation
-        found = self.explanation(kept.prediction)
+        found = self.explanation(kept.prediction.image)
         self.results.explained(token, found)
         return found
 
-    def explanation(self, prediction: Prediction) -> Explanation:
-        """What the IDRs say of a prediction's picture; nothing is kept."""
+    def explanation(self, image: NDArray[np.uint8]) -> Explanation:
+        """What the IDRs say of a picture, with depth at its size; nothing is kept."""
         if self.explorer is None:
             raise InputError("this model cannot be explained; see /health")
-        grid, _ = geometry.thin(prediction.camera, outputs.Options().grid)
-        return self.explorer.explain(prediction.image, grid.size)
+        return self.explorer.explain(image, (image.shape[0], image.shape[1]))
 
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""
@@ -140,7 +142,7 @@ class Answers:
             "kept_s": self.limits.keep_s,
             "maps": found.levels[0].attention.shape[1:],
             "levels": [_level(level) for level in found.levels],
-            "depth": outputs.packed_depth(found.depth),
+            "depth": outputs.packed_depth(self._thinned(token, found.depth)),
             "change_colours": base64.b64encode(table.tobytes()).decode(),
         }
 
@@ -153,10 +155,15 @@ class Answers:
         factor = np.float32(scale(self.results.find(token).prediction, known))
         change = np.abs(without - found.depth) * factor
         return {
-            "depth": outputs.packed_depth(without * factor),
+            "depth": outputs.packed_depth(self._thinned(token, without) * factor),
             "mean_m": float(change.mean()),
             "largest_m": float(np.percentile(change, 99)),
         }
+
+    def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Depth at a result's size on the grid of its view: the same pixels, so the same metres."""
+        _, picks = geometry.thin(self.results.find(token).prediction.camera, outputs.Options().grid)
+        return depth[picks, picks]
 
 
 def rescaled(prediction: Prediction, known: str | None) -> Prediction:

@@ -192,11 +192,12 @@ async def explain(
     def work() -> File | dict[str, Any]:
         if server.answers.explorer is None:
             raise InputError(server.explorer_missing)
+        if format == "npz":
+            found = server.answers.explanation(server.answers.photo(upload).image)
+            return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
         prediction = server.answers.predict(upload)
-        found = server.answers.explanation(prediction)
-        if format == "json":
-            return server.answers.explained(server.answers.results.keep(prediction, found))
-        return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
+        found = server.answers.explanation(prediction.image)
+        return server.answers.explained(server.answers.results.keep(prediction, found))
 
     found = await server.jobs.run(request, "explain", work)
     return _attached(found) if isinstance(found, File) else found
