@@ -24,8 +24,7 @@ from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.images import Photo, read_photo
 from idisc.predict.prediction import Prediction
-from idisc.predict.predictor import Predictor
-from idisc.serve.explorer import Explanation, Explorer, Level
+from idisc.serve.explorer import Explanation, Level, Opened
 from idisc.serve.limits import Limits
 from idisc.serve.results import Kept, Results
 
@@ -60,8 +59,7 @@ class File(NamedTuple):
 class Answers:
     """The model and what was kept of its answers."""
 
-    predictor: Predictor
-    explorer: Explorer | None
+    opened: Opened
     limits: Limits
     results: Results
 
@@ -69,15 +67,15 @@ class Answers:
         """An uploaded picture, upright."""
         return read_photo(upload.content, _plain(upload.name), self.limits.pixels)
 
-    def predict(self, upload: Upload) -> Prediction:
-        """Depth of an uploaded picture."""
-        photo, camera = self.photo(upload), None
+    def predict(self, upload: Upload, photo: Photo | None = None) -> Prediction:
+        """Depth of an uploaded picture, which is read unless it was already."""
+        photo, camera = photo or self.photo(upload), None
         if upload.fov_deg is not None:
             origin = f"given {upload.fov_deg:g} deg"
             camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # in the facts, too
-            return self.predictor.predict(photo, camera=camera, known=upload.known)
+            return self.opened.predictor.predict(photo, camera=camera, known=upload.known)
 
     def keep(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction in short, which is kept from now on; see `schemas.Result`."""
@@ -129,9 +127,9 @@ class Answers:
 
     def explanation(self, image: NDArray[np.uint8]) -> Explanation:
         """What the IDRs say of a picture, with depth at its size; nothing is kept."""
-        if self.explorer is None:
-            raise InputError("this model cannot be explained; see /health")
-        return self.explorer.explain(image, (image.shape[0], image.shape[1]))
+        if self.opened.explorer is None:
+            raise InputError(self.opened.missing)
+        return self.opened.explorer.explain(image, (image.shape[0], image.shape[1]))
 
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""

@@ -72,7 +72,6 @@ class Server:
     answers: Answers
     jobs: Jobs
     metrics: Metrics
-    explorer_missing: str  # why; empty if it is there
     examples: dict[str, tuple[bytes, str]]  # by name: content and kind
     page: dict[str, Part]  # by address
 
@@ -87,16 +86,16 @@ def create_app(
     opened: Opened, limits: Limits | None = None, *, hosts: frozenset[str] | None = None
 ) -> Door:
     """The application around a network; `hosts` are the names it answers to, None: all."""
-    predictor, explorer, missing = opened
-    if predictor.engine.task != "depth":
-        raise InputError(f"{predictor.engine.name} predicts normals; the page needs depth")
+    engine = opened.predictor.engine
+    if engine.task != "depth":
+        raise InputError(f"{engine.name} predicts normals; the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
     # A photo stays in memory; starlette would put all but the first megabyte into a file
     MultiPartParser.spool_max_size = limits.body_bytes
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
-    kept = Answers(predictor, explorer, limits, results)
-    server = Server(kept, jobs, metrics, missing, read_examples(), read_page())
+    kept = Answers(opened, limits, results)
+    server = Server(kept, jobs, metrics, read_examples(), read_page())
     metrics.watch("idisc_places_taken", "Requests at work or waiting.", lambda: jobs.taken)
     metrics.watch("idisc_results_kept", "Results that a page may ask for.", lambda: len(results))
 
@@ -190,13 +189,11 @@ async def explain(
     upload = Upload(await file.read(), file.filename or "")
 
     def work() -> File | dict[str, Any]:
-        if server.answers.explorer is None:
-            raise InputError(server.explorer_missing)
+        photo = server.answers.photo(upload)
+        found = server.answers.explanation(photo.image)
         if format == "npz":
-            found = server.answers.explanation(server.answers.photo(upload).image)
             return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
-        prediction = server.answers.predict(upload)
-        found = server.answers.explanation(prediction.image)
+        prediction = server.answers.predict(upload, photo)
         return server.answers.explained(server.answers.results.keep(prediction, found))
 
     found = await server.jobs.run(request, "explain", work)
@@ -216,8 +213,6 @@ async def explain_result(request: Request, token: Token) -> Any:
     """The IDRs of a result, in short."""
     server = Server.of(request)
     server.answers.results.find(token)
-    if server.answers.explorer is None:
-        raise InputError(server.explorer_missing)
     return await server.jobs.run(request, "explain", partial(server.answers.explained, token))
 
 
@@ -296,7 +291,8 @@ async def example(request: Request, name: str) -> Response:
 async def health(request: Request) -> Any:
     """Whether the server works, how long the line is, and what it takes."""
     server = Server.of(request)
-    facts, limits = server.answers.predictor.facts, server.answers.limits
+    opened, limits = server.answers.opened, server.answers.limits
+    facts = opened.predictor.facts
     return {
         "status": "ok",
         "version": __version__,
@@ -307,7 +303,7 @@ async def health(request: Request) -> Any:
         "typical_s": server.jobs.typical_s,
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
-        "explorer_missing": server.explorer_missing,
+        "explorer_missing": opened.missing,
     }
 
 
