@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,12 @@ from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.images import Photo, read_photo
 from idisc.predict.prediction import Prediction
-from idisc.serve.explorer import Explanation, Level, Opened
+from idisc.serve.explorer import Opened
 from idisc.serve.limits import Limits
 from idisc.serve.results import Kept, Results
+
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation, Level
 
 MEDIA = {
     ".png": "image/png",
@@ -148,14 +151,15 @@ class Answers:
         self, token: str, idrs: Mapping[int, Collection[int]], known: str | None
     ) -> dict[str, Any]:
         """Depth without some IDRs; see `schemas.Muted`."""
-        found = self.explain(token)
-        without = found.muted({level: set(numbers) for level, numbers in idrs.items()})
-        factor = np.float32(scale(self.results.find(token).prediction, known))
-        change = np.abs(without - found.depth) * factor
+        from idisc.explain import ablate  # who can explain has the torch that it needs
+
+        effect = ablate.mute(self.explain(token), {level: set(idrs[level]) for level in idrs})
+        factor = scale(self.results.find(token).prediction, known)
+        depth = self._thinned(token, effect.prediction) * np.float32(factor)
         return {
-            "depth": outputs.packed_depth(self._thinned(token, without) * factor),
-            "mean_m": float(change.mean()),
-            "largest_m": float(np.percentile(change, 99)),
+            "depth": outputs.packed_depth(depth),
+            "mean_m": effect.mean * factor,
+            "largest_m": effect.largest * factor,
         }
 
     def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -198,13 +202,11 @@ def explanation_npz(explanation: Explanation) -> bytes:
 
 
 def _level(level: Level) -> dict[str, Any]:
-    membership = level.attention if level.partition is None else level.partition
-    count = len(membership)
-    wins = np.bincount(membership.argmax(axis=0).ravel(), minlength=count)
+    wins = np.bincount(level.dominant.ravel(), minlength=level.idrs)
     return {
         "stride": level.stride,
         "size": level.size,
-        "idrs": count,
+        "idrs": level.idrs,
         "attention_peak": float(level.attention.max()),
         "partition_peak": 0.0 if level.partition is None else float(level.partition.max()),
         "dominant": (wins / wins.sum()).tolist(),

@@ -13,11 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from idisc.errors import InputError
 from idisc.predict.prediction import Prediction
-from idisc.serve.explorer import Explanation
 from idisc.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation
 
 
 class Gone(InputError):
