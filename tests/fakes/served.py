@@ -61,6 +61,7 @@ class Thirds:
 
     def __init__(self, depth: Maps) -> None:
         self.depth = self.prediction = depth
+        self.nbytes = depth.nbytes
         owners = np.repeat(np.eye(3, dtype=np.float32)[:, None], 12, axis=1)  # (3, 12, 3)
         owners = np.repeat(owners, (5, 6, 5), axis=2)  # (3, 12, 16)
         attention = owners * 0.7 + 0.1

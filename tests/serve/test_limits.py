@@ -348,6 +348,16 @@ def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:
     assert all(re.fullmatch(r"[\w-]{32}", token) for token in tokens)
 
 
+def test_explanations_count_towards_the_memory_of_results() -> None:
+    results = Results(Limits(results_mb=0.05))
+    first, second = results.keep(result()), results.keep(result())
+    results.explained(second, served.Thirds(np.ones((120, 120), np.float32)))  # 57.6 kB
+    assert len(results) == 1
+    assert results.find(second).explanation is not None
+    with pytest.raises(Gone):
+        results.find(first)
+
+
 def test_only_some_explanations_are_kept() -> None:
     results = Results(Limits(explanations=2))
     tokens = [results.keep(result()) for _ in range(3)]

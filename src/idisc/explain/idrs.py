@@ -110,6 +110,14 @@ class Explanation:
             raise InputError("a network for normals knows no metres")
         return self.prediction
 
+    @property
+    def nbytes(self) -> int:
+        """Of memory: maps, prediction, and what muting needs."""
+        maps = [each for level in self.levels for each in (level.attention, level.partition)]
+        arrays = [self.image, self.prediction, *(each for each in maps if each is not None)]
+        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
+        return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
+
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
         """The prediction without some IDRs, {level: their numbers}; InputError if none is left."""
         masks = {level: self._mask(level, numbers) for level, numbers in idrs.items() if numbers}
