@@ -37,12 +37,6 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _DRAIN_S = 10.0  # for what is still being sent to a request that is refused
-_OPTIONS = {
-    "upload_mb": "--max-upload-mb",
-    "megapixels": "--max-megapixels",
-    "queue": "--queue",
-    "timeout_s": "--timeout",
-}  # of `idisc serve`; the other limits have none
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
 
 
@@ -72,8 +66,7 @@ class Limits:
         for each in fields(self):
             value = getattr(self, each.name)
             if not (math.isfinite(value) and value > 0):
-                name = _OPTIONS.get(each.name, each.name)
-                raise InputError(f"{name} {value:g}: a number above 0 is needed")
+                raise InputError(f"{each.name} {value:g}: a number above 0 is needed")
 
     @property
     def pixels(self) -> int:
