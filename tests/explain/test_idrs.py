@@ -223,3 +223,10 @@ def test_a_companion_has_its_part_in_what_is_left_without_an_idr() -> None:
     assert np.array_equal(explanation.muted({}), explanation.depth)
     changed = explanation.muted({0: {1}})
     assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the companion is still there
+
+
+def test_its_memory_is_counted() -> None:
+    explanation = explained.explanation()
+    maps = 2 * sum(level.attention.nbytes for level in explanation.levels)
+    embeddings = sum(each.nbytes for each in explanation.kept.embeddings)
+    assert maps + embeddings < explanation.nbytes < 2 * (maps + embeddings)

@@ -114,7 +114,8 @@ class Explanation:
     def nbytes(self) -> int:
         """Of memory: maps, prediction, and what muting needs."""
         maps = [each for level in self.levels for each in (level.attention, level.partition)]
-        arrays = [self.image, self.prediction, *(each for each in maps if each is not None)]
+        arrays: list[NDArray[Any]] = [self.image, self.prediction]
+        arrays += [each for each in maps if each is not None]
         kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
         return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
 
