@@ -23,6 +23,7 @@ from tests.fakes import onnx_files, served
 import idisc
 from idisc import geometry, outputs
 from idisc.errors import InputError
+from idisc.explain import idrs
 from idisc.predict.predictor import Predictor
 from idisc.serve import app, explorer, limits
 
@@ -170,6 +171,7 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
     token = kept(client)
     about = client.post(f"/results/{token}/explain").json()
     coarse, fine = about["levels"]
+    assert (about["quantiles"], about["least_range"]) == ([*idrs.QUANTILES], idrs.LEAST_RANGE)
     assert (coarse["stride"], coarse["size"], coarse["idrs"]) == (16, [3, 4], 3)
     assert coarse["dominant"] == pytest.approx([5 / 16, 6 / 16, 5 / 16])
     assert (coarse["partition_peak"], fine["partition_peak"]) == (1.0, 0.0)

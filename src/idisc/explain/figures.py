@@ -25,7 +25,7 @@ from PIL import Image
 
 from idisc import metrics, visualize
 from idisc.explain.ablate import Effect
-from idisc.explain.idrs import Explanation, FloatMaps, Level, shown
+from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Usage
 from idisc.visualize import Picture
@@ -33,9 +33,7 @@ from idisc.visualize import Picture
 TILE_WIDTH = 480  # pixels of a tile's picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
 _LEAST_CHANGE = {"m": 0.01, "deg": 0.1}  # of a colour bar's end
-_LABELS = 7  # IDRs named in a partition
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
-_LIKENESS_COLOURS = "viridis"
 _PAGE = 600.0  # points: rows of a figure that should fit on one
 _LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
 _BACK = 0.3  # share of the grey photo behind a partition
@@ -105,7 +103,7 @@ class Look:
 def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: str) -> Grid:
     """All IDRs of a level in their order, with their shares of the picture's attention."""
     image = _photo(explanation, TILE_WIDTH // 2)
-    spread = np.quantile(level.attention, (0.02, 0.98), axis=(1, 2))  # (2, N)
+    spread = np.quantile(level.attention, QUANTILES, axis=(1, 2))  # (2, N)
     tiles = [
         Tile(
             visualize.overlay(image, each),
@@ -168,7 +166,7 @@ def partition(explanation: Explanation, name: str) -> Grid:
         colours = visualize.member_colours(order)
         marks = [
             _mark(level.dominant, idr)
-            for idr in order[:_LABELS]
+            for idr in order[: len(visualize.MEMBER_COLOURS)]
             if areas[idr] > _LEAST_AREA * areas.sum()
         ]
         owners = int((areas > 0).sum())
@@ -254,7 +252,7 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
     rows = [
         [
             Tile(
-                visualize.colourise(usage.likeness, 0.0, 1.0, _LIKENESS_COLOURS),
+                visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS),
                 f"{usage.effective:.1f} of {len(usage.shares)} in effect,"
                 f" {len(usage.merged)} merged, {len(usage.idle)} idle",
                 smooth=False,
@@ -270,7 +268,7 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
         title=f"{title}: which IDRs are alike",
         note="Cosine of the maps of IDRs i (down) and j (across), both from 0 up. A bright line"
         " that crosses the matrix is an IDR that is everywhere; a bright block is a collapse.",
-        bars=[Bar(0.0, 1.0, _LIKENESS_COLOURS, "cosine of two maps", "")],
+        bars=[Bar(0.0, 1.0, visualize.LIKENESS_COLOURS, "cosine of two maps", "")],
         tallest=130,
     )
 

@@ -136,12 +136,16 @@ class Answers:
 
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""
+        from idisc.explain import idrs  # who can explain has the torch that it needs
+
         found = self.explain(token)
         table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.CHANGE_COLOURS)
         return {
             "result": token,
             "kept_s": self.limits.keep_s,
             "maps": found.levels[0].attention.shape[1:],
+            "quantiles": idrs.QUANTILES,
+            "least_range": idrs.LEAST_RANGE,
             "levels": [_level(level) for level in found.levels],
             "depth": outputs.packed_depth(self._thinned(token, found.depth)),
             "change_colours": base64.b64encode(table.tobytes()).decode(),

@@ -2,8 +2,6 @@
 // picture, some muted, and what depth does without them.
 
 const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
-const QUANTILES = [0.02, 0.98]; // of a map, between which it is shown; as in the paper's figures
-const LEAST_RANGE = 0.01; // of its weights: what varies by less is shown as flat as it is
 
 /** What a person chose; it survives a rescaling. */
 export function newState() {
@@ -83,12 +81,12 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   function contrast(map, peak) {
     const counts = new Uint32Array(256);
     for (const value of map) counts[value]++;
-    const [low, high] = QUANTILES.map((share) => {
+    const [low, high] = about.quantiles.map((share) => {
       let [value, seen] = [0, counts[0]];
       while (seen < share * map.length && value < 255) seen += counts[++value];
       return value;
     });
-    const range = Math.max(high - low, LEAST_RANGE / peak * 255);
+    const range = Math.max(high - low, about.least_range / peak * 255);
     return (value) => Math.min(1, Math.max(0, (value - low) / range));
   }
 
