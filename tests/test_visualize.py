@@ -215,3 +215,13 @@ def test_soft_membership_mixes_colours_by_shares() -> None:
 )
 def test_error_colours_stop_where_the_papers_do(domain: str, deepest: float, limit: float) -> None:
     assert visualize.error_limit_m(domain, np.array([[1.0, deepest]])) == limit
+
+
+def test_angles_between_normals_have_the_colours_of_errors() -> None:
+    ahead, aside = np.array([0.0, 0.0, 2.0]), np.array([0.0, 3.0, 3.0])  # 45 degrees apart
+    target = np.stack([[ahead, ahead, ahead]])  # (1, 3, 3)
+    prediction = np.stack([[ahead, aside, aside]])
+    valid = np.array([[True, True, False]])
+    picture = visualize.angle_picture(prediction, target, valid, 45.0)
+    expected = visualize.colourise(np.array([[0.0, 1.0, np.nan]]), 0, 1, visualize.ERROR_COLOURS)
+    assert np.array_equal(picture, expected)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from idisc import config
+from idisc import config, metrics
 from idisc.errors import InputError
 from idisc.images import Size
 
@@ -31,16 +31,16 @@ Colour = tuple[int, int, int]
 
 DEPTH_COLOURS = "magma_r"
 ERROR_COLOURS = "coolwarm"
-ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0, "any": 0.5}
-"""Where the paper's error maps are clipped, metres."""
 ERROR_LIMIT_DEG = 30.0
 CHANGE_COLOURS = "PuOr_r"  # purple is less, orange is more
 WEIGHT_COLOURS = "inferno"
-MEMBER_COLOURS = "#E69F00 #56B4E9 #009E73 #F0E442 #0072B2 #D55E00 #CC79A7"
+LIKENESS_COLOURS = "viridis"
+MEMBER_COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
 """Of Okabe and Ito, without their black: seven that all eyes tell apart."""
 EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it
 _PAPER: Colour = (255, 255, 255)
-_INK: Colour = (32, 34, 38)
+INK: Colour = (32, 34, 38)  # of letters
+_ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0}  # where the paper's error maps are clipped
 _FAR = 20.0  # metres; ground truth beyond it is not indoors
 _SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
 _ROUNDS = 3  # of growing, one pixel to each side in each
@@ -101,6 +101,19 @@ def error_picture(
     return map_picture(error, 0.0, limit_m, ERROR_COLOURS, width)
 
 
+def angle_picture(
+    prediction: FloatArray,
+    target: FloatArray,
+    valid: Mask,
+    limit_deg: float = ERROR_LIMIT_DEG,
+    width: int | None = None,
+) -> Picture:
+    """Angles between normals (H, W, 3), in the colours of errors; what is not valid is grey."""
+    angles = np.full(valid.shape, np.nan)
+    angles[valid] = metrics.angular_error_deg(prediction[valid], target[valid])
+    return map_picture(angles, 0.0, limit_deg, ERROR_COLOURS, width)
+
+
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     """Normals (H, W, 3) of any length as RGB (n + 1) / 2; length 0 and NaN are none."""
     lengths = np.linalg.norm(normals, axis=2, keepdims=True)
@@ -134,7 +147,7 @@ def overlay(image: Picture, weight: FloatArray) -> Picture:
 def member_colours(order: Sequence[int]) -> Picture:
     """A colour for each of N members, (N, 3): the first seven of `order` in colours, then greys."""
     colours = np.empty((len(order), 3), np.uint8)
-    named = [bytes.fromhex(colour.lstrip("#")) for colour in MEMBER_COLOURS.split()]
+    named = [bytes.fromhex(colour.lstrip("#")) for colour in MEMBER_COLOURS]
     greys = np.linspace(200, 70, max(len(order) - len(named), 1)).astype(np.uint8)
     for place, member in enumerate(order):
         shade = list(named[place]) if place < len(named) else [greys[place - len(named)]] * 3
@@ -155,7 +168,7 @@ def error_limit_m(domain: str, *targets: FloatArray) -> float:
     if domain == "any":
         deepest = max((float(target.max()) for target in targets), default=0.0)
         domain = "road" if deepest > _FAR else "indoor"
-    return ERROR_LIMIT_M[domain]
+    return _ERROR_LIMIT_M[domain]
 
 
 def depth_limits(*depths: FloatArray) -> tuple[float, float]:
@@ -209,8 +222,8 @@ def legend(
     values = ticks(low, high, max(2, min(6, width // (6 * size))))
     for value, number in zip(values, written(values), strict=True):
         x = edge + round((value - low) / (high - low) * (ramp.shape[1] - 1))
-        draw.line([(x, foot), (x, foot + size // 4)], fill=_INK)
-        draw.text((x, foot + size // 3), f"{number} {unit}", fill=_INK, font=font, anchor="ma")
+        draw.line([(x, foot), (x, foot + size // 4)], fill=INK)
+        draw.text((x, foot + size // 3), f"{number} {unit}", fill=INK, font=font, anchor="ma")
     return np.asarray(canvas)
 
 
@@ -225,7 +238,7 @@ def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0
     draw, left = ImageDraw.Draw(canvas), 0
     for tile, caption in zip(tiles, captions, strict=True):
         canvas.paste(tile, (left, 2 * size))
-        draw.text((left + tile.width // 2, size), caption, fill=_INK, font=font, anchor="mm")
+        draw.text((left + tile.width // 2, size), caption, fill=INK, font=font, anchor="mm")
         left += tile.width + gap
     return np.asarray(canvas)
 

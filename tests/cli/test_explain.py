@@ -121,15 +121,16 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(
     assert capsys.readouterr().err == "idisc: normals: predicts normals, folder holds depth\n"
 
 
-def test_normals_of_a_photo_are_explained_without_metres(tmp_path: Path) -> None:
+def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
     folder, out = tmp_path / "normals", tmp_path / "out"
     config = replace(pairs.TINY, task="normals")
     origin = {"training_size": [48, 64]}
     save_checkpoint(folder, config, explained.normals_network().state_dict(), origin)
     picture = photo(tmp_path / "in", "a.png")
-    assert run("explain", picture, "-o", out, "--weights", folder, "--level", 0) == 0
-    names = {path.name for path in out.glob("a_*")}
-    assert names == {"a_idrs_level0.png", "a_partition.png", "a_likeness.png"}
+    options = ["--weights", folder, "--level", 0, "--idrs", "1,2", "--mute", "0:3"]
+    assert run("explain", picture, "-o", out, *options) == 0
+    names = {path.stem.removeprefix("a_") for path in out.glob("a_*")}
+    assert names == {"idrs_level0", "partition", "likeness", "levels", "muting_level0", "muted"}
 
 
 def test_the_default_is_the_checkpoint_beside_the_shipped_export(
@@ -195,6 +196,7 @@ def test_bad_calls_are_one_line(
         ("explain", picture, *out, "--dataset", "nyu"): "--dataset is for --data; leave it out",
         ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
+        ("explain", picture, *out, "--mute", "²:3"): "--mute ²:3: write it as LEVEL:IDR",
         ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--weights", tiny, "--idrs", "8"): "has IDRs 0 to 7",
         ("explain", picture, *out, "--weights", tiny, "--level", "3"): "has levels 0 to 2",

@@ -12,6 +12,8 @@ import pytest
 from tests.fakes import onnx_files
 from tests.fakes.called import Run
 
+from idisc.cli import serve
+
 uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installed")
 
 
@@ -46,6 +48,7 @@ def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started:
     (server,) = started
     assert server.config.app.hosts == {"localhost", "127.0.0.1", "[::1]"}
     assert server.config.access_log is False  # names of results are secrets
+    assert server.config.limit_concurrency == 8 + 256
 
 
 def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: list[Any]) -> None:
@@ -60,6 +63,18 @@ def test_limits_come_from_the_command_line(run: Run, weights: str, started: list
     run("--weights", weights, "--port", "0", *options)
     limits = started[0].config.app.limits
     assert (limits.upload_mb, limits.megapixels, limits.queue, limits.timeout_s) == (3, 2.5, 4, 9)
+
+
+def test_help_and_documentation_tell_the_usual_limits() -> None:
+    from idisc.serve.limits import Limits
+
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    told = {option.name: option for option in serve.command.params if option.callback}
+    assert list(told) == ["upload_mb", "megapixels", "queue", "timeout_s"]
+    for name, option in told.items():
+        usual = f"{getattr(Limits(), name):g}"
+        assert option.help.endswith(f"[{usual}]")
+        assert f"| `{option.opts[0]}` | {usual} " in page
 
 
 def test_what_cannot_be_is_one_line(

@@ -35,7 +35,7 @@ def test_changes_of_all_that_leave_one_out_cancel() -> None:
     np.testing.assert_allclose(sum(effect.change for effect in effects), 0, atol=1e-5)
     alone = ablate.alone(explained.explanation())
     for each, effect in zip(alone, effects, strict=True):  # mean - each, halved
-        expected = (explained.explanation().depth - each) / 2
+        expected = -each.change / 2
         np.testing.assert_allclose(effect.change, expected, atol=1e-5)
 
 
@@ -43,7 +43,7 @@ def test_a_single_level_cannot_be_left_out() -> None:
     network = explained.network(replace(TINY, resolutions=1))
     explanation = explain(network, explained.picture())
     assert ablate.leave_one_out(explanation) == []
-    assert np.array_equal(ablate.alone(explanation)[0], explanation.depth)
+    assert np.array_equal(ablate.alone(explanation)[0].prediction, explanation.depth)
 
 
 def test_each_is_muted_by_itself_and_some_together() -> None:

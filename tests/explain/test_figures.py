@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.fakes import explained
 from idisc import visualize
 from idisc.errors import MissingExtra
 from idisc.explain import ablate, figures, sheets, usage_page
+from idisc.explain.idrs import explain
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Collector, usage_of
 
@@ -114,6 +116,22 @@ def test_normals_have_a_legend_in_degrees() -> None:
     assert (bar.low, bar.high, bar.unit) == (0.0, 30.0, "deg")
 
 
+def test_changes_of_normals_are_told_in_degrees() -> None:
+    explanation = explain(explained.normals_network(), explained.picture())
+    effects = ablate.mute_each(explanation, 1, [2, 5])
+    alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
+    together = figures.muted_together(explanation, effects[0], NAME)
+    each = figures.muting(explanation, explanation.levels[1], {2: effects[0], 5: effects[1]}, NAME)
+    for grid in (together, each, figures.levels(explanation, alone, without, NAME)):
+        (bar,) = (bar for bar in grid.bars if bar.unit)
+        assert (bar.low, bar.unit) == (0.0, "deg")
+        assert sum(text.endswith(" deg") for text in texts(grid)) >= 2
+        assert "depth" not in " ".join(texts(grid))
+    (row,) = together.rows
+    assert row[-1].caption == f"{effects[0].change.mean():.2f} deg"
+    assert np.array_equal(row[1].picture, visualize.normals_picture(explanation.prediction))
+
+
 def test_a_contact_sheet_has_all_idrs_with_their_numbers_and_shares() -> None:
     grid = every_figure()["contact"]
     tiles = [tile for row in grid.rows for tile in row if tile]
@@ -156,6 +174,14 @@ def test_panels_show_each_model_beside_its_error() -> None:
     assert (row[3].picture[0] == visualize.EMPTY).all()  # not valid
     half = visualize.colourise(np.full((1, 1), 0.25), 0, 0.5, "coolwarm")[0, 0]
     assert np.abs(red.astype(int) - half).max() <= 3
+
+
+def test_panels_show_the_photo_in_the_shape_of_its_ground_truth() -> None:
+    squeezed = replace(case(), image=explained.picture(size=(48, 48)))
+    photo = figures.panels([squeezed], 0.5, "One").rows[0][0]
+    assert photo is not None
+    height, width = photo.picture.shape[:2]
+    assert height / width == pytest.approx(48 / 64)
 
 
 def test_the_limit_of_changes_is_a_round_number_above_them() -> None:

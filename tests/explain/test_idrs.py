@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -166,6 +167,16 @@ def test_with_ordinary_attention_in_afp_memberships_still_sum_to_one() -> None:
     np.testing.assert_allclose(level.membership.sum(axis=0), 1, rtol=1e-5)
 
 
+def test_what_is_no_number_is_not_explained() -> None:
+    network = deepcopy(explained.network())
+    network.mean.fill_(float("nan"))
+    with pytest.raises(InputError, match=r"^the network predicts NaN or infinity$"):
+        explain(network, explained.picture())
+    predictor = Predictor(TorchEngine(network, "broken"))
+    with pytest.raises(InputError, match=r"^a\.jpg: the network predicts NaN or infinity$"):
+        explain_photo(predictor, Photo(explained.picture(), "a.jpg"))
+
+
 def test_normals_are_explained_too_but_have_no_depth() -> None:
     network, image = explained.normals_network(), explained.picture()
     explanation = explain(network, image)
@@ -212,3 +223,10 @@ def test_a_companion_has_its_part_in_what_is_left_without_an_idr() -> None:
     assert np.array_equal(explanation.muted({}), explanation.depth)
     changed = explanation.muted({0: {1}})
     assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the companion is still there
+
+
+def test_its_memory_is_counted() -> None:
+    explanation = explained.explanation()
+    maps = 2 * sum(level.attention.nbytes for level in explanation.levels)
+    embeddings = sum(each.nbytes for each in explanation.kept.embeddings)
+    assert maps + embeddings < explanation.nbytes < 2 * (maps + embeddings)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.errors import InputError
+from idisc.explain.idrs import Level
 from idisc.images import resize_map
 from idisc.predict.predictor import Predictor
 from idisc.serve.app import create_app
@@ -51,33 +53,29 @@ class RedEngine:
         return self(images, size), None
 
 
-@dataclass
-class ThirdsLevel:
-    """Three IDRs: the left, middle and right third of the picture."""
-
-    stride: int
-    size: tuple[int, int]
-    attention: Maps
-    partition: Maps | None
-
-
 class Thirds:
-    """An explanation in which every muted IDR adds half a metre to its third."""
+    """An explanation of three IDRs, the left, middle and right third of the picture.
+
+    Every one that is muted adds half a metre to its third.
+    """
 
     def __init__(self, depth: Maps) -> None:
-        self.depth = depth
+        self.depth = self.prediction = depth
+        self.nbytes = depth.nbytes
         owners = np.repeat(np.eye(3, dtype=np.float32)[:, None], 12, axis=1)  # (3, 12, 3)
         owners = np.repeat(owners, (5, 6, 5), axis=2)  # (3, 12, 16)
         attention = owners * 0.7 + 0.1
         self.levels = [
-            ThirdsLevel(16, (3, 4), attention, owners),
-            ThirdsLevel(4, (12, 16), attention, None),
+            Level(index=0, stride=16, size=(3, 4), attention=attention, partition=owners),
+            Level(index=1, stride=4, size=(12, 16), attention=attention, partition=None),
         ]
 
     def muted(self, idrs: Mapping[int, Collection[int]]) -> Maps:
         thirds = np.linspace(0, 3, self.depth.shape[1], endpoint=False).astype(int)
         depth = self.depth.copy()
-        for numbers in idrs.values():
+        for level, numbers in idrs.items():
+            if len(numbers) == 3:
+                raise InputError(f"level {level}: all 3 IDRs muted; one at least must be left")
             for number in numbers:
                 depth[:, thirds == number] += 0.5
         return depth

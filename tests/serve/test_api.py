@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.fakes import onnx_files, served
 import idisc
 from idisc import geometry, outputs
 from idisc.errors import InputError
+from idisc.explain import idrs
 from idisc.predict.predictor import Predictor
 from idisc.serve import app, explorer, limits
 
@@ -169,6 +171,7 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
     token = kept(client)
     about = client.post(f"/results/{token}/explain").json()
     coarse, fine = about["levels"]
+    assert (about["quantiles"], about["least_range"]) == ([*idrs.QUANTILES], idrs.LEAST_RANGE)
     assert (coarse["stride"], coarse["size"], coarse["idrs"]) == (16, [3, 4], 3)
     assert coarse["dominant"] == pytest.approx([5 / 16, 6 / 16, 5 / 16])
     assert (coarse["partition_peak"], fine["partition_peak"]) == (1.0, 0.0)
@@ -191,7 +194,7 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
 def test_muting_follows_a_known_distance(client: TestClient) -> None:
     token = kept(client)
     scale = client.get(f"/results/{token}/view", params={"known": KNOWN}).json()["scale"]
-    body = {"muted": {"0": [0, 1, 2]}, "known": KNOWN}
+    body = {"muted": {"0": [0, 1], "1": [2]}, "known": KNOWN}
     answer = client.post(f"/results/{token}/mute", json=body).json()
     assert answer["mean_m"] == pytest.approx(0.5 * scale, rel=1e-3)
 
@@ -203,6 +206,23 @@ def test_explain_answers_an_upload_too(client: TestClient) -> None:
     arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
     assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
     assert arrays["depth"].shape == (48, 64)
+
+
+def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(
+    client: TestClient, server: served.Served
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 1300, 3), np.uint8)
+    files = {"file": ("room.png", served.png(noise))}
+    arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
+    assert arrays["depth"] == pytest.approx(1 + noise[..., 0] / 100)
+    assert server.engine.calls == 0  # the explanation has depth of its own
+    token = client.post("/explain", files=files).json()["result"]
+    view = client.get(f"/results/{token}/view").json()
+    about = client.post(f"/results/{token}/explain").json()
+    shown = arrays["depth"][view["first"] :: view["step"], view["first"] :: view["step"]]
+    assert unpacked(about["depth"], view["grid"]) == pytest.approx(shown, abs=0.001)
+    muted = client.post(f"/results/{token}/mute", json={"muted": {}}).json()
+    assert muted["depth"] == about["depth"]
 
 
 @pytest.mark.parametrize("kind", ["json", "npz"])
@@ -340,6 +360,18 @@ def test_files_leave_nothing_behind(client: TestClient, server: served.Served) -
     assert "idisc_results_kept 0.0" in client.get("/metrics").text
 
 
+def test_a_large_upload_is_never_written_to_disk(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
+    content = served.png(noise)
+    assert len(content) > 1_400_000
+    spilt: list[object] = []
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", spilt.append)
+    assert send(client, content, format="json").status_code == 200
+    assert spilt == []
+
+
 # The rest
 
 
@@ -402,6 +434,18 @@ def test_the_page_runs_scripts_of_its_own_only(client: TestClient) -> None:
         assert page.headers[name] == value
     scripts = "".join(client.get(f"/page/{name}.js").text for name in ("page", "explorer"))
     assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
+
+
+def test_the_page_is_read_once_and_sent_once(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.resources, "files", None)  # all of it is in memory
+    for address in app.PAGE:
+        first = client.get(address)
+        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+        again = client.get(address, headers={"if-none-match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
 
 
 def test_a_picture_of_one_pixel_goes_through(client: TestClient) -> None:

@@ -197,6 +197,25 @@ def test_an_upload_that_stalls_is_ended() -> None:
     assert server.app.jobs.taken == 0
 
 
+def test_the_seconds_of_a_slow_upload_are_not_given_twice() -> None:
+    server, sent = served.serve(timeout_s=2.0), []
+    server.engine.go.clear()
+    messages: list[Message] = [{"type": "http.request", "body": form(), "more_body": False}]
+
+    async def receive() -> Message:
+        await asyncio.sleep(1.5 if messages else 60)
+        return messages.pop()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    start = time.monotonic()
+    asyncio.run(server.app(scope_of("/predict", content_type=MULTIPART), receive, send))
+    assert 1.9 < time.monotonic() - start < 3.0  # not 3.5 s
+    assert sent[0]["status"] == 503
+    server.engine.go.set()
+
+
 def test_who_has_left_is_taken_out_of_the_line() -> None:
     server, sent = served.serve(timeout_s=30), []
     server.engine.go.clear()
@@ -241,13 +260,33 @@ def test_a_local_server_answers_to_local_names_only(host: str, status: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("site", "status"), [("same-origin", 200), ("none", 200), ("cross-site", 403)]
+    ("site", "status"),
+    [("same-origin", 200), ("none", 200), ("cross-site", 403), ("same-site", 403)],
 )
 def test_other_pages_may_not_send_pictures(site: str, status: int) -> None:
     with client_of(served.serve()) as client:
         answer = client.post("/predict", files=FILES, headers={"sec-fetch-site": site})
         assert answer.status_code == status
         assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://depth.example:8000", 200),
+        ("https://Depth.example:8000", 200),  # a proxy before it has the encryption
+        ("http://depth.example", 403),
+        ("http://evil.example:8000", 403),
+        ("null", 403),
+    ],
+)
+def test_an_open_server_knows_other_pages_by_their_origin(origin: str, status: int) -> None:
+    headers = {"host": "depth.example:8000", "origin": origin}
+    server = served.serve()
+    server.app.hosts = None  # as with --host 0.0.0.0
+    with client_of(server) as client:
+        assert client.post("/predict", files=FILES, headers=headers).status_code == status
+        assert client.get("/health", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -307,6 +346,16 @@ def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:
     results.keep(result(200))
     assert len(results) == 1  # the last one stays, however large
     assert all(re.fullmatch(r"[\w-]{32}", token) for token in tokens)
+
+
+def test_explanations_count_towards_the_memory_of_results() -> None:
+    results = Results(Limits(results_mb=0.05))
+    first, second = results.keep(result()), results.keep(result())
+    results.explained(second, served.Thirds(np.ones((120, 120), np.float32)))  # 57.6 kB
+    assert len(results) == 1
+    assert results.find(second).explanation is not None
+    with pytest.raises(Gone):
+        results.find(first)
 
 
 def test_only_some_explanations_are_kept() -> None:

@@ -89,6 +89,14 @@ class Opened:
         box = self.page.locator(view).bounding_box()
         return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
+    def tab_to(self, selector: str, back: bool = False) -> None:
+        """With the tab key alone."""
+        for _ in range(60):
+            if self.page.evaluate("(wanted) => document.activeElement.matches(wanted)", selector):
+                return
+            self.page.keyboard.press("Shift+Tab" if back else "Tab")
+        raise AssertionError(f"{selector}: not among the stops of the tab key")
+
     def read(self, selector: str) -> str:
         text: str = self.page.locator(selector).inner_text()
         return text.replace("\u202f", " ")
@@ -181,6 +189,29 @@ def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
     assert "down green" in opened.read("#shown-note")
 
 
+def test_normals_wait_for_a_full_line_and_say_why_they_do_not_come(
+    browser: Any, running: Running
+) -> None:
+    opened = Opened(browser, running.url)
+    page, address = opened.upload(), "**/file?format=normals"
+    normals = page.locator("[name=shown][value=normals]")
+    answers = [
+        {"status": 404, "json": {"error": "this result is not kept any more"}},
+        {"status": 429, "json": {"error": "full"}, "headers": {"Retry-After": "1"}},
+    ]
+    page.route(address, lambda route: route.fulfill(**answers.pop(0)), times=2)
+    normals.check(force=True)
+    page.locator("#message", has_text="this result is not kept any more").wait_for()
+    assert page.locator("[name=shown][value=depth]").is_checked()
+    assert page.locator("#depth .normals").is_hidden()
+    normals.check(force=True)
+    page.locator("#message", has_text="The server is busy").wait_for()
+    page.locator("#depth .normals").wait_for()
+    page.locator("#status").wait_for(state="hidden")
+    assert answers == []
+    opened.context.close()
+
+
 def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
     page = opened.explore()
     page.mouse.move(*opened.at("#explored", 0.1, 0.5))
@@ -226,9 +257,32 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     page.locator("#effect-note", has_text="nothing is muted").wait_for()
 
 
-def test_a_keyboard_is_enough(opened: Opened) -> None:
+def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -> None:
+    opened = Opened(browser, running.url)
     page = opened.explore()
-    page.locator(".idr[data-level='0'][data-idr='0']").focus()
+    for idr in range(3):
+        page.locator(f".idr[data-level='0'][data-idr='{idr}']").click()
+        page.locator("#mute").click()
+        page.locator("#effect-note", has_text=f"{min(idr + 1, 2)} muted:").wait_for()
+    assert opened.read("#message").startswith("level 0: all 3 IDRs muted")
+    assert page.locator(".idr.muted").count() == 2
+    assert opened.read("#mute") == "Mute it"
+    page.locator(".idr[data-level='0'][data-idr='0']").click()
+    page.locator("#mute").click()
+    page.locator("#effect-note", has_text="1 muted:").wait_for()
+    page.locator("#status").wait_for(state="hidden")  # that refusal is over
+    # The browser itself notes it in its console
+    assert [text for text in opened.complaints if "400" not in text] == []
+    opened.context.close()
+
+
+def test_a_keyboard_is_enough(opened: Opened) -> None:
+    page = opened.upload()
+    assert page.locator("#spoken").text_content() == "Depth is ready."
+    opened.tab_to("#look")
+    page.keyboard.press("Enter")
+    page.locator("#explorer:focus").wait_for()
+    opened.tab_to(".idr[data-level='0'][data-idr='0']")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     page.keyboard.press("m")
@@ -237,10 +291,23 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     assert label.replace("\u202f", " ") == (
         "IDR 1 of level 0 has most of 38 % of the pixels; muted."
     )
-    page.locator("#picture").focus()
+    page.keyboard.press("ArrowLeft")
+    two_columns = "(each) => { each.style.gridTemplateColumns = '1fr 1fr'; }"
+    page.locator(".idrs").first.evaluate(two_columns)
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.idr") == "2"
+    opened.tab_to("#picture", back=True)
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
         page.keyboard.press(key)
     assert "Between the marks:" in opened.read("#reading")
+    opened.tab_to("#true-length")
+    page.keyboard.press("Enter")
+    page.locator("#rescaled").wait_for()
+    page.locator("#true-length:focus").wait_for()
+    opened.tab_to("#unscale")
+    page.keyboard.press("Enter")
+    page.locator("#rescaled").wait_for(state="hidden")
+    page.locator("#title:focus").wait_for()
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, [role=application], a")]
           .filter((each) => !each.closest("[hidden]"))
@@ -276,6 +343,7 @@ def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
         first.page.locator("#message", has_text="Computing depth").wait_for()
         second.page.set_input_files("#file", PHOTO)
         second.page.locator("#message", has_text="The server is busy; trying again").wait_for()
+        assert "soon" in second.page.locator("#spoken").text_content()  # and no countdown
         running.engine.go.set()
         for each in (first, second):
             each.page.wait_for_selector("html[data-ready='3d']")
@@ -295,6 +363,56 @@ def test_waiting_can_be_stopped(browser: Any) -> None:
         opened.upload()
         assert opened.complaints == []
         opened.context.close()
+
+
+def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser: Any) -> None:
+    with Running(served.serve()) as running:
+        opened = Opened(browser, running.url)
+        page = opened.upload()
+        page.route("**/view", lambda _: None)  # never answered
+        page.set_input_files("#file", PHOTO | {"name": "hall.png"})
+        page.locator("#message", has_text="Drawing.").wait_for()
+        page.locator("#stop").click()
+        page.locator("#status").wait_for(state="hidden")
+        page.unroute("**/view")
+        assert opened.read("#title") == "room.png"
+        with page.expect_download() as waiting:
+            page.locator("[data-format=npy]").click()
+        assert waiting.value.suggested_filename == "room_depth.npy"
+        browsing.eventually(
+            lambda: page.request.get(f"{running.url}/metrics").text(),
+            lambda text: "idisc_results_kept 1.0" in text,  # nobody can ask for the other
+        )
+        opened.explore()
+        assert opened.complaints == []
+        opened.context.close()
+
+
+def test_of_two_quick_rescalings_the_last_is_shown_and_the_other_closed(opened: Opened) -> None:
+    page = opened.upload()
+    page.mouse.click(*opened.at("#picture", 0.25, 0.5))
+    page.mouse.click(*opened.at("#depth", 0.75, 0.5))
+    page.evaluate(
+        """() => {
+          const open = viewer.open;
+          globalThis.alive = 0;
+          viewer.open = async (...given) => {
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            const scene = await open(...given);
+            const { close } = scene;
+            alive++;
+            scene.close = () => { alive--; close(); };
+            return scene;
+          };
+          const [form, field] = ["known", "true-length"].map((id) => document.getElementById(id));
+          for (field.value of [6, 9]) form.requestSubmit();
+        }"""
+    )
+    page.locator("#rescaled", has_text="= 9 m, predicted").wait_for()
+    assert page.evaluate("alive") == 1
+    with page.expect_download() as waiting:
+        page.locator("[data-format=ply]").click()
+    assert b"= 9 m" in Path(waiting.value.path()).read_bytes()
 
 
 def test_a_model_without_idrs_says_so(browser: Any) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
-@click.option("--mute", "mutes", multiple=True, metavar="LEVEL:IDR,...", help="Depth without them.")
+@click.option("--mute", "mutes", multiple=True, metavar="LEVEL:IDR,...", help="Leave them out.")
 @click.option(
     "--format",
     "suffix",
@@ -65,10 +65,10 @@ def command(
     """Show what the network sees in each PICTURE: its IDRs, its levels, and depth without some.
 
     Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
-    partition, the likeness of maps, depth by level and with single IDRs muted; for all together a
-    grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on the usage
-    of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error, several
-    networks side by side, for typical and for the worst pictures.
+    partition, the likeness of maps, the prediction by level and with single IDRs muted; for all
+    together a grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on
+    the usage of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error,
+    several networks side by side, for typical and for the worst pictures.
     """
     from idisc.predict import inputs
 
@@ -128,7 +128,7 @@ def _muted(texts: Sequence[str]) -> dict[int, set[int]]:
     found: dict[int, set[int]] = {}
     for text in texts:
         level, colon, idrs = text.partition(":")
-        if not colon or not level.strip().isdigit():
+        if not colon or not level.strip().isdecimal():
             raise InputError(f"--mute {text}: write it as LEVEL:IDR, such as 0:3 or 2:3,7")
         found.setdefault(int(level), set()).update(_numbers(idrs, f"--mute {level}:"))
     return found

@@ -36,12 +36,11 @@ def open_pictures(
 
 
 def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
-    """The dataset, or some of its pictures, evenly spread."""
-    if limit is None or limit >= len(dataset):
-        return dataset
+    """The dataset with some of its pictures, evenly spread; None: with all."""
+    from idisc.data.dataset import spread_evenly
+
     some = copy(dataset)
-    places = np.linspace(0, len(dataset) - 1, limit).round().astype(int)
-    some.records = [dataset.records[place] for place in places]
+    some.records = [dataset.records[place] for place in spread_evenly(len(dataset), limit or 0)]
     return some
 
 
@@ -63,9 +62,10 @@ def explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savin
 
     def watched(sample: Sample) -> Any:
         size = sample.target.shape[0], sample.target.shape[1]
-        explanation = explain(network, sample.image, size)
-        if np.isnan(explanation.prediction).any():
-            raise InputError(f"{sample.record.image}: {saving.predictor.facts.name} predicts NaN")
+        try:
+            explanation = explain(network, sample.image, size)
+        except InputError as error:
+            raise InputError(f"{sample.record.image}: {error}") from None
         collector.add(sample.record.image, explanation)
         return explanation.prediction
 
@@ -119,6 +119,7 @@ def _panels(
     dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], saving: Saving
 ) -> list[Path]:
     """Typical pictures, evenly spread over the dataset, and the worst of the first network."""
+    from idisc.data.dataset import spread_evenly
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import EnginePredictor, score
     from idisc.explain import figures
@@ -133,9 +134,8 @@ def _panels(
         label = Path(sample.record.image).as_posix()
         return figures.Case(label, sample.image, sample.target, valid, predictions)
 
-    spread = np.unique(np.linspace(0, len(dataset) - 1, CASES).round().astype(int)).tolist()
     chosen = {
-        "panels": [case(dataset[index]) for index in spread],
+        "panels": [case(dataset[index]) for index in spread_evenly(len(dataset), CASES)],
         "worst": [case(each.sample) for each in result.worst[:CASES] if each.row.numbers],
     }
     titles = {

@@ -139,8 +139,6 @@ class PhotoRun:
         if owned:
             alike[KINDS["partition"]] = [usage_of(each) for each in owned]
         grids["likeness"] = figures.likeness(alike, [lev.name for lev in explanation.levels], name)
-        if explanation.prediction.ndim == 3:
-            return grids  # metres are what the others show
         alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
         grids["levels"] = figures.levels(explanation, alone, without, name)
         for level in levels:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import socket
+from functools import partial
 from typing import Any
 
 import click
@@ -10,15 +12,26 @@ import click
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
+_CONNECTIONS = 256  # beside those that wait: pages, health, refusals; more are cut off by 503
+
+
+def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(f"{option.opts[0]} {value:g}: a number above 0 is needed")
+    return value
+
+
+_limit = partial(click.option, callback=_above_0)  # a field of `Limits`, which has the default
+
 
 @click.command(name="serve")
 @options.model
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@click.option("--max-upload-mb", "upload_mb", type=float, help="Of one picture [25]")
-@click.option("--max-megapixels", "megapixels", type=float, help="Of one picture [25]")
-@click.option("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
-@click.option("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
+@_limit("--max-upload-mb", "upload_mb", type=float, help="Of one picture [25]")
+@_limit("--max-megapixels", "megapixels", type=float, help="Of one picture [25]")
+@_limit("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
+@_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
 @options.device
 def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
     """Serve the page and the API: drop a photo, read metres, look around, ask the IDRs.
@@ -45,6 +58,7 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
         access_log=False,  # it would have the names of results in it
         server_header=False,
         ws="none",
+        limit_concurrency=wanted.queue + _CONNECTIONS,
     )
     uvicorn.Server(config).run(sockets=[listening])
 

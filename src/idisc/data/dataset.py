@@ -36,6 +36,13 @@ class Sample:
     record: Record
 
 
+def spread_evenly(length: int, count: int) -> list[int]:
+    """`count` of the indices below `length`, evenly spread; all of them for 0."""
+    if not count or count >= length:
+        return list(range(length))
+    return [int(index) for index in np.linspace(0, length - 1, count).round()]
+
+
 class Dataset:
     """The samples of one split, in the order of the manifest."""
 

@@ -208,9 +208,7 @@ def _depths(case: Case, limit_m: float) -> str:
 
 def _normals(case: Case, limit_deg: float) -> str:
     target, prediction, name = case.sample.target, case.prediction, case.row.name
-    angles = np.full(case.valid.shape, np.nan)
-    angles[case.valid] = metrics.angular_error_deg(prediction[case.valid], target[case.valid])
-    error = visualize.map_picture(angles, 0, limit_deg, ERROR_COLOURS, PICTURE_WIDTH)
+    error = visualize.angle_picture(prediction, target, case.valid, limit_deg, PICTURE_WIDTH)
     return (
         _figure(visualize.normals_picture(target, PICTURE_WIDTH), "Ground truth", name)
         + _figure(visualize.normals_picture(prediction, PICTURE_WIDTH), "Prediction", name)

@@ -1,9 +1,9 @@
-"""What depth owes to a level or to an IDR: take it away and look at the difference.
+"""What a prediction owes to a level or to an IDR: take it away and look at the difference.
 
-Differences are signed, in metres, without minus with: positive where depth grows when the part is
-gone, that is, where the part pulled it nearer. What is measured is the network's own answer, not
-its error: a part without which nothing changes is not used, and one without which much changes is
-not therefore right.
+Differences of depth are signed, in metres, without minus with: positive where depth grows when the
+part is gone, that is, where the part pulled it nearer. Normals turn by degrees. What is measured is
+the network's own answer, not its error: a part without which nothing changes is not used, and one
+without which much changes is not therefore right.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from idisc import metrics
 from idisc.explain.idrs import Explanation, FloatMaps
 
 
@@ -35,9 +36,12 @@ class Effect:
         return float(np.quantile(np.abs(self.change), 0.99))
 
 
-def alone(explanation: Explanation) -> list[FloatMaps]:
-    """The answer of each level by itself, at the prediction's size; depth is their mean."""
-    return [explanation.fused({level.index}) for level in explanation.levels]
+def alone(explanation: Explanation) -> list[Effect]:
+    """The answer of each level by itself, all others taken away; the prediction is their mean."""
+    return [
+        effect(explanation, f"{level.name} alone", explanation.fused({level.index}))
+        for level in explanation.levels
+    ]
 
 
 def leave_one_out(explanation: Explanation) -> list[Effect]:
@@ -72,7 +76,5 @@ def effect(explanation: Explanation, name: str, prediction: FloatMaps) -> Effect
     whole = explanation.prediction
     if whole.ndim == 2:
         return Effect(name, prediction, prediction - whole)
-    dots = (prediction * whole).sum(-1)
-    lengths = np.linalg.norm(prediction, axis=-1) * np.linalg.norm(whole, axis=-1)
-    angle = np.arccos(np.clip(dots / np.maximum(lengths, 1e-12), -1, 1))
-    return Effect(name, prediction, np.degrees(angle).astype(np.float32))
+    angles = metrics.angular_error_deg(prediction.reshape(-1, 3), whole.reshape(-1, 3))
+    return Effect(name, prediction, angles.astype(np.float32).reshape(whole.shape[:2]))

@@ -3,8 +3,8 @@
     contact_sheet   all IDRs of a level over one picture
     idr_grid        some IDRs, one in a row, over several pictures (the paper's attention figure)
     partition       which IDR owns which pixel, by majority and softly
-    levels          depth of each resolution, its difference, and depth without it
-    muting          depth without one IDR, for some of them
+    levels          prediction of each resolution, its difference, and what it is without it
+    muting          prediction without one IDR, for some of them
     likeness        which maps are alike, as matrices
     panels          picture, ground truth, prediction and error, several models side by side
 
@@ -15,7 +15,7 @@ one is in its own note and, at length, in docs/explain.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,17 +25,15 @@ from PIL import Image
 
 from idisc import metrics, visualize
 from idisc.explain.ablate import Effect
-from idisc.explain.idrs import Explanation, FloatMaps, Level, shown
+from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Usage
 from idisc.visualize import Picture
 
 TILE_WIDTH = 480  # pixels of a tile's picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
-_LEAST_CHANGE_M = 0.01  # of a colour bar's end
-_LABELS = 7  # IDRs named in a partition
+_LEAST_CHANGE = {"m": 0.01, "deg": 0.1}  # of a colour bar's end
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
-_LIKENESS_COLOURS = "viridis"
 _PAGE = 600.0  # points: rows of a figure that should fit on one
 _LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
 _BACK = 0.3  # share of the grey photo behind a partition
@@ -52,10 +50,60 @@ class Case:
     predictions: Mapping[str, NDArray[Any]]  # by model, at the target's size
 
 
+@dataclass(frozen=True)
+class Look:
+    """How predictions of one figure are shown, depth or normals, and how their changes."""
+
+    ends: tuple[float, float] | None  # of the colours of depth, metres; None: normals
+    limit: float  # of the colours of changes, metres or degrees
+
+    @classmethod
+    def of(cls, explanation: Explanation, effects: Iterable[Effect], *more: FloatMaps) -> Look:
+        """Colours for a prediction and some effects; depth in `more` is to be told apart, too."""
+        if explanation.prediction.ndim == 3:
+            return cls(None, _limit(effects, "deg"))
+        return cls(visualize.depth_limits(explanation.depth, *more), _limit(effects, "m"))
+
+    @property
+    def task(self) -> str:
+        """What is predicted."""
+        return "depth" if self.ends else "normals"
+
+    @property
+    def signs(self) -> str:
+        """What colours of changes say, in a sentence."""
+        return "Orange: farther, purple: nearer." if self.ends else "Changes are angles."
+
+    @property
+    def bars(self) -> list[Bar]:
+        """What the colours mean; those of normals are directions, and have none."""
+        if self.ends is None:
+            return [Bar(0.0, self.limit, visualize.ERROR_COLOURS, "change", "deg")]
+        return [
+            Bar(*self.ends, visualize.DEPTH_COLOURS, "depth"),
+            Bar(-self.limit, self.limit, visualize.CHANGE_COLOURS, "change"),
+        ]
+
+    def answer(self, prediction: FloatMaps) -> Tile:
+        """A prediction."""
+        if self.ends is None:
+            return Tile(visualize.normals_picture(prediction, TILE_WIDTH))
+        return Tile(visualize.depth_picture(prediction, *self.ends, width=TILE_WIDTH))
+
+    def change(self, effect: Effect) -> Tile:
+        """A change, above the mean of its size."""
+        if self.ends is None:
+            colours = visualize.ERROR_COLOURS
+            picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, TILE_WIDTH)
+            return Tile(picture, f"{effect.mean:.2f} deg")
+        picture = visualize.change_picture(effect.change, self.limit)
+        return Tile(reduced(picture, TILE_WIDTH), f"{effect.mean:.3f} m")
+
+
 def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: str) -> Grid:
     """All IDRs of a level in their order, with their shares of the picture's attention."""
     image = _photo(explanation, TILE_WIDTH // 2)
-    spread = np.quantile(level.attention, (0.02, 0.98), axis=(1, 2))  # (2, N)
+    spread = np.quantile(level.attention, QUANTILES, axis=(1, 2))  # (2, N)
     tiles = [
         Tile(
             visualize.overlay(image, each),
@@ -118,7 +166,7 @@ def partition(explanation: Explanation, name: str) -> Grid:
         colours = visualize.member_colours(order)
         marks = [
             _mark(level.dominant, idr)
-            for idr in order[:_LABELS]
+            for idr in order[: len(visualize.MEMBER_COLOURS)]
             if areas[idr] > _LEAST_AREA * areas.sum()
         ]
         owners = int((areas > 0).sum())
@@ -139,83 +187,63 @@ def partition(explanation: Explanation, name: str) -> Grid:
 
 
 def levels(
-    explanation: Explanation, alone: Sequence[FloatMaps], without: Sequence[Effect], name: str
+    explanation: Explanation, alone: Sequence[Effect], without: Sequence[Effect], name: str
 ) -> Grid:
-    """Depth of each resolution by itself, its difference to the mean, and depth without it."""
-    depth = explanation.depth
-    low, high = visualize.depth_limits(depth, *alone)
-    apart = [each - depth for each in alone]
-    limit = _limit(*apart, *(effect.change for effect in without))
-    first: list[Tile | None] = [
-        Tile(_photo(explanation)),
-        _depth(depth, low, high),
-    ]
-    first += [_depth(each, low, high) for each in alone]
-    second: list[Tile | None] = [None, None]
-    second += [_change(each, limit) for each in apart]
-    third: list[Tile | None] = [None, None, *(_change(each.change, limit) for each in without)]
+    """Each resolution by itself, its difference to the mean of all, and the mean without it."""
+    look = Look.of(explanation, [*alone, *without], *(each.prediction for each in alone))
+    first = [Tile(_photo(explanation)), look.answer(explanation.prediction)]
+    first += [look.answer(each.prediction) for each in alone]
+    second = [None, None, *(look.change(each) for each in alone)]
+    third = [None, None, *(look.change(each) for each in without)]
     return Grid(
         rows=[first, second, third] if without else [first, second],
         heads=["picture", "mean of all", *(level.name for level in explanation.levels)],
-        sides=["depth", "level alone minus mean", "mean without it minus mean"],
+        sides=[look.task, "level alone against mean", "mean without it against mean"],
         title=f"{name}: what each resolution says",
-        note="Depth is the mean of the levels in metres. Orange: farther than the mean, purple:"
-        " nearer. Below each difference the mean of its size.",
-        bars=[
-            Bar(low, high, visualize.DEPTH_COLOURS, "depth"),
-            Bar(-limit, limit, visualize.CHANGE_COLOURS, "difference"),
-        ],
+        note=f"The prediction is the mean of the levels. {look.signs} Below each change the mean of"
+        " its size.",
+        bars=look.bars,
     )
 
 
 def muting(
     explanation: Explanation, level: Level, effects: Mapping[int, Effect], name: str
 ) -> Grid:
-    """Where some IDRs of a level are read, depth without each, and how it changes."""
-    depth = explanation.depth
-    low, high = visualize.depth_limits(depth)
-    image = _photo(explanation)
-    limit = _limit(*(effect.change for effect in effects.values()))
+    """Where some IDRs of a level are read, the prediction without each, and how it changes."""
+    look, image = Look.of(explanation, effects.values()), _photo(explanation)
     maps = shown(level.attention[list(effects)])
-    where: list[Tile | None] = [Tile(image)]
-    where += [Tile(visualize.overlay(image, each)) for each in maps]
-    rest: list[Tile | None] = [_depth(depth, low, high)]
-    rest += [_depth(effect.prediction, low, high) for effect in effects.values()]
-    change: list[Tile | None] = [None, *(_change(e.change, limit) for e in effects.values())]
+    where = [Tile(image), *(Tile(visualize.overlay(image, each)) for each in maps)]
+    rest = [explanation.prediction, *(effect.prediction for effect in effects.values())]
     return Grid(
-        rows=[where, rest, change],
-        heads=["nothing muted", *(f"IDR {idr}" for idr in effects)],
-        sides=["where it is read", "depth without it", "change"],
-        title=f"{name}: one IDR muted at a time, {level.name}",
-        note="A muted IDR is taken out of the softmax of ISD; the others share its weight. Orange:"
-        " depth grows without it, purple: it shrinks. Below each change the mean of its size.",
-        bars=[
-            _WEIGHT,
-            Bar(low, high, visualize.DEPTH_COLOURS, "depth"),
-            Bar(-limit, limit, visualize.CHANGE_COLOURS, "change"),
+        rows=[
+            where,
+            [look.answer(each) for each in rest],
+            [None, *(look.change(effect) for effect in effects.values())],
         ],
+        heads=["nothing muted", *(f"IDR {idr}" for idr in effects)],
+        sides=["where it is read", f"{look.task} without it", "change"],
+        title=f"{name}: one IDR muted at a time, {level.name}",
+        note="A muted IDR is taken out of the softmax of ISD; the others share its weight."
+        f" {look.signs} Below each change the mean of its size.",
+        bars=[_WEIGHT, *look.bars],
     )
 
 
 def muted_together(explanation: Explanation, effect: Effect, name: str) -> Grid:
-    """Picture, depth, depth without what was muted, and the change."""
-    low, high = visualize.depth_limits(explanation.depth)
-    limit = _limit(effect.change)
+    """Picture, prediction, prediction without what was muted, and the change."""
+    look = Look.of(explanation, [effect])
     row = [
         Tile(_photo(explanation)),
-        _depth(explanation.depth, low, high),
-        _depth(effect.prediction, low, high),
-        _change(effect.change, limit),
+        look.answer(explanation.prediction),
+        look.answer(effect.prediction),
+        look.change(effect),
     ]
     return Grid(
         rows=[row],
-        heads=["picture", "depth", effect.name, "change"],
-        title=f"{name}: depth {effect.name}",
-        note="LEVEL:IDRs, all muted at once: taken out of the softmax of ISD.",
-        bars=[
-            Bar(low, high, visualize.DEPTH_COLOURS, "depth"),
-            Bar(-limit, limit, visualize.CHANGE_COLOURS, "change"),
-        ],
+        heads=["picture", look.task, effect.name, "change"],
+        title=f"{name}: {look.task} {effect.name}",
+        note=f"LEVEL:IDRs, all muted at once: taken out of the softmax of ISD. {look.signs}",
+        bars=look.bars,
     )
 
 
@@ -224,7 +252,7 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
     rows = [
         [
             Tile(
-                visualize.colourise(usage.likeness, 0.0, 1.0, _LIKENESS_COLOURS),
+                visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS),
                 f"{usage.effective:.1f} of {len(usage.shares)} in effect,"
                 f" {len(usage.merged)} merged, {len(usage.idle)} idle",
                 smooth=False,
@@ -240,7 +268,7 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
         title=f"{title}: which IDRs are alike",
         note="Cosine of the maps of IDRs i (down) and j (across), both from 0 up. A bright line"
         " that crosses the matrix is an IDR that is everywhere; a bright block is a collapse.",
-        bars=[Bar(0.0, 1.0, _LIKENESS_COLOURS, "cosine of two maps", "")],
+        bars=[Bar(0.0, 1.0, visualize.LIKENESS_COLOURS, "cosine of two maps", "")],
         tallest=130,
     )
 
@@ -279,24 +307,28 @@ def reduced(image: Picture, width: int) -> Picture:
 
 
 def _photo(explanation: Explanation, width: int = TILE_WIDTH) -> Picture:
-    """The picture in the shape of its prediction: the network may have seen it squeezed."""
-    height, length = explanation.prediction.shape[:2]
+    return _in_shape(explanation.image, explanation.prediction, width)
+
+
+def _in_shape(image: Picture, of: NDArray[Any], width: int = TILE_WIDTH) -> Picture:
+    """A picture in the shape of a map of it: the network may have seen it squeezed."""
+    height, length = of.shape[:2]
     size = width, max(1, round(height * width / length))
-    return np.asarray(Image.fromarray(explanation.image).resize(size, Image.Resampling.LANCZOS))
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
 
 
 def _panel(case: Case, low: float, high: float, limit: float) -> list[Tile | None]:
-    row: list[Tile | None] = [Tile(reduced(case.image, TILE_WIDTH), case.name)]
+    row: list[Tile | None] = [Tile(_in_shape(case.image, case.target), case.name)]
     if case.target.ndim == 3:
         row.append(Tile(visualize.normals_picture(case.target, TILE_WIDTH)))
         for prediction in case.predictions.values():
-            angles = np.full(case.valid.shape, np.nan)
-            pair = prediction[case.valid], case.target[case.valid]
-            angles[case.valid] = metrics.angular_error_deg(*pair)
-            error = visualize.map_picture(angles, 0, limit, visualize.ERROR_COLOURS, TILE_WIDTH)
+            error = visualize.angle_picture(
+                prediction, case.target, case.valid, limit, width=TILE_WIDTH
+            )
+            wrong = metrics.angular_error_deg(prediction[case.valid], case.target[case.valid])
             row += [
                 Tile(visualize.normals_picture(prediction, TILE_WIDTH)),
-                Tile(error, f"mean {np.nanmean(angles):.1f} deg" if case.valid.any() else ""),
+                Tile(error, f"mean {wrong.mean():.1f} deg" if wrong.size else ""),
             ]
         return row
     row.append(Tile(visualize.depth_picture(case.target, low, high, width=TILE_WIDTH)))
@@ -312,19 +344,9 @@ def _panel(case: Case, low: float, high: float, limit: float) -> list[Tile | Non
     return row
 
 
-def _depth(depth: FloatMaps, low: float, high: float) -> Tile:
-    return Tile(visualize.depth_picture(depth, low, high, width=TILE_WIDTH))
-
-
-def _change(change: FloatMaps, limit: float) -> Tile:
-    picture = visualize.change_picture(change, limit)
-    return Tile(reduced(picture, TILE_WIDTH), f"{np.abs(change).mean():.3f} m")
-
-
-def _limit(*changes: FloatMaps) -> float:
+def _limit(effects: Iterable[Effect], unit: str) -> float:
     """A round number that all but a hundredth of the pixels of each change stay below."""
-    largest = max((float(np.quantile(np.abs(each), 0.99)) for each in changes), default=0.0)
-    largest = max(largest, _LEAST_CHANGE_M)
+    largest = max([_LEAST_CHANGE[unit], *(effect.largest for effect in effects)])
     power = 10.0 ** math.floor(math.log10(largest))
     step = next(each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if each * power >= largest * 0.999)
     return float(f"{step * power:.12g}")

@@ -110,6 +110,15 @@ class Explanation:
             raise InputError("a network for normals knows no metres")
         return self.prediction
 
+    @property
+    def nbytes(self) -> int:
+        """Of memory: maps, prediction, and what muting needs."""
+        maps = [each for level in self.levels for each in (level.attention, level.partition)]
+        arrays: list[NDArray[Any]] = [self.image, self.prediction]
+        arrays += [each for each in maps if each is not None]
+        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
+        return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
+
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
         """The prediction without some IDRs, {level: their numbers}; InputError if none is left."""
         masks = {level: self._mask(level, numbers) for level, numbers in idrs.items() if numbers}
@@ -160,7 +169,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     """Run a network in eval mode on RGB bytes (H, W, 3) and keep what it thought on the way.
 
     `size` is that of the prediction, by default the picture's. InputError for networks without
-    IDRs (`discretization=edd` or `none`).
+    IDRs (`discretization=edd` or `none`) and for predictions that are no numbers.
     """
     if network.config.discretization != "isd":
         found = network.config.discretization
@@ -189,6 +198,8 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
                 )
             )
         prediction = _as_array(network.fuse(answers, size)[0])
+    if not np.isfinite(prediction).all():
+        raise InputError("the network predicts NaN or infinity")
     kept = _Kept(network, embeddings, idrs, answers, opinion, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
@@ -200,7 +211,12 @@ def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) 
     exported file, whose graph gives nothing but its result.
     """
     seen = resize_smooth(photo.image, size or predictor.network_size(photo.size))
-    return replace(explain(network_of(predictor.engine), seen, photo.size), image=photo.image)
+    network = network_of(predictor.engine)
+    try:
+        explanation = explain(network, seen, photo.size)
+    except InputError as error:
+        raise InputError(f"{photo.name}: {error}") from None
+    return replace(explanation, image=photo.image)
 
 
 def shown(maps: NDArray[Any]) -> FloatMaps:

@@ -31,7 +31,7 @@ _MARGIN = 6.0
 _GAP = 4.0  # between tiles
 _SIDE = 62.0  # for the words at the left of a row
 _BAR = 120.0, 7.0  # width and height of a colour bar
-_INK, _SOFT = (32, 34, 38), (98, 105, 117)
+_SOFT = (98, 105, 117)  # of what is beside the point
 _LEADING = 1.3  # of lines of text
 _DEJAVU = 0.84  # size of matplotlib's font, which is wider: as much as keeps the lines as long
 _SLACK = 0.95  # of a line, because some letters of it are wider than that
@@ -93,7 +93,7 @@ class Words:
     y: float
     size: float
     anchor: Anchor = "l"
-    colour: tuple[int, int, int] = _INK
+    colour: tuple[int, int, int] = visualize.INK
 
 
 @dataclass
@@ -118,7 +118,7 @@ def lay_out(grid: Grid) -> Sheet:
     sheet = Sheet(max(_LEAST, columns[-1] - _GAP + _MARGIN))
     y = _MARGIN
     if grid.title:
-        y = _paragraph(sheet, grid.title, y, _TITLE, _INK)
+        y = _paragraph(sheet, grid.title, y, _TITLE, visualize.INK)
     if grid.note:
         y = _paragraph(sheet, grid.note, y, _SMALL, _SOFT)
     y += _GAP
@@ -126,7 +126,7 @@ def lay_out(grid: Grid) -> Sheet:
         for head, start, stop in zip(grid.heads, columns, columns[1:], strict=False):
             wide = stop - start - _GAP
             sheet.words.append(
-                _words(head, start + wide / 2, y + _HEAD * 0.6, _HEAD, wide, "m", _INK)
+                _words(head, start + wide / 2, y + _HEAD * 0.6, _HEAD, wide, "m", visualize.INK)
             )
         y += _HEAD * _LEADING + 1
     for number, row in enumerate(grid.rows):
@@ -198,7 +198,9 @@ def _row(
     lines = [line for part in side.split("\n") for line in _wrapped(part, _SMALL, _SIDE - _GAP)]
     for number, line in enumerate(lines):
         middle = y + high / 2 + (number - (len(lines) - 1) / 2) * _SMALL * _LEADING
-        sheet.words.append(Words(line, _MARGIN, middle, _SMALL, "l", _SOFT if number else _INK))
+        sheet.words.append(
+            Words(line, _MARGIN, middle, _SMALL, "l", _SOFT if number else visualize.INK)
+        )
     captions = any(tile is not None and tile.caption for tile in row)
     return y + high + (_SMALL * 1.45 if captions else 0) + _GAP
 

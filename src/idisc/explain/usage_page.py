@@ -20,7 +20,6 @@ from idisc import visualize
 from idisc.errors import counted
 from idisc.explain.usage import COLUMNS, IDLE, KINDS, MERGED, LevelUsage, Report, Usage
 
-_COLOURS = "viridis"
 _CELL = 12  # pixels of a matrix's cell
 _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
 
@@ -138,7 +137,7 @@ def _matrices(levels: Sequence[LevelUsage]) -> str:
 
 
 def _matrix(usage: Usage, caption: str) -> str:
-    cells = visualize.colourise(usage.likeness, 0.0, 1.0, _COLOURS)
+    cells = visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS)
     picture = Image.fromarray(cells.repeat(_CELL, axis=0).repeat(_CELL, axis=1))
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)
@@ -199,7 +198,7 @@ def _extremes(report: Report) -> str:
 
 
 def _gradient() -> str:
-    shades = visualize.stops(_COLOURS)
+    shades = visualize.stops(visualize.LIKENESS_COLOURS)
     stops = "".join(
         f'<stop offset="{place / (len(shades) - 1):g}" stop-color="{shade}"/>'
         for place, shade in enumerate(shades)

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from idisc import config, geometry, outputs, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
-from idisc.images import read_photo
+from idisc.images import Photo, read_photo
 from idisc.predict.prediction import Prediction
-from idisc.predict.predictor import Predictor
-from idisc.serve.explorer import Explanation, Explorer, Level
+from idisc.serve.explorer import Opened
 from idisc.serve.limits import Limits
 from idisc.serve.results import Kept, Results
+
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation, Level
 
 MEDIA = {
     ".png": "image/png",
@@ -60,21 +62,23 @@ class File(NamedTuple):
 class Answers:
     """The model and what was kept of its answers."""
 
-    predictor: Predictor
-    explorer: Explorer | None
+    opened: Opened
     limits: Limits
     results: Results
 
-    def predict(self, upload: Upload) -> Prediction:
-        """Depth of an uploaded picture."""
-        photo = read_photo(upload.content, _plain(upload.name), self.limits.pixels)
-        camera = None
+    def photo(self, upload: Upload) -> Photo:
+        """An uploaded picture, upright."""
+        return read_photo(upload.content, _plain(upload.name), self.limits.pixels)
+
+    def predict(self, upload: Upload, photo: Photo | None = None) -> Prediction:
+        """Depth of an uploaded picture, which is read unless it was already."""
+        photo, camera = photo or self.photo(upload), None
         if upload.fov_deg is not None:
             origin = f"given {upload.fov_deg:g} deg"
             camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # in the facts, too
-            return self.predictor.predict(photo, camera=camera, known=upload.known)
+            return self.opened.predictor.predict(photo, camera=camera, known=upload.known)
 
     def keep(self, prediction: Prediction) -> dict[str, Any]:
         """A prediction in short, which is kept from now on; see `schemas.Result`."""
@@ -120,27 +124,30 @@ class Answers:
         kept = self.results.find(token)
         if kept.explanation is not None:
             return kept.explanation
-        found = self.explanation(kept.prediction)
+        found = self.explanation(kept.prediction.image)
         self.results.explained(token, found)
         return found
 
-    def explanation(self, prediction: Prediction) -> Explanation:
-        """What the IDRs say of a prediction's picture; nothing is kept."""
-        if self.explorer is None:
-            raise InputError("this model cannot be explained; see /health")
-        grid, _ = geometry.thin(prediction.camera, outputs.Options().grid)
-        return self.explorer.explain(prediction.image, grid.size)
+    def explanation(self, image: NDArray[np.uint8]) -> Explanation:
+        """What the IDRs say of a picture, with depth at its size; nothing is kept."""
+        if self.opened.explorer is None:
+            raise InputError(self.opened.missing)
+        return self.opened.explorer.explain(image, (image.shape[0], image.shape[1]))
 
     def explained(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""
+        from idisc.explain import idrs  # who can explain has the torch that it needs
+
         found = self.explain(token)
         table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.CHANGE_COLOURS)
         return {
             "result": token,
             "kept_s": self.limits.keep_s,
             "maps": found.levels[0].attention.shape[1:],
+            "quantiles": idrs.QUANTILES,
+            "least_range": idrs.LEAST_RANGE,
             "levels": [_level(level) for level in found.levels],
-            "depth": outputs.packed_depth(found.depth),
+            "depth": outputs.packed_depth(self._thinned(token, found.depth)),
             "change_colours": base64.b64encode(table.tobytes()).decode(),
         }
 
@@ -148,15 +155,21 @@ class Answers:
         self, token: str, idrs: Mapping[int, Collection[int]], known: str | None
     ) -> dict[str, Any]:
         """Depth without some IDRs; see `schemas.Muted`."""
-        found = self.explain(token)
-        without = found.muted({level: set(numbers) for level, numbers in idrs.items()})
-        factor = np.float32(scale(self.results.find(token).prediction, known))
-        change = np.abs(without - found.depth) * factor
+        from idisc.explain import ablate  # who can explain has the torch that it needs
+
+        effect = ablate.mute(self.explain(token), {level: set(idrs[level]) for level in idrs})
+        factor = scale(self.results.find(token).prediction, known)
+        depth = self._thinned(token, effect.prediction) * np.float32(factor)
         return {
-            "depth": outputs.packed_depth(without * factor),
-            "mean_m": float(change.mean()),
-            "largest_m": float(np.percentile(change, 99)),
+            "depth": outputs.packed_depth(depth),
+            "mean_m": effect.mean * factor,
+            "largest_m": effect.largest * factor,
         }
+
+    def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Depth at a result's size on the grid of its view: the same pixels, so the same metres."""
+        _, picks = geometry.thin(self.results.find(token).prediction.camera, outputs.Options().grid)
+        return depth[picks, picks]
 
 
 def rescaled(prediction: Prediction, known: str | None) -> Prediction:
@@ -193,13 +206,11 @@ def explanation_npz(explanation: Explanation) -> bytes:
 
 
 def _level(level: Level) -> dict[str, Any]:
-    membership = level.attention if level.partition is None else level.partition
-    count = len(membership)
-    wins = np.bincount(membership.argmax(axis=0).ravel(), minlength=count)
+    wins = np.bincount(level.dominant.ravel(), minlength=level.idrs)
     return {
         "stride": level.stride,
         "size": level.size,
-        "idrs": count,
+        "idrs": level.idrs,
         "attention_peak": float(level.attention.max()),
         "partition_peak": 0.0 if level.partition is None else float(level.partition.max()),
         "dominant": (wins / wins.sum()).tolist(),

@@ -7,12 +7,13 @@ and its files are a fixed table in memory; no path or address that a client send
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Form, HTTPException, Path, Query, Request, UploadFile
@@ -20,6 +21,7 @@ from fastapi import File as FormFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.formparsers import MultiPartParser
 
 from idisc import __version__
 from idisc.errors import IdiscError, InputError
@@ -55,6 +57,14 @@ Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEI
 router = APIRouter(responses=schemas.PROBLEMS)
 
 
+class Part(NamedTuple):
+    """Of the page."""
+
+    content: bytes
+    media: str
+    etag: str  # the same as long as its content is
+
+
 @dataclass(frozen=True)
 class Server:
     """What all handlers share."""
@@ -62,8 +72,8 @@ class Server:
     answers: Answers
     jobs: Jobs
     metrics: Metrics
-    explorer_missing: str  # why; empty if it is there
     examples: dict[str, tuple[bytes, str]]  # by name: content and kind
+    page: dict[str, Part]  # by address
 
     @classmethod
     def of(cls, request: Request) -> Server:
@@ -76,15 +86,16 @@ def create_app(
     opened: Opened, limits: Limits | None = None, *, hosts: frozenset[str] | None = None
 ) -> Door:
     """The application around a network; `hosts` are the names it answers to, None: all."""
-    predictor, explorer, missing = opened
-    if predictor.engine.task != "depth":
-        raise InputError(f"{predictor.engine.name} predicts normals; the page needs depth")
+    engine = opened.predictor.engine
+    if engine.task != "depth":
+        raise InputError(f"{engine.name} predicts normals; the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
+    # A photo stays in memory; starlette would put all but the first megabyte into a file
+    MultiPartParser.spool_max_size = limits.body_bytes
     jobs = Jobs(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
-    server = Server(
-        Answers(predictor, explorer, limits, results), jobs, metrics, missing, read_examples()
-    )
+    kept = Answers(opened, limits, results)
+    server = Server(kept, jobs, metrics, read_examples(), read_page())
     metrics.watch("idisc_places_taken", "Requests at work or waiting.", lambda: jobs.taken)
     metrics.watch("idisc_results_kept", "Results that a page may ask for.", lambda: len(results))
 
@@ -127,11 +138,22 @@ def read_examples() -> dict[str, tuple[bytes, str]]:
     return found
 
 
+def read_page() -> dict[str, Part]:
+    """The page and what belongs to it, by address."""
+    found: dict[str, Part] = {}
+    for address, (name, media) in PAGE.items():
+        content = resources.files("idisc").joinpath(name).read_bytes()
+        found[address] = Part(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
+    return found
+
+
 async def page_file(request: Request) -> Response:
-    """The page and what belongs to it."""
-    name, kind = PAGE[request.url.path]
-    content = resources.files("idisc").joinpath(name).read_bytes()
-    return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+    """A part of the page; who has it already is told so."""
+    content, media, etag = Server.of(request).page[request.url.path]
+    headers = {"Cache-Control": "no-cache", "ETag": etag}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media, headers=headers)
 
 
 @router.post("/predict", response_model=schemas.Result, responses=FILES)
@@ -167,13 +189,12 @@ async def explain(
     upload = Upload(await file.read(), file.filename or "")
 
     def work() -> File | dict[str, Any]:
-        if server.answers.explorer is None:
-            raise InputError(server.explorer_missing)
-        prediction = server.answers.predict(upload)
-        found = server.answers.explanation(prediction)
-        if format == "json":
-            return server.answers.explained(server.answers.results.keep(prediction, found))
-        return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
+        photo = server.answers.photo(upload)
+        found = server.answers.explanation(photo.image)
+        if format == "npz":
+            return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
+        prediction = server.answers.predict(upload, photo)
+        return server.answers.explained(server.answers.results.keep(prediction, found))
 
     found = await server.jobs.run(request, "explain", work)
     return _attached(found) if isinstance(found, File) else found
@@ -192,8 +213,6 @@ async def explain_result(request: Request, token: Token) -> Any:
     """The IDRs of a result, in short."""
     server = Server.of(request)
     server.answers.results.find(token)
-    if server.answers.explorer is None:
-        raise InputError(server.explorer_missing)
     return await server.jobs.run(request, "explain", partial(server.answers.explained, token))
 
 
@@ -272,7 +291,8 @@ async def example(request: Request, name: str) -> Response:
 async def health(request: Request) -> Any:
     """Whether the server works, how long the line is, and what it takes."""
     server = Server.of(request)
-    facts, limits = server.answers.predictor.facts, server.answers.limits
+    opened, limits = server.answers.opened, server.answers.limits
+    facts = opened.predictor.facts
     return {
         "status": "ok",
         "version": __version__,
@@ -283,7 +303,7 @@ async def health(request: Request) -> Any:
         "typical_s": server.jobs.typical_s,
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
-        "explorer_missing": server.explorer_missing,
+        "explorer_missing": opened.missing,
     }
 
 

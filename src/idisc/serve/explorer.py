@@ -8,10 +8,9 @@ can run it, for predictions and IDRs alike, the exported file elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,42 +21,8 @@ from idisc.predict.engine import card_of, network_of, open_model
 from idisc.predict.predictor import Predictor
 from idisc.zoo import cards
 
-FloatMaps = NDArray[np.float32]
-
-
-class Level(Protocol):
-    """One resolution of the network."""
-
-    @property
-    def stride(self) -> int:
-        """Pixels of the picture for one of the level."""
-
-    @property
-    def size(self) -> Size:
-        """Of the level itself; its maps are enlarged to the finest."""
-
-    @property
-    def attention(self) -> FloatMaps:
-        """(N, h, w): what each pixel reads, with sum 1 over N."""
-
-    @property
-    def partition(self) -> FloatMaps | None:
-        """(N, h, w): who owns each pixel, with sum 1 over N; None without AFP."""
-
-
-class Explanation(Protocol):
-    """A picture taken apart."""
-
-    @property
-    def levels(self) -> Sequence[Level]:
-        """Coarse to fine."""
-
-    @property
-    def depth(self) -> FloatMaps:
-        """(H, W) metres."""
-
-    def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
-        """(H, W) metres without some IDRs of some levels."""
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation  # needs torch, which not every server has
 
 
 class Explorer(Protocol):
@@ -69,7 +34,7 @@ class Explorer(Protocol):
 
 @dataclass(frozen=True)
 class NetworkExplorer:
-    """The explain room behind the protocol."""
+    """The explain room behind it."""
 
     predictor: Predictor
     network: Any  # idisc.model.network.IDisc, which needs torch
@@ -79,8 +44,7 @@ class NetworkExplorer:
         from idisc.explain.idrs import explain
 
         seen = self.predictor.network_size((image.shape[0], image.shape[1]))
-        found: Explanation = explain(self.network, resize_smooth(image, seen), size)
-        return found
+        return explain(self.network, resize_smooth(image, seen), size)
 
 
 class Opened(NamedTuple):

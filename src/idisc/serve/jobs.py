@@ -23,6 +23,7 @@ from idisc.serve.metrics import Metrics
 
 T = TypeVar("T")
 PREDICT = "predict"  # the kind of work whose time is told to those who wait
+DEADLINE = "idisc.deadline"  # of a scope: until when its request is answered, by the loop's clock
 
 
 class Jobs:
@@ -62,12 +63,13 @@ class Jobs:
         """The result of `work`, done in the one thread when its turn comes."""
         self._worker = self._worker or ThreadPoolExecutor(1, thread_name_prefix="idisc-serve")
         loop = asyncio.get_running_loop()
+        left_s = max(0.0, request.scope[DEADLINE] - loop.time())
         result = loop.run_in_executor(self._worker, self._timed, kind, work)
         gone = asyncio.ensure_future(_left(request))
         try:
             either: set[asyncio.Future[Any]] = {result, gone}
             done, _ = await asyncio.wait(
-                either, timeout=self.timeout_s, return_when=asyncio.FIRST_COMPLETED
+                either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
             )
             if result in done:
                 return result.result()

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from idisc.errors import InputError
-from idisc.serve.jobs import Jobs
+from idisc.serve.jobs import DEADLINE, Jobs
 from idisc.serve.metrics import Metrics
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -37,12 +37,6 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _DRAIN_S = 10.0  # for what is still being sent to a request that is refused
-_OPTIONS = {
-    "upload_mb": "--max-upload-mb",
-    "megapixels": "--max-megapixels",
-    "queue": "--queue",
-    "timeout_s": "--timeout",
-}  # of `idisc serve`; the other limits have none
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
 
 
@@ -72,8 +66,7 @@ class Limits:
         for each in fields(self):
             value = getattr(self, each.name)
             if not (math.isfinite(value) and value > 0):
-                name = _OPTIONS.get(each.name, each.name)
-                raise InputError(f"{name} {value:g}: a number above 0 is needed")
+                raise InputError(f"{each.name} {value:g}: a number above 0 is needed")
 
     @property
     def pixels(self) -> int:
@@ -106,6 +99,8 @@ class Door:
             await self.app(scope, receive, send)
             return
         status = 500
+        # One for all of a request: what the upload took is not there for the work any more
+        scope[DEADLINE] = asyncio.get_running_loop().time() + self.limits.timeout_s
 
         async def answered(message: Message) -> None:
             nonlocal status
@@ -120,7 +115,7 @@ class Door:
         try:
             self._admit(scope)
             with self.jobs.place(wanted=_needs_place(scope)):
-                await self.app(scope, self._bounded(receive, self._most(scope)), answered)
+                await self.app(scope, self._bounded(receive, scope), answered)
         except HTTPException as refusal:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(_drained(receive, self.limits.body_bytes), _DRAIN_S)
@@ -136,13 +131,10 @@ class Door:
         host = name[0] if name[2].isdigit() else headers.get("host", "")
         if self.hosts is not None and host.lower() not in self.hosts:
             raise HTTPException(403, "this server answers to localhost only")
-        if scope["method"] not in ("GET", "HEAD") and headers.get("sec-fetch-site") in (
-            "cross-site",
-            "same-site",
-        ):
+        if scope["method"] not in ("GET", "HEAD") and _is_foreign(headers):
             raise HTTPException(403, "other web pages may not send pictures here")
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._most(scope):
+        if length.isdecimal() and int(length) > self._most(scope):
             raise self._too_large()
 
     def _most(self, scope: Scope) -> int:
@@ -150,17 +142,17 @@ class Door:
         kind = Headers(scope=scope).get("content-type", "")
         return self.limits.body_bytes if kind.startswith("multipart/") else _FORM_BYTES
 
-    def _bounded(self, receive: Receive, most: int) -> Receive:
+    def _bounded(self, receive: Receive, scope: Scope) -> Receive:
         """As `receive`, but an upload that is too large or too slow ends in an HTTPException."""
-        clock = asyncio.get_running_loop().time
-        deadline, seen, complete = clock() + self.limits.timeout_s, 0, False
+        clock, most = asyncio.get_running_loop().time, self._most(scope)
+        seen, complete = 0, False
 
         async def bounded() -> Message:
             nonlocal seen, complete
             if complete:  # what comes now is the client's leaving
                 return await receive()
             try:
-                message = await asyncio.wait_for(receive(), deadline - clock())
+                message = await asyncio.wait_for(receive(), scope[DEADLINE] - clock())
             except TimeoutError:
                 raise HTTPException(
                     408, f"the upload took more than {self.limits.timeout_s:g} s"
@@ -183,6 +175,18 @@ def problem(error: HTTPException) -> JSONResponse:
     return JSONResponse(
         {"error": " ".join(str(error.detail).split())}, error.status_code, error.headers
     )
+
+
+def _is_foreign(headers: Headers) -> bool:
+    """Whether a request comes from a page of another server.
+
+    Browsers send Sec-Fetch-Site to localhost and to HTTPS only, Origin everywhere; a program that
+    is no browser sends neither.
+    """
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return True
+    host = headers.get("host", "").lower()
+    return "origin" in headers and headers["origin"].partition("://")[2].lower() != host
 
 
 def _needs_place(scope: Scope) -> bool:

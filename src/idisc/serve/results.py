@@ -13,11 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from idisc.errors import InputError
 from idisc.predict.prediction import Prediction
-from idisc.serve.explorer import Explanation
 from idisc.serve.limits import Limits
+
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation
 
 
 class Gone(InputError):
@@ -34,10 +37,11 @@ class Kept:
 
     @property
     def nbytes(self) -> int:
-        """Of the arrays at the picture's size."""
+        """Of the arrays at the picture's size, and of the explanation."""
         found = self.prediction
         arrays = (found.image, found.depth, found.spread, found.normals)
-        return sum(array.nbytes for array in arrays if array is not None)
+        explanation = 0 if self.explanation is None else self.explanation.nbytes
+        return explanation + sum(array.nbytes for array in arrays if array is not None)
 
 
 class Results:
@@ -90,12 +94,12 @@ class Results:
         oldest = self._clock() - self._limits.keep_s
         for token in [name for name, kept in self._kept.items() if kept.asked < oldest]:
             del self._kept[token]
+        explained = [kept for kept in self._kept.values() if kept.explanation is not None]
+        for kept in explained[: -self._limits.explanations]:
+            kept.explanation = None  # made again when it is asked for
         most = self._limits.results_mb * 1e6
         while len(self._kept) > 1 and (
             len(self._kept) > self._limits.results
             or sum(kept.nbytes for kept in self._kept.values()) > most
         ):
             self._kept.popitem(last=False)
-        explained = [kept for kept in self._kept.values() if kept.explanation is not None]
-        for kept in explained[: -self._limits.explanations]:
-            kept.explanation = None  # made again when it is asked for

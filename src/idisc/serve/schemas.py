@@ -125,6 +125,8 @@ class Explained(BaseModel):
     result: str
     kept_s: float
     maps: Size = Field(description="Height and width of every map")
+    quantiles: Span = Field(description="Of a map, between which it is shown")
+    least_range: float = Field(description="Of a map's weights; what varies by less is shown flat")
     levels: list[LevelInfo] = Field(description="Coarse to fine")
     depth: Packed = Field(description="With all IDRs, on the grid of the view")
     change_colours: str = Field(description="256 RGB for changes, base64")

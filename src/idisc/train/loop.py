@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from idisc.data.dataset import Dataset
+from idisc.data.dataset import Dataset, spread_evenly
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.network import IDisc
 from idisc.predict.engine import origin_of_data
@@ -107,7 +107,7 @@ class Run:
             finished=self.saved >= self.recipe.train.iterations,
             metrics=self.progress.metrics,
             best=self.progress.best,
-            pictures=len(validation.spread_evenly(len(self.testing), count)),
+            pictures=len(spread_evenly(len(self.testing), count)),
             trouble=str(self.stepper.guard),
         )
 

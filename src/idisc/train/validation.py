@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc import files, metrics, visualize
-from idisc.data.dataset import Dataset
+from idisc import files, visualize
+from idisc.data.dataset import Dataset, spread_evenly
 from idisc.errors import DataError, IdiscError
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import Case, EnginePredictor, reported, score
@@ -22,13 +22,6 @@ from idisc.train.distributed import World
 
 SHOWN, HEIGHT = 4, 240  # pictures of each validation, and their height in pixels
 DECIDES = {"depth": "abs_rel", "normals": "mean_deg"}  # which checkpoint is best
-
-
-def spread_evenly(length: int, count: int) -> list[int]:
-    """`count` of the indices below `length`, evenly spread; all of them for 0."""
-    if not count or count >= length:
-        return list(range(length))
-    return [int(index) for index in np.linspace(0, length - 1, count).round()]
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,8 @@ def write_pictures(path: Path, cases: list[Case], domain: str) -> None:
     """Each case as a row: picture, ground truth, prediction, error."""
     if not cases:
         return
-    rows = [picture_row(case, visualize.ERROR_LIMIT_M[domain]) for case in cases]
+    limit_m = visualize.error_limit_m(domain, *(case.sample.target for case in cases))
+    rows = [picture_row(case, limit_m) for case in cases]
     width = max(row.shape[1] for row in rows)
     rows = [np.pad(row, ((0, 0), (0, width - row.shape[1]), (0, 0))) for row in rows]
     with files.atomic(path) as draft:
@@ -88,16 +82,14 @@ def picture_row(case: Case, limit_m: float) -> NDArray[np.uint8]:
     height, width = target.shape[:2]  # the picture as the network sees it may be stretched
     image = np.asarray(Image.fromarray(case.sample.image).resize((width, height)))
     if target.ndim == 3:
-        angles = np.full((height, width), np.nan)
-        angles[case.valid] = metrics.angular_error_deg(prediction[case.valid], target[case.valid])
-        limit_deg = visualize.ERROR_LIMIT_DEG
         pictures = [
             image,
             visualize.normals_picture(target),
             visualize.normals_picture(prediction),
-            visualize.map_picture(angles, 0, limit_deg, visualize.ERROR_COLOURS),
+            visualize.angle_picture(prediction, target, case.valid),
         ]
-        captions = ["picture", "normals", "prediction", f"error to {limit_deg:g} degrees"]
+        limit = f"error to {visualize.ERROR_LIMIT_DEG:g} degrees"
+        captions = ["picture", "normals", "prediction", limit]
         return visualize.beside(pictures, captions, HEIGHT)
     low, high = visualize.depth_limits(np.where(case.valid, target, 0))
     pictures = [

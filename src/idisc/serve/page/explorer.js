@@ -1,19 +1,22 @@
 // The IDR explorer: which IDRs a pixel belongs to at each resolution, their maps, one pinned over the
 // picture, some muted, and what depth does without them.
 
-const byId = (id) => document.getElementById(id);
 const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
-const QUANTILES = [0.02, 0.98]; // of a map, between which it is shown; as in the paper's figures
-const LEAST_RANGE = 0.01; // of its weights: what varies by less is shown as flat as it is
 
-/** Bring the explorer to life; returns its state, which survives a rescaling. */
-export async function openExplorer({ scene, data, about, maps, mute, complain, state }) {
-  state ??= { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
+/** What a person chose; it survives a rescaling. */
+export function newState() {
+  return { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
+}
+
+/** Bring the explorer inside `root` to life. */
+export async function openExplorer({ root, scene, data, about, maps, mute, complain, state }) {
+  const byId = (id) => root.querySelector(`#${id}`);
   const [height, width] = about.maps;
   const levels = await readLevels();
   const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
   const table = scene.bytes(about.change_colours);
-  let [hovered, without, latest] = [null, null, 0];
+  let [hovered, latest] = [null, 0];
+  let [without, applied] = [null, new Map()]; // depth as it is shown, and what is muted in it
   const photo = await readPhoto();
   buildLevels();
   wire();
@@ -23,9 +26,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   }, (index) => `IDR ${strongest(levels.at(-1), index)} of level ${levels.length - 1}`);
   scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
-  showPinned();
-  await applyMutes();
-  return state;
+  await mutes(state.muted);
 
   // Data
 
@@ -80,12 +81,12 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   function contrast(map, peak) {
     const counts = new Uint32Array(256);
     for (const value of map) counts[value]++;
-    const [low, high] = QUANTILES.map((share) => {
+    const [low, high] = about.quantiles.map((share) => {
       let [value, seen] = [0, counts[0]];
       while (seen < share * map.length && value < 255) seen += counts[++value];
       return value;
     });
-    const range = Math.max(high - low, LEAST_RANGE / peak * 255);
+    const range = Math.max(high - low, about.least_range / peak * 255);
     return (value) => Math.min(1, Math.max(0, (value - low) / range));
   }
 
@@ -122,7 +123,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
     byId("levels").style.setProperty("--width", width);
     byId("levels").style.setProperty("--height", height);
     byId("levels").replaceChildren(...levels.map((level, number) => {
-      const made = byId("level-template").content.cloneNode(true);
+      const made = document.getElementById("level-template").content.cloneNode(true);
       const extra = document.createElement("span");
       extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
       made.querySelector("h3").append(`Level ${number}`, extra);
@@ -155,7 +156,8 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
 
   /** Arrow keys from one IDR of a level to another: one stop of the tab key for each level. */
   function rove(event, group) {
-    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 };
+    const columns = getComputedStyle(group).gridTemplateColumns.split(" ").length; // fewer on a phone
+    const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
     const buttons = [...group.children];
     const at = buttons.indexOf(document.activeElement);
     if (event.key.toLowerCase() === "m" && at >= 0) {
@@ -235,7 +237,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   }
 
   function showsChange() {
-    return document.querySelector("[name=effect]:checked").value === "change";
+    return root.querySelector("[name=effect]:checked").value === "change";
   }
 
   /** Depth of a pixel without what is muted, or what it changed by. */
@@ -253,7 +255,7 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
       const end = Math.max(largest, 0.001);
       scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
     } else scene.draw(canvas, depth);
-    const count = [...state.muted.values()].reduce((sum, idrs) => sum + idrs.size, 0);
+    const count = [...applied.values()].reduce((sum, idrs) => sum + idrs.size, 0);
     const scale = change && count ? "; orange is farther, purple nearer" : "";
     byId("effect-note").textContent = count
       ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
@@ -273,43 +275,39 @@ export async function openExplorer({ scene, data, about, maps, mute, complain, s
   }
 
   function toggle(number, idr) {
-    const idrs = state.muted.get(number) ?? new Set();
+    const idrs = new Set(state.muted.get(number));
     if (!idrs.delete(idr)) idrs.add(idr);
-    if (idrs.size) state.muted.set(number, idrs);
-    else state.muted.delete(number);
-    showPinned();
-    applyMutes();
+    const muted = new Map(state.muted).set(number, idrs);
+    if (!idrs.size) muted.delete(number);
+    mutes(muted);
   }
 
-  /** Ask for depth without what is muted; only the last answer is shown. */
-  async function applyMutes() {
+  /** Mute these and no others; only the last answer is shown, and a refusal leaves all as it was. */
+  async function mutes(muted) {
     const mine = ++latest;
-    if (!state.muted.size) {
-      without = null;
-      return showEffect();
-    }
+    state.muted = muted;
+    showPinned();
     byId("effect-note").textContent = "computing";
     try {
-      const muted = Object.fromEntries([...state.muted].map(([level, idrs]) => [level, [...idrs]]));
-      const answer = await mute(muted);
-      if (mine !== latest) return;
-      without = { ...answer, depth: await scene.unpackedDepth(answer.depth) };
-      showEffect();
+      const idrs = Object.fromEntries([...muted].map(([level, some]) => [level, [...some]]));
+      const answer = muted.size ? await mute(idrs) : null;
+      const found = answer && { ...answer, depth: await scene.unpackedDepth(answer.depth) };
+      if (mine === latest) [without, applied] = [found, muted];
     } catch (error) {
-      if (mine === latest) complain(error);
+      if (mine !== latest) return;
+      state.muted = applied;
+      complain(error);
+      showPinned();
     }
+    if (mine === latest) showEffect();
   }
 
   function wire() {
     byId("mute").addEventListener("click", () => toggle(...state.pinned));
     byId("unpin").addEventListener("click", unpin);
-    byId("unmute").addEventListener("click", () => {
-      state.muted.clear();
-      showPinned();
-      applyMutes();
-    });
-    for (const choice of document.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
-    for (const choice of document.querySelectorAll("[name=kind]")) {
+    byId("unmute").addEventListener("click", () => mutes(new Map()));
+    for (const choice of root.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
+    for (const choice of root.querySelectorAll("[name=kind]")) {
       choice.checked = choice.value === state.kind;
       choice.addEventListener("change", () => {
         state.kind = choice.value;

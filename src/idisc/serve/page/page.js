@@ -1,12 +1,12 @@
 // The served page: a photo goes to the server, its scene comes back and is shown by viewer.js; downloads,
 // a known distance, normals. The IDRs are in explorer.js. Nothing is loaded from anywhere else.
-import { openExplorer } from "./explorer.js";
+import { newState, openExplorer } from "./explorer.js";
 
 const byId = (id) => document.getElementById(id);
 const health = await fetch("/health").then((answer) => answer.json());
-const current = { token: "", known: "", scene: null, explorer: null };
-let turn = 0; // of the photo that is being worked on; older ones are not shown any more
-let stopped = new AbortController();
+const current = { photo: null, scene: null }; // what is shown; changes when something else is, not before
+let drawn = Promise.resolve(); // when all drawings asked for so far are done
+let stopped = new AbortController(); // for what is going on now
 
 byId("about").textContent = `Model ${health.model}, domain ${health.domain}. Up to ${health.megapixels} megapixels and ${health.upload_mb} MB. `
   + byId("about").textContent;
@@ -36,7 +36,7 @@ async function patiently(ask, signal) {
     } catch (error) {
       if (error.status !== 429) throw error;
       for (let left = error.retry || 1; left > 0; left--) {
-        say(`The server is busy; trying again in ${left}\u202fs.`);
+        say(`The server is busy; trying again in ${left}\u202fs.`, null, "The server is busy; trying again soon.");
         byId("stop").hidden = false;
         await pause(1000, signal);
       }
@@ -52,8 +52,7 @@ function pause(milliseconds, signal) {
 }
 
 /** A request whose refusals are errors with the server's own words. */
-function request(path, options = {}) {
-  const signal = stopped.signal;
+function request(path, options = {}, signal = stopped.signal) {
   return patiently(async () => {
     const answer = await fetch(path, { ...options, signal });
     if (!answer.ok) throw await problemOf(answer);
@@ -82,10 +81,12 @@ function upload(file, advance, signal) {
 
 // What is going on
 
-function say(text, share = null) {
+/** `spoken` is what a screen reader says: without numbers that change, because it says each change. */
+function say(text, share = null, spoken = text) {
   byId("status").hidden = !text;
   byId("status").classList.remove("bad");
-  if (byId("message").textContent !== text) byId("message").textContent = text; // said once
+  byId("message").textContent = text;
+  if (byId("spoken").textContent !== spoken) byId("spoken").textContent = spoken;
   if (share !== null) {
     byId("meter").firstElementChild.style.width = `${100 * share}%`;
     byId("meter").setAttribute("aria-valuenow", Math.round(100 * share));
@@ -94,7 +95,7 @@ function say(text, share = null) {
 }
 
 function complain(error) {
-  if (error?.name === "AbortError") return say("");
+  if (error?.name === "AbortError") return; // who stopped it says what goes on now
   if (!(error instanceof Problem)) console.error(error);
   say(error instanceof Problem ? error.message : `The page made a mistake: ${error.message}`, 0);
   byId("status").classList.add("bad");
@@ -102,18 +103,18 @@ function complain(error) {
 }
 
 /** While the network works: how many are before us, and how long it usually takes. */
-async function watchLine(signal, mine) {
+async function watchLine(signal) {
   const start = performance.now();
   let line = health;
-  for (let tick = 0; !signal.aborted && mine === turn; tick++) {
+  for (let tick = 0; !signal.aborted; tick++) {
     if (tick % 4 === 0) line = await fetch("/health", { signal }).then((answer) => answer.json()).catch(() => line);
     if (signal.aborted) return;
     const passed = (performance.now() - start) / 1000;
     const ahead = Math.max(0, line.waiting - 1);
     const expected = line.typical_s * (ahead + 1);
     const about = `about ${Math.max(1, Math.ceil(expected - passed))}\u202fs`;
-    const wait = `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line; ${about}.`;
-    say(ahead ? wait : `Computing depth, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)));
+    const task = ahead ? `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line` : "Computing depth";
+    say(`${task}, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)), `${task}.`);
     await pause(300, signal).catch(() => null);
   }
 }
@@ -136,8 +137,8 @@ function wireIntake() {
   addEventListener("paste", (event) => {
     if (event.clipboardData.files[0]) take(event.clipboardData.files[0]);
   });
-  byId("stop").addEventListener("click", () => { turn++; stopped.abort(); say(""); });
-  addEventListener("pagehide", (event) => event.persisted || forget()); // or the reader may come back
+  byId("stop").addEventListener("click", () => { stopAll(); say(""); });
+  addEventListener("pagehide", (event) => event.persisted || forget(current.photo)); // or the reader may come back
 }
 
 async function showExamples() {
@@ -160,65 +161,85 @@ async function showExamples() {
   }));
 }
 
-async function take(file) {
-  const mine = ++turn;
+/** Stop what is going on; what is shown can still be worked with. */
+function stopAll() {
   stopped.abort();
   stopped = new AbortController();
+}
+
+async function take(file) {
+  stopAll();
   const { signal } = stopped;
+  const photo = { token: "", explorer: null }; // the server's name of its result; what is pinned and muted
   byId("stop").hidden = false;
   try {
     if (file.size > health.upload_mb * 1e6) {
       throw new Problem(413, `${file.name}: ${(file.size / 1e6).toFixed(1)} MB, at most ${health.upload_mb} here; reduce it first.`);
     }
-    const result = await patiently(async () => {
+    const answer = await patiently(async () => {
       say("Sending the photo.", 0);
       const arrived = new AbortController();
       try {
         return await upload(file, (share) => {
-          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share);
-          else watchLine(AbortSignal.any([arrived.signal, signal]), mine);
+          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share, "Sending the photo.");
+          else watchLine(AbortSignal.any([arrived.signal, signal]));
         }, signal);
       } finally {
         arrived.abort();
       }
     }, signal);
-    if (mine !== turn) return;
-    say("Drawing.", 0.97);
-    forget();
-    current.token = result.result;
-    await show("");
-    say("");
+    photo.token = answer.result;
+    if (!signal.aborted) say("Drawing.", 0.97);
+    await show(photo, { signal });
+    say("", null, "Depth is ready.");
     byId("title").scrollIntoView({ block: "start" });
   } catch (error) {
-    if (mine === turn || error?.name !== "AbortError") complain(error);
+    forget(photo);
+    if (!signal.aborted) complain(error);
   }
 }
 
-/** Let the server forget the last result. */
-function forget() {
-  if (current.token) fetch(`/results/${current.token}`, { method: "DELETE", keepalive: true }).catch(() => null);
-  current.token = "";
+/** Let the server forget the result of a photo. */
+function forget(photo) {
+  if (photo?.token) fetch(`/results/${photo.token}`, { method: "DELETE", keepalive: true }).catch(() => null);
+  if (photo) photo.token = "";
 }
 
 // A result
 
-/** Show the current result, rescaled by a known distance if there is one; marks stay where they are. */
-async function show(known, marks = []) {
+/** Show a photo's result, once earlier drawings are done: each finds the page as the last one left it. */
+function show(photo, { known = "", marks = [], signal = stopped.signal } = {}) {
+  const drawing = drawn.then(() => draw(photo, known, marks, signal));
+  drawn = drawing.catch(() => null); // who asked for it is told
+  return drawing;
+}
+
+/** The result, rescaled by a known distance if there is one; marks stay where they are. */
+async function draw(photo, known, marks, signal) {
+  if (!photo.token) return; // another one has taken its place
   const query = known ? `?${new URLSearchParams({ known })}` : "";
-  const data = await (await request(`/results/${current.token}/view${query}`)).json();
-  current.scene?.close();
-  const root = byId("scene");
-  root.replaceChildren(byId("scene-template").content.cloneNode(true));
+  const data = await (await request(`/results/${photo.token}/view${query}`, {}, signal)).json();
+  const focused = byId("scene").contains(document.activeElement) ? document.activeElement : null;
+  const root = document.createElement("div"); // a new one: what is late still finds the old one
+  root.append(byId("scene-template").content.cloneNode(true));
   for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
+  current.scene?.close();
+  byId("scene").replaceChildren(root);
   const scene = await viewer.open(root, data);
-  Object.assign(current, { known, scene });
+  const before = current.photo;
+  Object.assign(current, { photo, scene });
+  if (before !== photo) forget(before);
   scene.state.marks = marks;
   tell(data);
-  wireShown();
-  wireDownloads();
-  wireKnown(data);
-  wireExplorer(data);
+  wireShown(photo);
+  wireDownloads(photo, known);
+  wireKnown(photo, known, scene, data);
+  wireExplorer(photo, known, scene, data, root);
   scene.show();
+  if (focused) { // or the keyboard would begin again at the top of the page
+    const there = [byId(focused.id), byId("title")].find((each) => each?.checkVisibility());
+    there.focus({ preventScroll: true });
+  }
   document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
 }
 
@@ -235,27 +256,37 @@ function tell(data) {
   }));
 }
 
-function wireShown() {
+function wireShown(photo) {
   const picture = document.querySelector("#depth .normals");
-  const notes = { depth: "along the camera's axis, metres", normals: "of depth and camera; right red, down green, away blue" };
-  for (const choice of document.querySelectorAll("[name=shown]")) {
-    choice.addEventListener("change", () => {
-      picture.hidden = choice.value !== "normals";
-      picture.alt = picture.hidden ? "" : "Surface normals";
-      if (!picture.hidden && !picture.getAttribute("src")) picture.src = `/results/${current.token}/file?format=normals`;
-      byId("shown-note").textContent = notes[choice.value];
-    });
-  }
+  const [depth, normals] = document.querySelectorAll("[name=shown]");
+  const note = byId("shown-note");
+  const change = async () => {
+    try {
+      if (normals.checked && !picture.getAttribute("src")) {
+        const answer = await request(`/results/${photo.token}/file?format=normals`);
+        picture.src = URL.createObjectURL(await answer.blob());
+        picture.onload = () => URL.revokeObjectURL(picture.src);
+        say("");
+      }
+    } catch (error) {
+      depth.checked = true;
+      complain(error);
+    }
+    picture.hidden = !normals.checked;
+    picture.alt = normals.checked ? "Surface normals" : "";
+    note.textContent = normals.checked ? "of depth and camera; right red, down green, away blue" : "along the camera's axis, metres";
+  };
+  for (const choice of [depth, normals]) choice.addEventListener("change", change);
 }
 
-function wireDownloads() {
+function wireDownloads(photo, known) {
   for (const button of document.querySelectorAll("[data-format]")) {
     button.addEventListener("click", async () => {
       button.setAttribute("aria-busy", "true");
       try {
         const wanted = new URLSearchParams({ format: button.dataset.format });
-        if (current.known) wanted.set("known", current.known);
-        const answer = await request(`/results/${current.token}/file?${wanted}`);
+        if (known) wanted.set("known", known);
+        const answer = await request(`/results/${photo.token}/file?${wanted}`);
         const name = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("Content-Disposition"))?.[1];
         const link = document.createElement("a");
         link.href = URL.createObjectURL(await answer.blob());
@@ -272,12 +303,11 @@ function wireDownloads() {
   }
 }
 
-function wireKnown(data) {
-  const { scene } = current;
-  const rescale = async (known) => {
+function wireKnown(photo, known, scene, data) {
+  const rescale = async (wanted) => {
     try {
-      await show(known, scene.state.marks);
-      say("");
+      await show(photo, { known: wanted, marks: scene.state.marks });
+      say("", null, wanted ? "The scene is rescaled." : "The scene is as predicted.");
     } catch (error) {
       complain(error);
     }
@@ -292,40 +322,46 @@ function wireKnown(data) {
     const [first, second] = scene.state.marks.map((index) => scene.pixel(index).join(","));
     rescale(`${first} ${second} = ${Number(byId("true-length").value)}m`);
   });
-  byId("rescaled").hidden = !current.known;
+  byId("rescaled").hidden = !known;
   byId("rescaled").firstElementChild.textContent = `Rescaled: ${data.facts.rescaled}. Every download says so.`;
   byId("unscale").addEventListener("click", () => rescale(""));
 }
 
-function wireExplorer(data) {
-  const again = current.explorer; // after rescaling, with the same pins and mutes
-  current.explorer = null;
+function wireExplorer(photo, known, scene, data, root) {
+  const look = byId("look");
   if (health.explorer_missing) {
     byId("inside-lead").textContent = health.explorer_missing;
-    byId("look").hidden = true;
+    look.hidden = true;
     return;
   }
   const open = async () => {
-    byId("look").disabled = true;
+    const focused = document.activeElement === look;
+    look.disabled = true;
+    photo.explorer ??= newState(); // a rescaled scene opens it again, with the same pins and mutes
     try {
       say("Looking inside.", 0.5);
-      const path = `/results/${current.token}`;
+      const path = `/results/${photo.token}`;
       const about = await (await request(`${path}/explain`, { method: "POST" })).json();
       const maps = await (await request(`${path}/maps`)).arrayBuffer();
-      const mute = async (muted) => (await request(`${path}/mute`, {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ muted, known: current.known || null }),
-      })).json();
-      const state = again?.token === current.token ? again.state : null;
-      current.explorer = { token: current.token, state: await openExplorer({ scene: current.scene, data, about, maps, mute, complain, state }) };
-      byId("look").hidden = true;
-      say("");
+      const mute = async (muted) => {
+        const answer = await request(`${path}/mute`, {
+          method: "POST",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify({ muted, known: known || null }),
+        });
+        say(""); // no more of a full line or an earlier refusal
+        return answer.json();
+      };
+      await openExplorer({ root, scene, data, about, maps, mute, complain, state: photo.explorer });
+      look.hidden = true;
+      if (focused) root.querySelector("#explorer").focus({ preventScroll: true });
+      say("", null, "The IDRs are shown.");
     } catch (error) {
+      if (scene === current.scene) photo.explorer = null;
       complain(error);
     }
-    byId("look").disabled = false;
+    look.disabled = false;
   };
-  byId("look").addEventListener("click", open);
-  if (again?.token === current.token) open();
+  look.addEventListener("click", open);
+  if (photo.explorer) open();
 }
