@@ -88,7 +88,7 @@ def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> No
     rgb = torch.tensor(image).permute(2, 0, 1)[None].float() / 255
     left = [0, 1, 2, 4, 5, 7]
     with torch.inference_mode():
-        features, embeddings = network.decode(network.encode(rgb))
+        features, embeddings = network.decode(network.encode(rgb).maps)
         answers = []
         for level, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             idrs = network.afp[level](to_placed_tokens(f))

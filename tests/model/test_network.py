@@ -14,7 +14,6 @@ from idisc.errors import InputError
 from idisc.model import sampling
 from idisc.model.heads import resized
 from idisc.model.network import IDisc
-from idisc.model.tokens import size_of
 from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
@@ -247,25 +246,28 @@ def test_a_compiler_sees_the_plain_path_in_one_graph() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_companion_is_the_other_half_of_every_level() -> None:
-    network = build(replace(SMALL, companion="fastdepth")).eval()
+def test_the_answer_is_the_geometric_mean_with_a_companion() -> None:
+    network = build(replace(SMALL, companion="fastdepth"))
     network.companion = fastdepth.network()
-    alone = build().eval()
-    alone.load_state_dict(network.state_dict(), strict=False)
+    alone = build()
+    own = {n: v for n, v in network.state_dict().items() if not n.startswith("companion.")}
+    alone.load_state_dict(own)
     rgb = torch.rand(1, 3, 64, 96)
     with torch.no_grad():
-        both, own, opinion = network(rgb).levels, alone(rgb).levels, network.companion(rgb)
-    for level, mine in zip(both, own, strict=True):
-        torch.testing.assert_close(level, (mine + resized(opinion, size_of(mine))) / 2)
+        both, mine, opinion = network(rgb), alone(rgb), network.companion(rgb)
+    expected = (mine.prediction * resized(opinion, (64, 96)).exp()).sqrt()
+    torch.testing.assert_close(both.prediction, expected)
+    for level, same in zip(both.levels, mine.levels, strict=True):
+        assert torch.equal(level, same)
 
 
-def test_a_companion_learns_nothing_and_does_not_drift() -> None:
+def test_a_companion_is_not_asked_in_training_and_does_not_drift() -> None:
     network = build(replace(SMALL, companion="fastdepth"))
     before = {name: value.clone() for name, value in network.companion.state_dict().items()}
+    network.companion.register_forward_hook(lambda *_: pytest.fail("asked in training"))
     learns(network)
-    assert all(
-        torch.equal(value, before[name]) for name, value in network.companion.state_dict().items()
-    )
+    after = network.companion.state_dict()
+    assert all(torch.equal(value, before[name]) for name, value in after.items())
 
 
 def test_a_companion_knows_depth_only() -> None:

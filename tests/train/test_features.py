@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.fakes import fastdepth, pairs
+from tests.fakes import pairs
 from tests.fakes.training import ALONE, start, stopped_after
 
 from idisc.errors import InputError
@@ -32,8 +32,8 @@ def recipe(**train: Any) -> Recipe:
     return replace(made, data=replace(made.data, augment=FLIP_ONLY))
 
 
-def losses(data: Path, out: Path, made: Recipe, **more: Any) -> list[float]:
-    runs.start(made, [str(data)], out, ALONE, **more).train()
+def losses(data: Path, out: Path, made: Recipe) -> list[float]:
+    runs.start(made, [str(data)], out, ALONE).train()
     return [row["loss"] for row in log.read(out, "step")]
 
 
@@ -43,17 +43,6 @@ def test_kept_features_train_like_the_encoder_itself(tmp_path: Path) -> None:
     with_encoder = losses(data, tmp_path / "a", recipe())
     with_features = losses(data, tmp_path / "b", recipe(cache_features=str(kept)))
     assert with_features == pytest.approx(with_encoder, rel=0.02)  # half precision, no colours
-
-
-def test_the_opinion_of_a_companion_is_kept_beside_them(tmp_path: Path) -> None:
-    data, kept = pairs.make(tmp_path / "data"), tmp_path / "features"
-    companion = fastdepth.save(tmp_path / "fastdepth.onnx")
-    with_both = losses(data, tmp_path / "a", recipe(), companion=companion)
-    made = recipe(cache_features=str(kept))
-    with_kept = losses(data, tmp_path / "b", made, companion=companion)
-    assert with_kept == pytest.approx(with_both, rel=0.02)
-    alone = losses(data, tmp_path / "c", made)  # features of another network are not taken
-    assert alone != pytest.approx(with_both, rel=0.02)
 
 
 def test_features_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

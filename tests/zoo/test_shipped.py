@@ -63,7 +63,7 @@ def test_its_two_forms_give_the_same_metres() -> None:
     photo = EXAMPLES / "bedroom.jpg"
     exported = idisc.load().predict(photo).depth
     checkpoint = idisc.load(cards.locate(CARD, cards.CHECKPOINT)).predict(photo).depth
-    np.testing.assert_allclose(exported, checkpoint, atol=1e-3)
+    np.testing.assert_allclose(exported, checkpoint, atol=0.01)  # both have rounded weights
 
 
 def test_it_is_what_predict_takes_when_nothing_is_named(

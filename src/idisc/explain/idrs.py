@@ -33,7 +33,7 @@ from idisc.errors import InputError
 from idisc.images import Photo, Size, resize_smooth
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.heads import resized
-from idisc.model.network import IDisc, joined, rgb_of
+from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
@@ -127,15 +127,12 @@ class Explanation:
         kept = self.kept
         with torch.inference_mode():
             answers = [
-                joined(
-                    kept.network.answer(level, p, kept.idrs[level], muted=masks[level]),
-                    kept.opinion,
-                )
+                kept.network.answer(level, p, kept.idrs[level], muted=masks[level])
                 if level in masks
                 else kept.answers[level]
                 for level, p in enumerate(kept.embeddings)
             ]
-            return _as_array(kept.network.fuse(answers, kept.size)[0])
+            return _as_array(kept.network.fuse(answers, kept.size, opinion=kept.opinion)[0])
 
     def fused(self, levels: Collection[int]) -> FloatMaps:
         """The prediction as the mean of some levels only; of all of them it is the prediction."""
@@ -145,7 +142,7 @@ class Explanation:
         kept = self.kept
         answers, fine = [kept.answers[level] for level in chosen], size_of(kept.answers[-1])
         with torch.inference_mode():
-            return _as_array(kept.network.fuse(answers, kept.size, fine)[0])
+            return _as_array(kept.network.fuse(answers, kept.size, fine, kept.opinion)[0])
 
     def _mask(self, level: int, numbers: Collection[int]) -> Tensor:
         """(N,), true for what is muted."""
@@ -184,8 +181,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             rounds: list[Tensor] = []
             idrs.append(network.afp[index](to_placed_tokens(f), rounds))  # H (1, N, E)
-            own = network.answer(index, p, idrs[index])  # in chunks, as predictions are
-            answers.append(joined(own, opinion))
+            answers.append(network.answer(index, p, idrs[index]))  # in chunks, as predictions are
             first = cast(SceneDiscretization, network.isd[index]).layers[0]
             _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
             levels.append(
@@ -197,7 +193,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
                     partition=_maps(rounds[-1], size_of(p), fine) if rounds else None,
                 )
             )
-        prediction = _as_array(network.fuse(answers, size)[0])
+        prediction = _as_array(network.fuse(answers, size, opinion=opinion)[0])
     if not np.isfinite(prediction).all():
         raise InputError("the network predicts NaN or infinity")
     kept = _Kept(network, embeddings, idrs, answers, opinion, size)

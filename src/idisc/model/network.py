@@ -3,8 +3,8 @@
 RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
 
-A companion, which the paper does not have, is another network, frozen. Each of the maps is then the
-geometric mean of its own answer and the companion's depth.
+A companion, which the paper does not have, is another network, frozen: outside training, the answer
+is the geometric mean of both depths. Each learns by itself, so that their errors differ.
 """
 
 from __future__ import annotations
@@ -57,12 +57,7 @@ class Encoded(NamedTuple):
     maps: list[Tensor]
     """The encoder's, of strides 4, 8, 16, 32."""
     opinion: Tensor | None = None
-    """Log depth (B, 1, h, w) of the companion, if there is one; h and w are its own."""
-
-
-def joined(own: Tensor, opinion: Tensor | None) -> Tensor:
-    """A level's log depth (B, 1, H_l, W_l) and the companion's -> their mean, if there is one."""
-    return own if opinion is None else (own + resized(opinion, size_of(own))) / 2
+    """Log depth (B, 1, h, w) of the companion, if one is asked; h and w are its own."""
 
 
 def rgb_of(images: Tensor) -> Tensor:
@@ -109,7 +104,9 @@ class IDisc(nn.Module):
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
         maps = self.encoder((rgb - self.mean) / self.std)
-        return Encoded(maps, None if self.companion is None else self.companion(rgb))
+        if self.companion is None or self.training:
+            return Encoded(maps)
+        return Encoded(maps, self.companion(rgb))
 
     def forward(
         self, rgb: Tensor | Encoded, *, size: Size | None = None, explain: bool = False
@@ -136,12 +133,11 @@ class IDisc(nn.Module):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                own = self.answer(index, p, idrs[index], kept[1])
+                levels.append(self.answer(index, p, idrs[index], kept[1]))
             else:
-                own = self.answer(index, p)
-            levels.append(joined(own, encoded.opinion))
+                levels.append(self.answer(index, p))
 
-        prediction, concentration = self.fuse(levels, size)
+        prediction, concentration = self.fuse(levels, size, opinion=encoded.opinion)
         return Output(
             prediction=prediction,
             levels=tuple(levels),
@@ -165,10 +161,9 @@ class IDisc(nn.Module):
         attention: list[Tensor] | None = None,
         muted: Tensor | None = None,
     ) -> Tensor:
-        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its own log depth or raw normals.
+        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its entry of `Output.levels`.
 
         A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read.
-        `joined` makes an entry of `Output.levels` of it.
         """
         pixels = to_placed_tokens(p)  # P (B, M, C)
         if idrs is not None:
@@ -176,14 +171,22 @@ class IDisc(nn.Module):
         return to_map(self.heads[level](pixels), size_of(p))
 
     def fuse(
-        self, levels: list[Tensor], size: Size, fine: Size | None = None
+        self,
+        levels: list[Tensor],
+        size: Size,
+        fine: Size | None = None,
+        opinion: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """`Output.levels` -> metres and None, or normals and their concentration, of that size.
 
         Of some of them only, `fine` is the size of the finest of all, where the mean is taken.
+        `opinion` is that of `Encoded`.
         """
         if self.config.task == "depth":
-            return fuse_depth(levels, size, fine), None
+            depth = fuse_depth(levels, size, fine)
+            if opinion is not None:
+                depth = (depth * resized(opinion, size).exp()).sqrt()
+            return depth, None
         normals = fuse_normals(levels, size, fine)
         return normals[:, :3], normals[:, 3:]
 

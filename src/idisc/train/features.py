@@ -114,12 +114,11 @@ def _write_levels(network: IDisc, dataset: Dataset, folder: Path) -> None:
 
 
 def _encoded(network: IDisc, image: NDArray[np.uint8]) -> Maps:
-    """A picture and its mirror image -> maps (2, C_l, H_l, W_l), the companion's opinion last."""
+    """A picture and its mirror image -> maps (2, C_l, H_l, W_l)."""
     both = torch.tensor(np.stack([image, image[:, ::-1]]))
     with torch.inference_mode():
-        maps, opinion = network.encode(rgb_of(both.to(network.mean.device)))
-    kept = maps if opinion is None else [*maps, opinion]
-    return tuple(values.half().cpu().numpy() for values in kept)
+        maps, _ = network.encode(rgb_of(both.to(network.mean.device)))
+    return tuple(values.half().cpu().numpy() for values in maps)
 
 
 def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
@@ -129,9 +128,8 @@ def _write_header(file: BinaryIO, shape: tuple[int, ...]) -> None:
 
 def _digest(network: IDisc) -> str:
     digest = hashlib.sha256(network.config.encoder.encode())
-    for part in (network.encoder, network.companion):
-        for name, value in (part.state_dict() if part else {}).items():
-            digest.update(name.encode() + value.cpu().numpy().tobytes())
+    for name, value in network.encoder.state_dict().items():
+        digest.update(name.encode() + value.cpu().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -103,8 +103,8 @@ class Stepper:
         target, valid = batch.target.to(device), batch.valid.to(device)
         dtype = _DTYPES[self.train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
-            kept = [level.to(device).float() for level in batch.maps]
-            encoded = Encoded(kept[:4], kept[4] if kept[4:] else None) if kept else rgb
+            maps = [level.to(device).float() for level in batch.maps]
+            encoded = Encoded(maps) if maps else rgb
             output = self._wrapped(encoded, size=(target.shape[2], target.shape[3]))
         prediction = output.prediction.float()
         if not total(valid.sum()):
