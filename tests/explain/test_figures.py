@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image, ImageFont
-from tests.fakes import explained
+from tests.fakes import explained, fastdepth
+from tests.fakes.pairs import TINY
 
 from idisc import visualize
 from idisc.errors import MissingExtra
@@ -18,6 +19,7 @@ from idisc.explain import ablate, figures, sheets, usage_page
 from idisc.explain.idrs import explain
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Collector, usage_of
+from idisc.model.network import IDisc
 
 NAME = "küche 厨房.jpg"
 RED = np.full((30, 40, 3), (200, 0, 0), np.uint8)
@@ -263,3 +265,15 @@ def test_the_page_stands_alone_and_escapes_names() -> None:
     assert "http" not in page.replace("http-equiv", "")
     assert page.count("data:image/png;base64,") == 6
     assert page.count('class="bar"') == explained.LEVELS * explained.IDRS
+
+
+def test_the_levels_of_a_network_with_a_companion_are_not_said_to_be_its_mean() -> None:
+    network = IDisc(replace(TINY, companion="fastdepth")).eval()
+    network.companion = fastdepth.network()
+    explanation = explain(network, explained.picture())
+    assert explanation.accompanied
+    alone = ablate.alone(explanation)
+    grid = figures.levels(explanation, alone, ablate.leave_one_out(explanation), NAME)
+    assert "the companion's depth the other half" in grid.note
+    mean = np.mean([each.prediction for each in alone], axis=0)
+    assert not np.allclose(mean, explanation.depth, rtol=1e-4)

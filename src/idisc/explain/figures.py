@@ -33,6 +33,11 @@ from idisc.visualize import Picture
 TILE_WIDTH = 480  # pixels of a tile's picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
 _LEAST_CHANGE = {"m": 0.01, "deg": 0.1}  # of a colour bar's end
+_FUSION = {
+    False: "The prediction is the mean of the levels.",
+    True: "The mean of the levels is half of the prediction, the companion's depth the other half,"
+    " here as well: each answer is the geometric mean with it.",
+}
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
 _PAGE = 600.0  # points: rows of a figure that should fit on one
 _LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
@@ -189,7 +194,7 @@ def partition(explanation: Explanation, name: str) -> Grid:
 def levels(
     explanation: Explanation, alone: Sequence[Effect], without: Sequence[Effect], name: str
 ) -> Grid:
-    """Each resolution by itself, its difference to the mean of all, and the mean without it."""
+    """Each resolution by itself, its difference to all together, and all without it."""
     look = Look.of(explanation, [*alone, *without], *(each.prediction for each in alone))
     first = [Tile(_photo(explanation)), look.answer(explanation.prediction)]
     first += [look.answer(each.prediction) for each in alone]
@@ -197,11 +202,11 @@ def levels(
     third = [None, None, *(look.change(each) for each in without)]
     return Grid(
         rows=[first, second, third] if without else [first, second],
-        heads=["picture", "mean of all", *(level.name for level in explanation.levels)],
-        sides=[look.task, "level alone against mean", "mean without it against mean"],
+        heads=["picture", "all levels", *(level.name for level in explanation.levels)],
+        sides=[look.task, "level alone against all", "without it against all"],
         title=f"{name}: what each resolution says",
-        note=f"The prediction is the mean of the levels. {look.signs} Below each change the mean of"
-        " its size.",
+        note=f"{_FUSION[explanation.accompanied]} {look.signs} Below each change the mean of its"
+        " size.",
         bars=look.bars,
     )
 

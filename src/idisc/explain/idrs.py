@@ -111,6 +111,11 @@ class Explanation:
         return self.prediction
 
     @property
+    def accompanied(self) -> bool:
+        """Whether a companion has its part in every prediction here, those without a part too."""
+        return self.kept.opinion is not None
+
+    @property
     def nbytes(self) -> int:
         """Of memory: maps, prediction, and what muting needs."""
         maps = [each for level in self.levels for each in (level.attention, level.partition)]
@@ -135,7 +140,10 @@ class Explanation:
             return _as_array(kept.network.fuse(answers, kept.size, opinion=kept.opinion)[0])
 
     def fused(self, levels: Collection[int]) -> FloatMaps:
-        """The prediction as the mean of some levels only; of all of them it is the prediction."""
+        """The prediction as the mean of some levels only; of all of them it is the prediction.
+
+        A companion's opinion joins that mean, as it joins the prediction.
+        """
         chosen = sorted({self._known(level) for level in levels})
         if not chosen:
             raise InputError("no level is left; one at least is needed")
