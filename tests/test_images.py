@@ -55,6 +55,7 @@ def test_all_eight_orientations_come_out_upright(orientation: int, kind: str, of
     photo = read_photo(encoded(stored, kind, exif=exif))
     assert photo.size == (24, 32)
     assert np.abs(photo.image.astype(int) - colours()).max() <= off
+    assert photo.notes == (() if turn is None else ("turned as EXIF says",))
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 300])
@@ -121,12 +122,12 @@ def test_half_precision_tensors_are_pictures_too() -> None:
         assert np.abs(read.astype(int) - colours()).max() <= 1
 
 
-@pytest.mark.parametrize("mode", ["L", "1", "P"])
-def test_grey_black_and_white_and_palettes_become_rgb(mode: str) -> None:
+@pytest.mark.parametrize(("mode", "kind"), [("L", "grey"), ("1", "grey"), ("P", "palette")])
+def test_grey_black_and_white_and_palettes_become_rgb(mode: str, kind: str) -> None:
     picture = Image.fromarray(colours()).convert(mode)
     photo = read_photo(encoded(picture, "PNG"))
     np.testing.assert_array_equal(photo.image, np.asarray(picture.convert("RGB")))
-    assert photo.notes == ()
+    assert photo.notes == (f"{kind} turned into RGB",)
 
 
 def test_16_bits_are_reduced_to_8_and_said_so() -> None:
@@ -222,7 +223,7 @@ def test_of_several_frames_the_first_is_taken_and_said_so(kind: str) -> None:
     photo = read_photo(data)
     assert (photo.image == 40).all()
     expected = "several pages, first one taken" if kind == "TIFF" else "animated, first frame taken"
-    assert photo.notes == (expected,)
+    assert photo.notes[0] == expected
 
 
 def test_a_phone_photo_with_a_preview_in_it_is_not_animated() -> None:

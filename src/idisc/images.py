@@ -31,6 +31,11 @@ Size = tuple[int, int]
 MOST_SEEN = 2048 * 4096  # pixels of a picture in a network, which takes a kilobyte or more for each
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "QOI")
 _REDUCED = "16-bit reduced to 8"
+_IN_RGB = {  # mode of Pillow -> what is said of its way to RGB
+    **dict.fromkeys(("1", "L"), "grey turned into RGB"),
+    "P": "palette turned into RGB",
+    "CMYK": "CMYK turned into RGB without its profile",
+}
 _HEIF = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"mif1", b"msf1")  # brands, from byte 8 on
 _TURNS = {  # EXIF orientation -> what makes the picture upright
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -257,6 +262,7 @@ def _photo(picture: Image.Image, name: str) -> Photo:
         changes.append(_REDUCED)
     if orientation in _TURNS:
         rgb = rgb.transpose(_TURNS[orientation])
+        changes.append("turned as EXIF says")
     return Photo(np.asarray(rgb), name, lens, (*notes, *changes, *faults))
 
 
@@ -273,8 +279,7 @@ def _in_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
         white = Image.new("RGB", picture.size, "white")
         white.paste(layered, mask=alpha)
         return white, ["transparency laid on white"]
-    notes = ["CMYK turned into RGB without its profile"] if picture.mode == "CMYK" else []
-    return picture.convert("RGB"), notes
+    return picture.convert("RGB"), [_IN_RGB[picture.mode]] if picture.mode in _IN_RGB else []
 
 
 def _exif(picture: Image.Image) -> tuple[Lens, int, list[str]]:

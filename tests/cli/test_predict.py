@@ -44,8 +44,8 @@ def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Pat
     assert (code, err) == (0, "")
     assert shown(out) == {"a_depth.png", "a_depth16.png", "a_depth16.json"}
     assert metres(out / "a_depth16.png") == pytest.approx(1.5, abs=0.001)
-    line = f"{photos / 'a.png'}: 1.50 to 1.50 m, median 1.50 m; camera assumed 60 deg, model small"
-    assert said.startswith(line)
+    line = f"{photos / 'a.png'}: mostly 1.50 to 1.50 m, median 1.50 m; camera assumed 60 deg, model"
+    assert said.startswith(f"{line} small.onnx, domain")
     assert str(out / "a_depth16.png") in said
 
 
@@ -96,7 +96,7 @@ def test_stdin_goes_to_stdout(
         assert called.run("predict", "-", "--weights", model, *formats) == 0
         out, err = capsysbinary.readouterr()
         np.testing.assert_allclose(check(out), 1.5, atol=0.001)
-        assert err.startswith(b"stdin: 1.50 to 1.50 m")
+        assert err.startswith(b"stdin: mostly 1.50 to 1.50 m")
 
 
 def test_stdin_with_a_folder_goes_there(
@@ -221,7 +221,7 @@ def test_notes_and_the_range_of_the_model_are_said(run: Run, model: Path, photos
     assert code == 0
     assert err.splitlines() == [
         f"{photos / 'clear.png'} (and 1 more): transparency laid on white",
-        f"{photos / 'moving.gif'}: animated, first frame taken",
+        f"{photos / 'moving.gif'}: animated, first frame taken; palette turned into RGB",
     ]
     assert "domain unknown (depth range unknown)" in said
 

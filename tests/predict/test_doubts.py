@@ -47,7 +47,9 @@ def test_an_upright_photo_of_the_training_camera_is_like_training(engine: Bright
 
 
 def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> None:
-    with pytest.warns(IdiscWarning, match=r"field of view 20 deg across, 67 deg in training for"):
+    with pytest.warns(
+        IdiscWarning, match=r"field of view 20 deg across, 60 deg in training \(67 deg in"
+    ):
         result = Predictor(engine).predict(
             picture(72, 128), camera=lambda size: Camera.from_fov(20, size)
         )

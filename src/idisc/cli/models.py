@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -50,13 +51,15 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
             f"{card.bytes / 1e6:.0f} MB",
             card.domain,
             card.licence,
-            card.data,
-            ", ".join(map(str, card.scores[:3])) or "not measured",
+            " ".join(f"{score.metric} {score.value:.3f}" for score in card.scores[:3]) or "-",
         ]
         for card in found.values()
     ]
-    columns = ["shipped model", "size", "domain", "licence", "learnt from", "measured"]
+    columns = ["shipped model", "size", "domain", "licence", "measured"]
     tables.show("Ready to use", columns, rows)
+    for card in found.values():
+        tables.paragraph(f"{card.name} is made of {card.data}; more: idisc models {card.name}")
+    click.echo()
 
 
 def _print_published() -> None:
@@ -65,7 +68,7 @@ def _print_published() -> None:
             entry.file,
             f"{entry.bytes / 1e6:.0f} MB",
             catalog.find(RECIPES[entry.recipes[0]].data.train).title,
-            " ".join(f"{name} {entry.expected[name]:g}" for name in TOLD if name in entry.expected),
+            _numbers({name: entry.expected[name] for name in TOLD if name in entry.expected}),
         ]
         for entry in published.PUBLISHED.values()
     ]
@@ -77,9 +80,12 @@ def _print_published() -> None:
     )
 
 
+def _numbers(of: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {value:.3f}" for name, value in of.items())
+
+
 def _print_file(entry: published.Published) -> None:
     recipe = RECIPES[entry.recipes[0]]
-    numbers = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
     lines = {
         "file": f"{entry.file}, {entry.bytes / 1e6:.0f} MB, {entry.parameters:.1f} M parameters",
         "from": entry.address,
@@ -87,7 +93,7 @@ def _print_file(entry: published.Published) -> None:
         "encoder": recipe.model.encoder,
         "data": catalog.find(recipe.data.train).title,
         "recipes": ", ".join(entry.recipes),
-        "paper": numbers,
+        "paper": _numbers(entry.expected),
         "use": f"idisc convert {entry.file} --out DIR, then idisc predict PICTURE --weights DIR",
     }
     _print_lines(lines)

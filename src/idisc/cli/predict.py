@@ -222,7 +222,7 @@ def _in_words(prediction: Prediction) -> str:
     step = 1 + max(prediction.depth.shape) // 2000  # a look, not a measurement
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
     rescaled = f"; {facts['rescaled']}" if "rescaled" in facts else ""
-    return f"{low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{rescaled}"
+    return f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{rescaled}"
 
 
 def _film_in_words(outcome: Outcome) -> str:
@@ -244,7 +244,8 @@ def _made_by(facts: Mapping[str, str]) -> str:
     from idisc.predict.engine import UNKNOWN
 
     known = f"depth range {UNKNOWN}" if facts["range"] == UNKNOWN else facts["range"]
-    return f"camera {facts['camera']}, model {facts['model']}, domain {facts['domain']} ({known})"
+    model = facts["model"].partition(" (sha256")[0]  # its hash is in the files
+    return f"camera {facts['camera']}, model {model}, domain {facts['domain']} ({known})"
 
 
 def _with_size(path: Path) -> str:

@@ -43,11 +43,12 @@ def of_camera(model: ModelFacts, camera: Camera) -> str | None:
     height, width = camera.size
     focal_px = training.relative_focal * math.sqrt(height * width)
     usual_deg = Camera.from_focal(focal_px, camera.size).fov_deg  # of this shape, as in training
-    shape = "" if round(usual_deg) == round(training.fov_deg) else f" for {width} x {height} pixels"
+    trained = f"{training.fov_deg:.0f} deg in training"
+    if round(usual_deg) != round(training.fov_deg):
+        trained += f" ({usual_deg:.0f} deg in the shape of this picture)"
     return (
-        f"field of view {camera.fov_deg:.0f} deg across, {usual_deg:.0f} deg in training{shape}:"
-        f" true depth may be {ratio:.2f} times this; rescale to the training camera, or by a known"
-        " distance"
+        f"field of view {camera.fov_deg:.0f} deg across, {trained}: true depth may be {ratio:.2f}"
+        " times this; rescale-to-training-camera or known corrects it"
     )
 
 
@@ -80,7 +81,10 @@ def of_size(seen: Size, trained: Size | None) -> str | None:
     ratio = math.sqrt(seen[0] * seen[1] / (trained[0] * trained[1]))
     if max(ratio, 1 / ratio) <= FAR_RATIO:
         return None
-    return f"size {size_text(seen)}, {size_text(trained)} in training, which moves metres"
+    return (
+        f"size {size_text(seen)}, {size_text(trained)} in training, which moves metres; leave size"
+        " out, or scale the scene by a known distance"
+    )
 
 
 def correction(model: ModelFacts, camera: Camera) -> tuple[float, str]:

@@ -220,7 +220,7 @@ class Run:
         path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
         validation.write_pictures(path, cases, self.testing.spec.domain)
         if better:
-            self._write_network(state.BEST, network, {"metrics": progress.best})
+            self._write_network(state.BEST, network, {"validation": progress.best})
 
     def _write_network(self, name: str, network: IDisc, more: dict[str, Any]) -> None:
         origin = {**self.origin, **more}
