@@ -55,7 +55,8 @@ def test_all_eight_orientations_come_out_upright(orientation: int, kind: str, of
     photo = read_photo(encoded(stored, kind, exif=exif))
     assert photo.size == (24, 32)
     assert np.abs(photo.image.astype(int) - colours()).max() <= off
-    assert photo.notes == (() if turn is None else ("turned as EXIF says",))
+    turned = turn is not None and kind != "TIFF"  # which Pillow turns by itself
+    assert photo.notes == (("turned as EXIF says",) if turned else ())
 
 
 @pytest.mark.parametrize("orientation", [0, 9, 300])

@@ -271,9 +271,11 @@ def test_the_levels_of_a_network_with_a_companion_are_not_said_to_be_its_mean() 
     network = IDisc(replace(TINY, companion="fastdepth")).eval()
     network.companion = fastdepth.network()
     explanation = explain(network, explained.picture())
-    assert explanation.accompanied
+    assert explanation.companion is not None
     alone = ablate.alone(explanation)
     grid = figures.levels(explanation, alone, ablate.leave_one_out(explanation), NAME)
     assert "the companion's depth the other half" in grid.note
     mean = np.mean([each.prediction for each in alone], axis=0)
     assert not np.allclose(mean, explanation.depth, rtol=1e-4)
+    assert grid.heads[-1] == "companion"
+    assert [row[-1] is not None for row in grid.rows] == [True, True, False]

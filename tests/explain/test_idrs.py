@@ -217,10 +217,16 @@ def test_a_photo_of_another_shape_keeps_its_own_size() -> None:
 def test_a_companion_has_its_part_in_what_is_left_without_an_idr() -> None:
     network = IDisc(replace(TINY, companion="fastdepth")).eval()
     network.companion = fastdepth.network()
+    alone = IDisc(TINY).eval()
+    own = {n: v for n, v in network.state_dict().items() if not n.startswith("companion.")}
+    alone.load_state_dict(own)
     image = explained.picture()
     explanation = explain(network, image)
     assert np.array_equal(explanation.depth, output(network, image).prediction[0, 0].numpy())
     assert np.array_equal(explanation.muted({}), explanation.depth)
+    assert explanation.companion is not None
+    mean = np.sqrt(explanation.companion * explain(alone, image).depth)
+    np.testing.assert_allclose(mean, explanation.depth, rtol=1e-4)
     changed = explanation.muted({0: {1}})
     assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the companion is still there
 

@@ -284,6 +284,7 @@ def test_what_is_no_picture_is_named_in_one_line(
         ({"format": "jpg"}, 422, "format: Input should be 'png16', 'npy',"),
         ({"fov": "180"}, 422, "fov: Input should be less than or equal to 179"),
         ({"fov": "nan"}, 422, "fov: "),
+        ({"fow": "60"}, 422, "fow: unknown; there is format"),
         ({"known": "far"}, 400, "known distance 'far': write it as 'x1,y1 x2,y2 = 2.40m'"),
         ({"known": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1: outside of a picture"),
     ],

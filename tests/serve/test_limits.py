@@ -74,6 +74,15 @@ def test_json_may_be_small_only() -> None:
     with client_of(served.serve()) as client:
         answer = client.post("/results/x/mute", json={"muted": {}, "known": "x" * 100_000})
         assert answer.status_code == 413
+        assert answer.json() == {"error": "JSON of more than 65536 bytes is not read"}
+
+
+def test_a_picture_without_a_form_is_told_how_to_come() -> None:
+    headers = {"content-type": "image/jpeg"}
+    with client_of(served.serve()) as client:
+        answer = client.post("/predict", content=bytes(100_000), headers=headers)
+    assert answer.status_code == 415
+    assert answer.json()["error"].startswith("send the picture as the field file of a form")
 
 
 def test_too_many_pixels_are_refused_before_they_are_decoded() -> None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import metrics, visualize
+from idisc.explain import ablate
 from idisc.explain.ablate import Effect
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.sheets import Bar, Grid, Tile
@@ -195,18 +196,21 @@ def levels(
     explanation: Explanation, alone: Sequence[Effect], without: Sequence[Effect], name: str
 ) -> Grid:
     """Each resolution by itself, its difference to all together, and all without it."""
-    look = Look.of(explanation, [*alone, *without], *(each.prediction for each in alone))
+    companion = explanation.companion
+    beside = [] if companion is None else [ablate.effect(explanation, "companion", companion)]
+    columns = [*alone, *beside]
+    look = Look.of(explanation, [*columns, *without], *(each.prediction for each in columns))
     first = [Tile(_photo(explanation)), look.answer(explanation.prediction)]
-    first += [look.answer(each.prediction) for each in alone]
-    second = [None, None, *(look.change(each) for each in alone)]
-    third = [None, None, *(look.change(each) for each in without)]
+    first += [look.answer(each.prediction) for each in columns]
+    second = [None, None, *(look.change(each) for each in columns)]
+    third = [None, None, *(look.change(each) for each in without), *(None for _ in beside)]
+    heads = [*(level.name for level in explanation.levels), *("companion" for _ in beside)]
     return Grid(
         rows=[first, second, third] if without else [first, second],
-        heads=["picture", "all levels", *(level.name for level in explanation.levels)],
-        sides=[look.task, "level alone against all", "without it against all"],
+        heads=["picture", "prediction", *heads],
+        sides=[look.task, "alone, against the prediction", "without it, against the prediction"],
         title=f"{name}: what each resolution says",
-        note=f"{_FUSION[explanation.accompanied]} {look.signs} Below each change the mean of its"
-        " size.",
+        note=f"{_FUSION[bool(beside)]} {look.signs} Below each change the mean of its size.",
         bars=look.bars,
     )
 

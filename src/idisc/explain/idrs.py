@@ -111,9 +111,13 @@ class Explanation:
         return self.prediction
 
     @property
-    def accompanied(self) -> bool:
-        """Whether a companion has its part in every prediction here, those without a part too."""
-        return self.kept.opinion is not None
+    def companion(self) -> FloatMaps | None:
+        """Depth (H, W) of the companion alone, if there is one.
+
+        It has its part in every prediction here, those without an IDR or a level too.
+        """
+        opinion = self.kept.opinion
+        return None if opinion is None else _as_array(resized(opinion, self.kept.size).exp())
 
     @property
     def nbytes(self) -> int:
@@ -122,6 +126,7 @@ class Explanation:
         arrays: list[NDArray[Any]] = [self.image, self.prediction]
         arrays += [each for each in maps if each is not None]
         kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
+        kept += [] if self.kept.opinion is None else [self.kept.opinion]
         return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
 
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
@@ -211,8 +216,9 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
 def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) -> Explanation:
     """The same for a photo of any size and what `idisc.load` returns; depth at the photo's size.
 
-    `size` is that of the picture in the network, as for `Predictor.predict`. InputError for an
-    exported file, whose graph gives nothing but its result.
+    `size` is that of the picture in the network, as for `Predictor.predict`. Of a model that ships
+    its checkpoint is opened, each time; of any other exported file, whose graph gives nothing but
+    its result, it is an InputError.
     """
     seen = resize_smooth(photo.image, size or predictor.network_size(photo.size))
     network = network_of(predictor.engine)

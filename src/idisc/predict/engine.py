@@ -71,6 +71,7 @@ class ModelFacts:
     data: str = UNKNOWN  # what it learnt from
     licence: str = UNKNOWN  # of the weights
     precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
+    companion: str = "none"  # the network beside it, of `ModelConfig`
 
     @classmethod
     def of(cls, engine: Engine) -> ModelFacts:
@@ -99,6 +100,7 @@ class ModelFacts:
             data=str(origin.get("data") or UNKNOWN),
             licence=str(origin.get("licence") or UNKNOWN),
             precision=str(origin.get("precision") or UNKNOWN),
+            companion=str(origin.get("companion") or "none"),
         )
 
     @property
@@ -182,7 +184,9 @@ def _instead_of(model: str, shipped: Mapping[str, object]) -> str:
 
 def network_of(engine: Engine) -> Any:
     """The network inside, a torch module with IDRs; InputError if there is none to look into."""
-    network = getattr(engine, "network", None)
+    network, card = getattr(engine, "network", None), getattr(engine, "card", None)
+    if network is None and card is not None and card.part(cards.CHECKPOINT):
+        network = getattr(open_model(card.name, part=cards.CHECKPOINT), "network", None)
     if network is None:
         raise InputError(
             f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"

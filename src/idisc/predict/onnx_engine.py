@@ -62,6 +62,7 @@ class OnnxEngine:
             )
         # All models that ship are called model.onnx.
         self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
+        self.card = card
         self.task: Task = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs

@@ -252,6 +252,8 @@ class Predictor:
         }
         if model.precision not in (UNKNOWN, "fp32"):
             facts["precision"] = model.precision
+        if model.companion != "none":
+            facts["companion"] = f"{model.companion}: half of depth is its answer"
         if request.tta:
             facts["tta"] = "mean of the picture and its mirror image"
         if photo.notes:

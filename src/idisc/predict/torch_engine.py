@@ -41,7 +41,11 @@ class TorchEngine:
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
         self.task: Task = network.config.task
-        self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
+        self.origin: Mapping[str, Any] = {
+            **(origin or {}),
+            "precision": precision,
+            "companion": network.config.companion,
+        }
 
     @classmethod
     def load(

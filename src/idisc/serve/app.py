@@ -16,7 +16,17 @@ from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, Form, HTTPException, Path, Query, Request, UploadFile
+from fastapi import (
+    APIRouter,
+    Depends,
+    FastAPI,
+    Form,
+    HTTPException,
+    Path,
+    Query,
+    Request,
+    UploadFile,
+)
 from fastapi import File as FormFile
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -54,7 +64,24 @@ KnownText = Annotated[
     Query(max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"),
 ]
 Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEIC ...")]
-router = APIRouter(responses=schemas.PROBLEMS)
+
+
+async def _known_names(request: Request) -> None:
+    """RequestValidationError for a field that the address does not have: a slip, not a wish."""
+    asked = request.scope["route"].dependant
+    form = request.headers.get("content-type", "").startswith("multipart/")
+    for place, given, fields in (
+        ("query", request.query_params, asked.query_params),
+        ("body", await request.form() if form else {}, asked.body_params),
+    ):
+        names = [field.alias for field in fields]
+        for name in given:
+            if name not in names:
+                there = f"there is {', '.join(names)}" if names else "there are none"
+                raise RequestValidationError([{"loc": (place, name), "msg": f"unknown; {there}"}])
+
+
+router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_known_names)])
 
 
 class Part(NamedTuple):

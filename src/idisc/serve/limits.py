@@ -135,7 +135,7 @@ class Door:
             raise HTTPException(403, "other web pages may not send pictures here")
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > self._most(scope):
-            raise self._too_large()
+            raise self._too_large(headers)
 
     def _most(self, scope: Scope) -> int:
         """Bytes that a request may bring."""
@@ -160,12 +160,19 @@ class Door:
             seen += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if seen > most:
-                raise self._too_large()
+                raise self._too_large(Headers(scope=scope))
             return message
 
         return bounded
 
-    def _too_large(self) -> HTTPException:
+    def _too_large(self, headers: Headers) -> HTTPException:
+        kind = headers.get("content-type", "").partition(";")[0]
+        if kind == "application/json":
+            return HTTPException(413, f"JSON of more than {_FORM_BYTES} bytes is not read")
+        if not kind.startswith("multipart/"):
+            return HTTPException(
+                415, "send the picture as the field file of a form (multipart/form-data)"
+            )
         limit = self.limits.upload_mb
         return HTTPException(413, f"a picture may have {limit:g} MB here; reduce it first")
 

@@ -158,7 +158,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     405: {"model": Problem, "description": "Not a method of this address"},
     408: {"model": Problem, "description": "The upload took too long"},
     413: {"model": Problem, "description": "Too many bytes or too many pixels"},
-    422: {"model": Problem, "description": "A field is missing or of the wrong kind"},
+    415: {"model": Problem, "description": "A picture that is not in a form"},
+    422: {"model": Problem, "description": "A field is missing, unknown or of the wrong kind"},
     429: {"model": Problem, "description": "Too many are waiting; Retry-After says when to ask"},
     503: {"model": Problem, "description": "No answer in time; Retry-After says when to ask"},
 }

@@ -22,8 +22,8 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   wire();
   byId("explorer").hidden = false;
   scene.addView(byId("explored"), (index) => {
-    if (index >= 0) pin(levels.length - 1, strongest(levels.at(-1), index));
-  }, (index) => `IDR ${strongest(levels.at(-1), index)} of level ${levels.length - 1}`);
+    if (index >= 0) pin(...strongest(index));
+  }, (index) => idrName(...strongest(index)));
   scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
   await mutes(state.muted);
@@ -72,9 +72,16 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     return Array.from({ length: level.idrs }, (_, idr) => mapOf(level, idr)[at] / 255 * level.peaks[state.kind]);
   }
 
-  function strongest(level, index) {
-    const found = weights(level, index);
-    return found.indexOf(Math.max(...found));
+  function idrName(number, idr) {
+    return `IDR ${idr} of level ${number}`;
+  }
+
+  /** Level and number of the IDR that has most of a pixel. */
+  function strongest(index) {
+    const found = levels.map((level) => weights(level, index));
+    const most = found.map((each) => Math.max(...each));
+    const number = most.indexOf(Math.max(...most));
+    return [number, found[number].indexOf(most[number])];
   }
 
   /** 0 to 1 for each byte: clamped between quantiles of the map. */
@@ -142,7 +149,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     button.type = "button";
     button.className = "idr";
     button.tabIndex = idr ? -1 : 0;
-    button.title = `IDR ${idr} of level ${number}`;
+    button.title = idrName(number, idr);
     Object.assign(button.dataset, { level: number, idr });
     button.append(document.createElement("canvas"), document.createElement("i"));
     thumbnail(button.firstChild, levels[number], idr);
@@ -202,6 +209,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   }
 
   function length(metres) {
+    if (metres < 0.01) return `${(1000 * metres).toFixed(1)}\u202fmm`;
     return metres < 0.1 ? `${(100 * metres).toFixed(1)}\u202fcm` : scene.metres(metres);
   }
 
@@ -211,7 +219,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
 
   function describe(number, idr) {
     const level = levels[number];
-    return `IDR ${idr} of level ${number} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
+    return `${idrName(number, idr)} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
   }
 
   function isMuted(number, idr) {
@@ -221,7 +229,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   function showPinned() {
     const [number, idr] = hovered ?? state.pinned ?? [0, null];
     dim(byId("explored").querySelector(".dim"), levels[number], idr);
-    byId("explored-title").textContent = idr === null ? "Picture" : `IDR ${idr} of level ${number}${hovered ? "" : ", pinned"}`;
+    byId("explored-title").textContent = idr === null ? "Picture" : `${idrName(number, idr)}${hovered ? "" : ", pinned"}`;
     byId("mute").hidden = byId("unpin").hidden = !state.pinned;
     if (state.pinned) byId("mute").textContent = isMuted(...state.pinned) ? "Unmute it" : "Mute it";
     byId("unmute").hidden = !state.muted.size;
@@ -256,7 +264,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
       scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
     } else scene.draw(canvas, depth);
     const count = [...applied.values()].reduce((sum, idrs) => sum + idrs.size, 0);
-    const scale = change && count ? "; orange is farther, purple nearer" : "";
+    const scale = change && count ? `; orange is farther, purple nearer, full colour at ${length(Math.max(largest, 0.001))}` : "";
     byId("effect-note").textContent = count
       ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
       : "nothing is muted";

@@ -220,6 +220,7 @@ async function draw(photo, known, marks, signal) {
   const query = known ? `?${new URLSearchParams({ known })}` : "";
   const data = await (await request(`/results/${photo.token}/view${query}`, {}, signal)).json();
   const focused = byId("scene").contains(document.activeElement) ? document.activeElement : null;
+  const chosen = current.photo === photo ? choices() : [];
   const root = document.createElement("div"); // a new one: what is late still finds the old one
   root.append(byId("scene-template").content.cloneNode(true));
   for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
@@ -236,11 +237,30 @@ async function draw(photo, known, marks, signal) {
   wireKnown(photo, known, scene, data);
   wireExplorer(photo, known, scene, data, root);
   scene.show();
+  chooseAgain(chosen);
   if (focused) { // or the keyboard would begin again at the top of the page
     const there = [byId(focused.id), byId("title")].find((each) => each?.checkVisibility());
     there.focus({ preventScroll: true });
   }
   document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
+}
+
+/** Sliders, switches and pills as a person left them, [selector, value or checked] each. */
+function choices() {
+  return [...byId("scene").querySelectorAll("input[type=range], input[type=checkbox], input[type=radio]:checked")].map((input) => {
+    const selector = input.id ? `#${input.id}` : `[name=${input.name}][value="${input.value}"]`;
+    return [selector, input.type === "range" ? { value: input.value } : { checked: input.checked }];
+  });
+}
+
+/** The same in a scene that was drawn anew. */
+function chooseAgain(chosen) {
+  for (const [selector, state] of chosen) {
+    const input = byId("scene").querySelector(selector);
+    const differs = Object.keys(state).some((key) => input[key] !== state[key]);
+    Object.assign(input, state);
+    if (differs) for (const name of ["input", "change"]) input.dispatchEvent(new Event(name, { bubbles: true }));
+  }
 }
 
 function tell(data) {
@@ -329,6 +349,7 @@ function wireKnown(photo, known, scene, data) {
 
 function wireExplorer(photo, known, scene, data, root) {
   const look = byId("look");
+  if (data.facts.companion) byId("inside-lead").append(` The companion (${data.facts.companion}) has none: what is muted changes the other half alone.`);
   if (health.explorer_missing) {
     byId("inside-lead").textContent = health.explorer_missing;
     look.hidden = true;
