@@ -142,9 +142,13 @@ def test_two_points_are_measured_and_a_known_distance_rescales(opened: Opened) -
     assert page.locator("#known").is_hidden()
     page.mouse.click(*opened.at("#depth", 0.75, 0.5))
     before = float(opened.read("#reading").partition("Between the marks: ")[2].split(" m")[0])
+    page.locator("#blend").fill("40")
+    page.locator("#edges").uncheck()
     page.locator("#true-length").fill(str(3 * before))
     page.locator("#known button").click()
     page.locator("#rescaled", has_text=f"= {3 * before:.4g} m, predicted").wait_for()
+    assert page.locator("#blend").input_value() == "40"  # as it was left
+    assert not page.locator("#edges").is_checked()
     page.mouse.move(1, 1)
     assert f"Between the marks: {3 * before:.2f} m" in opened.read("#reading")
     with page.expect_download() as waiting:
