@@ -104,6 +104,20 @@ def test_normals_do_not_bend_across_a_depth_edge() -> None:
     assert angles(normals_from_depth(depth, CAMERA), truth).max() < 1e-2
 
 
+def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth() -> None:
+    cell = 8
+    bent = 1 / (0.3 + 0.1 * (np.arange(0, 64 + cell, cell) / 64) ** 2)  # inverse depth bends
+    row = 1 / np.interp(np.arange(64), np.arange(0, 64 + cell, cell), 1 / bent)
+    depth = np.tile(row, (48, 1))
+    camera = Camera.from_fov(60, (48, 64))
+    patched, smooth = (
+        normals_from_depth(depth, camera, cell=each)[24, cell:-cell, 0] for each in (1, cell)
+    )
+    jumps = [np.abs(np.diff(each)).max() for each in (patched, smooth)]
+    assert jumps[1] < jumps[0] / 3
+    assert smooth.mean() == pytest.approx(patched.mean(), rel=0.02)
+
+
 @pytest.mark.parametrize("missing", [0.0, -1.0, math.nan, math.inf])
 def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing: float) -> None:
     normal = unit(0.3, 0.1, -1.0)

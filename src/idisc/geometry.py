@@ -51,7 +51,7 @@ def unproject(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
 
 
 def normals_from_depth(
-    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE
+    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE, cell: int = 1
 ) -> NDArray[np.float32]:
     """depth (H, W) in metres -> unit normals (H, W, 3) that point to the camera.
 
@@ -60,10 +60,14 @@ def normals_from_depth(
     faces the camera by construction: normal . ray = -w. A slope is the mean of the steps to the
     two neighbours; a neighbour that is missing or across an edge (`edge`: relative step of depth)
     is left out. NaN where depth, or both neighbours along one axis, are missing.
+
+    Depth that was enlarged bilinearly is made of patches `cell` pixels wide, and its slope jumps
+    from one to the next; the mean slope over a cell does not.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
+    right, lower = _mean_around(right.T, cell).T, _mean_around(lower, cell)
     across, down = _offsets(camera)
     normals = np.stack(
         [-camera.fx * right, -camera.fy * lower, across * right + down * lower - inverse], axis=-1
@@ -181,6 +185,23 @@ def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
     back, forward = np.concatenate([outside, step]), np.concatenate([step, outside])  # (H, W)
     mean = (back + forward) / 2
     return np.where(np.isnan(back), forward, np.where(np.isnan(forward), back, mean))
+
+
+def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
+    """The mean over `cell` rows around each of (H, W), of what is there; what is not stays NaN."""
+    if cell < 2:
+        return values
+    present = ~np.isnan(values)
+    rows = np.arange(len(values))
+    first, last = np.maximum(rows - cell // 2, 0), np.minimum(rows + cell // 2 + 1, len(values))
+
+    def sums(of: NDArray[np.float64]) -> NDArray[np.float64]:
+        running = np.concatenate([np.zeros((1, of.shape[1])), np.cumsum(of, axis=0)])
+        window: NDArray[np.float64] = running[last] - running[first]
+        return window
+
+    count = sums(present.astype(np.float64))
+    return np.where(present, sums(np.where(present, values, 0.0)) / np.maximum(count, 1), np.nan)
 
 
 def _offsets(camera: Camera) -> tuple[FloatArray, FloatArray]:

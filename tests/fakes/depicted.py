@@ -46,6 +46,7 @@ class Result:
     camera: Camera = CAMERA
     normals: NDArray[np.float32] | None = None
     spread: NDArray[np.float32] | None = None
+    cell: int = 1
     facts: Mapping[str, str] = field(default_factory=lambda: dict(FACTS))
 
 

@@ -59,6 +59,10 @@ class Depicted(Protocol):
         """(H, W) metres."""
 
     @property
+    def cell(self) -> int:
+        """Pixels of the picture for one of the map that depth was enlarged from."""
+
+    @property
     def facts(self) -> Mapping[str, str]:
         """Model, domain, depth range, camera, rescaling: stored with every output."""
 

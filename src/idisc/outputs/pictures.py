@@ -61,7 +61,7 @@ def write_normals(depicted: Depicted, path: Path, options: Options) -> None:
     axes = options.axes or "opencv"
     normals, source = depicted.normals, depicted.facts.get("normals", "from the model")
     if normals is None:
-        normals = geometry.normals_from_depth(depicted.depth, depicted.camera)
+        normals = geometry.normals_from_depth(depicted.depth, depicted.camera, cell=depicted.cell)
         source = "from depth and camera"
     picture = visualize.normals_picture(normals * np.array(AXES[axes].signs, np.float32))
     about = record(depicted, normals=f"{source}; {axes}: {AXES[axes].text}; rgb = (n + 1) / 2")

@@ -89,6 +89,7 @@ class Prediction:
     camera: Camera  # of the picture; its `origin` says where it comes from
     spread: FloatMap | None = None  # (H, W) metres; `facts["spread"]` says of what
     normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
+    cell: int = 1  # pixels of the picture for one of the network's finest map
     facts: Mapping[str, str]  # model, domain, range, size, camera, changes, warnings, for people
 
     def __repr__(self) -> str:

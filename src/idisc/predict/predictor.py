@@ -33,7 +33,7 @@ from idisc.settings import Precision
 CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
 """A camera, its matrix, or how to make one for a picture of some size; None: EXIF, or assumed."""
 FloatMaps = NDArray[np.float32]
-STRIDE = 32  # of the coarsest map of every encoder
+STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
 _LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
 
@@ -198,19 +198,20 @@ class Predictor:
         facts = self._facts(photo, camera, request)
         if self.engine.task == "normals":
             return _of_normals(photo, camera, answer.maps, facts)
-        depth, spread = answer.maps, answer.spread
+        depth, spread, cell = answer.maps, answer.spread, self._cell(photo.size, request)
         if request.tile:
             layout = self.layout(photo.size, request)
             facts["tiles"] = (
                 f"{len(layout)} of {size_text(layout.size)}, aligned to the whole picture"
             )
             if len(layout) > 1:
+                cell = self._cell(layout.size, request)
                 ask = partial(self._ask_tile, request=request)
                 depth, spread = tiles.refine(photo.image, depth, ask, layout)
         if spread is not None:
             facts["spread"] = spread_meaning(*answer.spread_of)
         prediction = Prediction(
-            image=photo.image, depth=depth, camera=camera, spread=spread, facts=facts
+            image=photo.image, depth=depth, camera=camera, spread=spread, cell=cell, facts=facts
         )
         if request.rescale_to_training_camera:
             prediction = prediction.scaled(*doubts.correction(self.facts, camera))
@@ -219,10 +220,15 @@ class Predictor:
         elif request.known is not None:
             prediction = prediction.rescaled(request.known)
         if request.normals:
-            normals = geometry.normals_from_depth(prediction.depth, camera)
+            normals = geometry.normals_from_depth(prediction.depth, camera, cell=cell)
             facts = {**prediction.facts, "normals": "from depth and camera"}
             prediction = replace(prediction, normals=normals, facts=facts)
         return prediction
+
+    def _cell(self, picture: Size, request: Request) -> int:
+        """Pixels of a picture, or of a tile, for one of the network's finest map."""
+        seen = request.size or self.network_size(picture)
+        return max(1, round(FINEST * math.sqrt(picture[0] * picture[1] / (seen[0] * seen[1]))))
 
     def layout(self, picture: Size, request: Request) -> tiles.Tiles:
         """Where the tiles of a picture lie."""
