@@ -48,14 +48,17 @@ def placed(depth: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def test_pictures(data: Path) -> list[str]:
-    """Names of the test pictures: the first line of the manifest is its header."""
-    lines = (data / "manifest.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    """Names of the test pictures: of a prepared folder, or all of a folder of pairs."""
+    manifest = data / "manifest.jsonl"
+    if not manifest.is_file():
+        return [str(path.relative_to(data)) for path in sorted(data.glob("images/*"))]
+    lines = manifest.read_text(encoding="utf-8").splitlines()[1:]  # the first one is its header
     return [row["image"] for row in map(json.loads, lines) if row["split"] == "test"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Predictions of FastDepth as NPY, in metres.")
-    parser.add_argument("--data", type=Path, required=True, help="prepared nyu_labelled")
+    parser.add_argument("--data", type=Path, required=True, help="prepared nyu_labelled, or pairs")
     parser.add_argument("--model", type=Path, required=True, help="fastdepth.onnx")
     parser.add_argument("--out", type=Path, required=True, help="folder for the predictions")
     options = parser.parse_args()
