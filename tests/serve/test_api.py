@@ -283,7 +283,7 @@ def test_what_is_no_picture_is_named_in_one_line(
     [
         ({"format": "jpg"}, 422, "format: Input should be 'png16', 'npy',"),
         ({"fov": "180"}, 422, "fov: Input should be less than or equal to 179"),
-        ({"fov": "nan"}, 422, "fov: "),
+        ({"fov": "nan"}, 422, "fov: Input should be a finite number"),
         ({"fow": "60"}, 422, "fow: unknown; there is format"),
         ({"known": "far"}, 400, "known distance 'far': write it as 'x1,y1 x2,y2 = 2.40m'"),
         ({"known": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1: outside of a picture"),
@@ -298,10 +298,24 @@ def test_values_that_make_no_sense_are_named(
 
 
 def test_a_form_without_a_file_is_named(client: TestClient) -> None:
-    assert client.post("/predict").json() == {"error": "file: Field required"}
-    assert client.post("/predict", data={"file": "/etc/passwd"}).status_code == 422
+    form = {"known": (None, "1,1 2,2 = 1m")}
+    assert client.post("/predict", files=form).json() == {"error": "file: Field required"}
     broken = {"content-type": "multipart/form-data; boundary=x"}
     assert client.post("/predict", content=b"--y", headers=broken).status_code in (400, 422)
+
+
+def test_a_path_or_an_address_is_no_picture(client: TestClient) -> None:
+    for text in ("/etc/passwd", "http://127.0.0.1/room.png"):
+        answer = client.post("/predict", files={"file": (None, text)})
+        assert answer.status_code == 422
+        assert answer.json()["error"] == "file: text; the picture itself is needed, as a file"
+
+
+def test_a_field_that_comes_twice_is_refused(client: TestClient) -> None:
+    twice = [("file", ("a.png", PNG)), ("file", ("b.png", PNG))]
+    answer = client.post("/predict", files=twice)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "file: given twice; once is enough"
 
 
 def test_a_file_that_cannot_be_written_names_no_folder_of_the_server(client: TestClient) -> None:

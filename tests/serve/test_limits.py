@@ -77,10 +77,12 @@ def test_json_may_be_small_only() -> None:
         assert answer.json() == {"error": "JSON of more than 65536 bytes is not read"}
 
 
-def test_a_picture_without_a_form_is_told_how_to_come() -> None:
+@pytest.mark.parametrize("size", [0, 100, 100_000])
+@pytest.mark.parametrize("address", ["/predict", "/explain"])
+def test_a_picture_without_a_form_is_told_how_to_come(address: str, size: int) -> None:
     headers = {"content-type": "image/jpeg"}
     with client_of(served.serve()) as client:
-        answer = client.post("/predict", content=bytes(100_000), headers=headers)
+        answer = client.post(address, content=bytes(size), headers=headers)
     assert answer.status_code == 415
     assert answer.json()["error"].startswith("send the picture as the field file of a form")
 

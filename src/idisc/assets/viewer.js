@@ -137,7 +137,7 @@ globalThis.viewer = { async open(root, data) {
     };
     return () => {
       svg.replaceChildren();
-      const ends = told ? [] : state.marks.map(place).filter(Boolean);
+      const ends = told ? [] : state.marks.map(place).filter((end) => end && end.every(Number.isFinite));
       if (ends.length === 2) {
         const [[x1, y1], [x2, y2]] = ends;
         shape("line", { x1, y1, x2, y2 });
@@ -200,12 +200,21 @@ globalThis.viewer = { async open(root, data) {
       const column = nearest((event.clientX - box.left) / box.width, width, columns);
       return nearest((event.clientY - box.top) / box.height, height, rows) * columns + column;
     };
-    const read = (event) => { state.cursor = under(event); show(); };
+    // A tap's reading stays: if it went when the finger is elsewhere, what is below would move away from it
+    let tapped = false;
+    const read = (event) => {
+      tapped = event.pointerType === "touch";
+      state.cursor = under(event);
+      show();
+    };
+    const leave = () => {
+      if (tapped) return;
+      state.cursor = -1;
+      show();
+    };
     element.addEventListener("pointermove", read);
     element.addEventListener("pointerdown", read);
-    element.addEventListener("pointerleave", (event) => {
-      if (event.pointerType !== "touch") { state.cursor = -1; show(); } // a tap's reading stays
-    });
+    element.addEventListener("pointerleave", leave);
     element.addEventListener("click", (event) => chosen(under(event)));
     element.addEventListener("keydown", (event) => {
       const jump = event.shiftKey ? 10 : 1;
@@ -221,7 +230,7 @@ globalThis.viewer = { async open(root, data) {
       event.preventDefault();
       show();
     });
-    element.addEventListener("blur", () => { state.cursor = -1; show(); });
+    element.addEventListener("blur", leave);
     const overlay = makeOverlay(element, place, told);
     whenResized(element, overlay);
     return { show: overlay };
@@ -336,6 +345,7 @@ globalThis.viewer = { async open(root, data) {
       renderer = new THREE.WebGLRenderer({ antialias: true, alpha: true, preserveDrawingBuffer: true });
     } catch {
       byId("failure").hidden = false;
+      for (const idle of stage.parentElement.querySelectorAll(".tools, .note")) idle.hidden = true;
       return null;
     }
     renderer.setPixelRatio(Math.min(devicePixelRatio, 2));

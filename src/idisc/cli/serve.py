@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import socket
 from functools import partial
@@ -68,6 +69,8 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
+        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        remedy = "choose another --port" if taken else "--host must be an address of this machine"
         raise InputError(
-            f"--host {host} --port {port}: cannot listen ({error.strerror}); choose another --port"
+            f"--host {host} --port {port}: cannot listen ({error.strerror}); {remedy}"
         ) from None

@@ -41,7 +41,7 @@ from idisc.serve import answers, schemas
 from idisc.serve.answers import Answers, File, Upload
 from idisc.serve.explorer import Opened
 from idisc.serve.jobs import PREDICT, Jobs
-from idisc.serve.limits import Door, Limits, problem
+from idisc.serve.limits import FORM_NEEDED, Door, Limits, problem
 from idisc.serve.metrics import Metrics
 from idisc.serve.results import Gone, Results
 
@@ -66,22 +66,36 @@ KnownText = Annotated[
 Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEIC ...")]
 
 
-async def _known_names(request: Request) -> None:
-    """RequestValidationError for a field that the address does not have: a slip, not a wish."""
+async def _check_fields(request: Request) -> None:
+    """An error for fields of a request that are a slip, not a wish."""
     asked = request.scope["route"].dependant
     form = request.headers.get("content-type", "").startswith("multipart/")
+    if any(field.alias == "file" for field in asked.body_params) and not form:
+        raise HTTPException(415, FORM_NEEDED)
+    filled = (await request.form()).multi_items() if form else []
     for place, given, fields in (
-        ("query", request.query_params, asked.query_params),
-        ("body", await request.form() if form else {}, asked.body_params),
+        ("query", request.query_params.multi_items(), asked.query_params),
+        ("body", filled, asked.body_params),
     ):
-        names = [field.alias for field in fields]
-        for name in given:
-            if name not in names:
-                there = f"there is {', '.join(names)}" if names else "there are none"
-                raise RequestValidationError([{"loc": (place, name), "msg": f"unknown; {there}"}])
+        names, seen = [field.alias for field in fields], set[str]()
+        for name, value in given:
+            if slip := _slip(name, value, names, seen):
+                raise RequestValidationError([{"loc": (place, name), "msg": slip}])
+            seen.add(name)
 
 
-router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_known_names)])
+def _slip(name: str, value: object, names: list[str], seen: set[str]) -> str:
+    """What is wrong with a field of an address that has those names, some of them seen already."""
+    if name not in names:
+        return f"unknown; there is {', '.join(names) or 'none'}"
+    if name in seen:
+        return "given twice; once is enough"
+    if name == "file" and isinstance(value, str):
+        return "text; the picture itself is needed, as a file"
+    return ""
+
+
+router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_check_fields)])
 
 
 class Part(NamedTuple):
@@ -188,7 +202,7 @@ async def predict(
     request: Request,
     file: Picture,
     format: Annotated[schemas.Format, Query(description="Of the answer")] = "png16",  # noqa: A002
-    fov: Annotated[float | None, Form(ge=1, le=179, description="Horizontal, degrees")] = None,
+    fov: Annotated[float | None, Form(ge=1, le=179, allow_inf_nan=False, description="Horizontal, degrees")] = None,
     known: Annotated[str | None, Form(max_length=200, description="x1,y1 x2,y2 = 2.40m")] = None,
 ) -> Any:
     """Depth of a picture in metres, as a file; as json, in short and kept for a while."""

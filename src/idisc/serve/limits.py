@@ -36,6 +36,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+FORM_NEEDED = "send the picture as the field file of a form (multipart/form-data)"
 _DRAIN_S = 10.0  # for what is still being sent to a request that is refused
 _FORM_BYTES = 64 * 1024  # of what surrounds the file in a form
 
@@ -170,9 +171,7 @@ class Door:
         if kind == "application/json":
             return HTTPException(413, f"JSON of more than {_FORM_BYTES} bytes is not read")
         if not kind.startswith("multipart/"):
-            return HTTPException(
-                415, "send the picture as the field file of a form (multipart/form-data)"
-            )
+            return HTTPException(415, FORM_NEEDED)
         limit = self.limits.upload_mb
         return HTTPException(413, f"a picture may have {limit:g} MB here; reduce it first")
 

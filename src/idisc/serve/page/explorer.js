@@ -170,6 +170,8 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     if (event.key.toLowerCase() === "m" && at >= 0) {
       const { level, idr } = buttons[at].dataset;
       toggle(Number(level), Number(idr));
+    } else if (event.key === "Escape" && state.pinned) {
+      unpin();
     } else if (event.key in moves) {
       const next = buttons[at + moves[event.key]];
       if (next) {

@@ -16,6 +16,8 @@ document.documentElement.dataset.ready = "intake";
 
 // Talking to the server
 
+const UNREACHABLE = "The server cannot be reached; does it still run?";
+
 class Problem extends Error {
   constructor(status, message, retry) {
     super(message);
@@ -54,7 +56,9 @@ function pause(milliseconds, signal) {
 /** A request whose refusals are errors with the server's own words. */
 function request(path, options = {}, signal = stopped.signal) {
   return patiently(async () => {
-    const answer = await fetch(path, { ...options, signal });
+    const answer = await fetch(path, { ...options, signal }).catch((error) => {
+      throw error.name === "AbortError" ? error : new Problem(0, UNREACHABLE);
+    });
     if (!answer.ok) throw await problemOf(answer);
     return answer;
   }, signal);
@@ -73,7 +77,7 @@ function upload(file, advance, signal) {
       if (call.status === 200) resolve(call.response);
       else reject(new Problem(call.status, call.response?.error ?? "no answer that can be read", Number(call.getResponseHeader("Retry-After")) || 0));
     };
-    call.onerror = () => reject(new Problem(0, "The server cannot be reached; does it still run?"));
+    call.onerror = () => reject(new Problem(0, UNREACHABLE));
     signal.addEventListener("abort", () => { call.abort(); reject(signal.reason); });
     call.send(form);
   });
@@ -154,8 +158,12 @@ async function showExamples() {
     Object.assign(picture, { src: address, alt: `Example: ${title}`, loading: "lazy" });
     button.append(picture);
     button.addEventListener("click", async () => {
-      const content = await fetch(address).then((answer) => answer.blob());
-      take(new File([content], file, { type: content.type }));
+      try {
+        const content = await (await request(address)).blob();
+        take(new File([content], file, { type: content.type }));
+      } catch (error) {
+        complain(error);
+      }
     });
     return button;
   }));
@@ -192,6 +200,7 @@ async function take(file) {
     if (!signal.aborted) say("Drawing.", 0.97);
     await show(photo, { signal });
     say("", null, "Depth is ready.");
+    if (byId("intake").contains(document.activeElement)) byId("title").focus({ preventScroll: true });
     byId("title").scrollIntoView({ block: "start" });
   } catch (error) {
     forget(photo);
