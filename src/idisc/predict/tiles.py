@@ -1,9 +1,10 @@
 """Large pictures in overlapping tiles: the detail of each tile, the scale of the whole.
 
-A network that sees a tile does not know how far away the scene is: it sees less of it, and larger.
-So each tile is aligned in log depth to the pass over the whole picture, which covers all of it, and
-the aligned tiles are blended by windows that fall to nothing at their edges. No seams, and the
-tiles cannot drift from each other.
+A network that sees a tile does not know how far away the scene is: it sees less of it, and larger,
+and a bare wall tells it nothing. So each tile is aligned in log depth to the pass over the whole
+picture, the aligned tiles are blended by windows that fall to nothing at their edges, and what is
+coarse in the result is that of the whole: only detail that is small against a tile comes from it.
+No seams, and the tiles cannot drift from each other or from the layout of the scene.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from idisc.errors import InputError
 from idisc.images import Size
 
 FloatMap = NDArray[np.float32]
 OVERLAP = 0.25  # share of a tile's side, at least
+CELLS = 4  # of a tile's side: what is larger than one of them is left to the whole
 MOST_TILES = 16  # when the size is left to us: each costs a pass of the network
 
 
@@ -90,6 +93,9 @@ def refine(
     for canvas in (depth, spread):
         canvas /= total[0]
         canvas /= total[1]
+    correction = _correction(depth, whole, tiles.size)
+    depth *= correction
+    spread *= correction
     return Depths(depth, spread if has_spread else None)
 
 
@@ -111,6 +117,18 @@ def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
     for start in starts:
         total[start : start + len(window)] += window
     return total
+
+
+def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
+    """Factors (H, W) that give depth the coarse layout of the whole, and keep its detail.
+
+    Log differences are averaged in cells, so that edges, which never agree, cancel.
+    """
+    height, width = depth.shape
+    cells = math.ceil(CELLS * width / tile[1]), math.ceil(CELLS * height / tile[0])
+    difference = Image.fromarray(np.log(whole / depth))
+    coarse = difference.resize(cells, Image.Resampling.BILINEAR)
+    return np.exp(np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC)))
 
 
 def _factor(tile: FloatMap, whole: FloatMap) -> float:
