@@ -1,4 +1,4 @@
-"""A checkpoint for sharing: its weights rounded to half precision, with a companion if one is given.
+"""A checkpoint for sharing: weights rounded to half precision, with a companion if one is given.
 
     python docs/examples/pack_checkpoint.py RUN/best packed --companion fastdepth.onnx
 

@@ -67,7 +67,7 @@ def test_any_size_gives_what_the_network_gives(
     np.testing.assert_allclose(depth, same_depth, atol=2e-5)
     assert spread is not None
     assert same_spread is not None
-    np.testing.assert_allclose(spread, same_spread, atol=2e-5)
+    np.testing.assert_allclose(spread, same_spread, atol=5e-5)
 
 
 def test_pictures_of_a_batch_run_one_after_the_other(

@@ -18,7 +18,7 @@ from idisc.model.checkpoint import WEIGHTS, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.engine import open_engine
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.torch_engine import TorchEngine
+from idisc.predict.torch_engine import TorchEngine, disagreement
 
 
 @pytest.fixture
@@ -201,3 +201,17 @@ def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(
     with pytest.raises(CheckpointError, match="no such driver"):
         open_engine(path, "cuda:1")
     assert asked == [[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]]
+
+
+def test_a_resolution_that_is_too_far_everywhere_is_no_disagreement() -> None:
+    log_depth = torch.randn(2, 1, 6, 8)
+    levels = (log_depth + 0.7, log_depth, log_depth - 0.4)
+    assert disagreement(levels, (6, 8)).max() < 1e-3
+
+
+def test_a_companion_counts_as_the_half_that_it_is() -> None:
+    log_depth = torch.full((1, 1, 6, 8), math.log(4.0))
+    opinion = torch.full((1, 1, 12, 16), math.log(1.0))
+    found = disagreement((log_depth, log_depth), (24, 32), opinion)
+    # Both are a factor of 2 away from the answer, which is 2 m.
+    torch.testing.assert_close(found, torch.full((1, 1, 24, 32), 2 * math.log(2.0)))

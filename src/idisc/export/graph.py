@@ -97,7 +97,7 @@ class BytesToMetres(nn.Module):
             return (output.prediction.permute(0, 2, 3, 1),)
         if len(output.levels) < 2:
             return (output.prediction[:, 0],)
-        return output.prediction[:, 0], disagreement(output.levels, size)[:, 0]
+        return output.prediction[:, 0], disagreement(output.levels, size, opinion)[:, 0]
 
     def _as_long(self, maps: Tensor, stride: int, *, axis: int = 2, whole: bool = False) -> Tensor:
         """Maps measured by the ruler of their stride; `whole`: of a picture padded to 32."""

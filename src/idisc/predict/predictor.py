@@ -36,6 +36,7 @@ FloatMaps = NDArray[np.float32]
 STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
 _LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
+_COMPANION = "of its companion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +210,8 @@ class Predictor:
                 ask = partial(self._ask_tile, request=request)
                 depth, spread = tiles.refine(photo.image, depth, ask, layout)
         if spread is not None:
-            facts["spread"] = spread_meaning(*answer.spread_of)
+            beside = (_COMPANION,) if "companion" in facts else ()
+            facts["spread"] = spread_meaning(*answer.spread_of, *beside)
         prediction = Prediction(
             image=photo.image, depth=depth, camera=camera, spread=spread, cell=cell, facts=facts
         )

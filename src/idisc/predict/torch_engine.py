@@ -70,26 +70,28 @@ class TorchEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._as_maps(self._run(images, size))
+        return self._as_maps(self._run(images, size)[0])
 
     def with_spread(
         self, images: NDArray[np.uint8], size: Size | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """The same, and how far the resolutions disagree, (B, H, W) in metres; None for normals."""
-        output = self._run(images, size)
+        output, opinion = self._run(images, size)
         if self.task == "normals" or len(output.levels) < 2:
             return self._as_maps(output), None
         levels = tuple(level.float() for level in output.levels)
-        spread = disagreement(levels, size or (images.shape[1], images.shape[2]))
+        spread = disagreement(levels, size or (images.shape[1], images.shape[2]), opinion)
         return self._as_maps(output), spread[:, 0].float().cpu().numpy()
 
-    def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
+    def _run(self, images: NDArray[np.uint8], size: Size | None) -> tuple[Output, Tensor | None]:
+        """What the network says of pictures, and its companion, if there is one."""
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
-            output: Output = self.network(rgb, size=size)
-        return output
+            encoded = self.network.encode(rgb)
+            output = self.network(encoded, size=size or (images.shape[1], images.shape[2]))
+        return output, encoded.opinion
 
     def _as_maps(self, output: Output) -> NDArray[np.float32]:
         prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, 1 or 3)
@@ -97,10 +99,19 @@ class TorchEngine:
         return maps[..., 0] if self.task == "depth" else maps
 
 
-def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:
+def disagreement(levels: tuple[Tensor, ...], size: Size, opinion: Tensor | None = None) -> Tensor:
     """Log depth of each resolution, (B, 1, H_l, W_l) -> their deviation in metres (B, 1, H, W).
 
-    Taken where the network fuses them, at the finest resolution, and resized as depth is.
+    Only their mean is trained, so that one may be too far everywhere, and the others too near: what
+    each is off by over the whole picture is left out. The opinion of a companion (B, 1, h, w) is
+    half of the answer, and counts as that. Taken where the network fuses them, at the finest
+    resolution, and resized as depth is.
     """
-    depths = torch.stack([resized(level.exp(), size_of(levels[-1])) for level in levels])
-    return resized(depths.std(0, correction=0), size)
+    fine = size_of(levels[-1])
+    logs = torch.stack([resized(level.exp(), fine).log() for level in levels])  # (L, B, 1, h, w)
+    answer = logs.exp().mean(0).log()
+    variance = (logs - logs.mean((-2, -1), keepdim=True)).var(0, correction=0)
+    if opinion is not None:
+        half = (answer - resized(opinion, fine)) / 2
+        answer, variance = answer - half, variance / 4 + half.square()
+    return resized(variance.sqrt() * answer.exp(), size)

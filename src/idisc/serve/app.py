@@ -202,7 +202,9 @@ async def predict(
     request: Request,
     file: Picture,
     format: Annotated[schemas.Format, Query(description="Of the answer")] = "png16",  # noqa: A002
-    fov: Annotated[float | None, Form(ge=1, le=179, allow_inf_nan=False, description="Horizontal, degrees")] = None,
+    fov: Annotated[
+        float | None, Form(ge=1, le=179, allow_inf_nan=False, description="Horizontal, degrees")
+    ] = None,
     known: Annotated[str | None, Form(max_length=200, description="x1,y1 x2,y2 = 2.40m")] = None,
 ) -> Any:
     """Depth of a picture in metres, as a file; as json, in short and kept for a while."""
