@@ -23,6 +23,8 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--companion", type=Path, help="FastDepth's ONNX file")
+    parser.add_argument("--licence", help="of the weights, which a training cannot know")
+    parser.add_argument("--data", help="that they learnt from, if more is to be said")
     given = parser.parse_args()
     network = load_network(given.checkpoint)
     if given.companion:
@@ -30,6 +32,8 @@ def main() -> None:
         network.config = replace(network.config, companion="fastdepth")
         read_weights(network.companion, given.companion)
     origin = json.loads((given.checkpoint / CONFIG).read_text())["origin"]
+    stated = {"licence": given.licence, "data": given.data}
+    origin |= {name: text for name, text in stated.items() if text}
     state = {
         name: value.half() if value.is_floating_point() else value
         for name, value in network.state_dict().items()

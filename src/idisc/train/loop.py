@@ -81,7 +81,7 @@ class Run:
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
         self.pace = log.Pace()
-        self.origin = {"recipe": recipe.name, **_learnt_from(training[0], recipe)}
+        self.origin = {"recipe": recipe.name, **_learnt_from(training, recipe)}
         self.stop = False  # set by a signal: save and leave after this step
 
     def train(self, tell: Tell | None = None) -> Summary:
@@ -264,9 +264,10 @@ def _stream(network: IDisc, training: Sequence[Dataset], recipe: Recipe, world: 
     return features.FeatureStream(training, data, train, kept)
 
 
-def _learnt_from(dataset: Dataset, recipe: Recipe) -> dict[str, Any]:
-    """What a checkpoint says of itself to those who predict with it."""
+def _learnt_from(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
+    """What a checkpoint says of itself to those who predict with it: the first folder's, mostly."""
     height, width = recipe.data.size
-    origin = origin_of_data(dataset.spec.name, (height, width))
-    camera = dataset[0].camera
+    origin = origin_of_data(training[0].spec.name, (height, width))
+    origin["data"] = "; ".join(dict.fromkeys(dataset.spec.title for dataset in training))
+    camera = training[0][0].camera
     return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 1)}
