@@ -62,12 +62,14 @@ def normals_from_depth(
     is left out. NaN where depth, or both neighbours along one axis, are missing.
 
     Depth that was enlarged bilinearly is made of patches `cell` pixels wide, and its slope jumps
-    from one to the next; the mean slope over a cell does not.
+    from one to the next; the mean slope over a cell, taken twice, does not. It is also there where
+    a blurred edge leaves no slope of its own.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
-    right, lower = _mean_around(right.T, cell).T, _mean_around(lower, cell)
+    if cell > 1:
+        right, lower = _smoothed(right, cell), _smoothed(lower, cell)
     across, down = _offsets(camera)
     normals = np.stack(
         [-camera.fx * right, -camera.fy * lower, across * right + down * lower - inverse], axis=-1
@@ -187,10 +189,15 @@ def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
     return np.where(np.isnan(back), forward, np.where(np.isnan(forward), back, mean))
 
 
+def _smoothed(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
+    """The mean of the means over a cell, down and across: a ripple of any period is gone."""
+    for _ in range(2):
+        values = _mean_around(_mean_around(values, cell).T, cell).T
+    return values
+
+
 def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """The mean over `cell` rows around each of (H, W), of what is there; what is not stays NaN."""
-    if cell < 2:
-        return values
+    """The mean over `cell` rows around each of (H, W), of what is there; NaN if nothing is."""
     present = ~np.isnan(values)
     rows = np.arange(len(values))
     first, last = np.maximum(rows - cell // 2, 0), np.minimum(rows + cell // 2 + 1, len(values))
@@ -201,7 +208,8 @@ def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
         return window
 
     count = sums(present.astype(np.float64))
-    return np.where(present, sums(np.where(present, values, 0.0)) / np.maximum(count, 1), np.nan)
+    mean = sums(np.where(present, values, 0.0)) / np.maximum(count, 1)
+    return np.where(count > 0, mean, np.nan)
 
 
 def _offsets(camera: Camera) -> tuple[FloatArray, FloatArray]:
