@@ -280,6 +280,28 @@ def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -
     opened.context.close()
 
 
+def test_one_tap_of_a_finger_mutes(browser: Any, running: Running) -> None:
+    options = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+    opened = Opened(browser, running.url, **options)
+    page = opened.explore()
+    page.locator("#explored").tap()
+    page.locator("#mute").tap()
+    page.locator("#effect-note", has_text="1 muted:").wait_for()
+    assert opened.read("#belongs").startswith("Pixel ")  # the reading of the tap stays
+    opened.context.close()
+
+
+def test_a_server_that_is_gone_is_said_whatever_is_asked(browser: Any, running: Running) -> None:
+    opened = Opened(browser, running.url)
+    page = opened.upload()
+    page.route("**/results/**", lambda route: route.abort())
+    for control in ("[data-format=npy]", "#look"):
+        page.locator(control).click()
+        page.locator("#message", has_text="The server cannot be reached").wait_for()
+        page.evaluate("document.querySelector('#message').textContent = ''")
+    opened.context.close()
+
+
 def test_a_keyboard_is_enough(opened: Opened) -> None:
     page = opened.upload()
     assert page.locator("#spoken").text_content() == "Depth is ready."
@@ -295,6 +317,8 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     assert label.replace("\u202f", " ") == (
         "IDR 1 of level 0 has most of 38 % of the pixels; muted."
     )
+    page.keyboard.press("Escape")
+    assert page.locator(".idr[aria-pressed=true]").count() == 0
     page.keyboard.press("ArrowLeft")
     two_columns = "(each) => { each.style.gridTemplateColumns = '1fr 1fr'; }"
     page.locator(".idrs").first.evaluate(two_columns)
@@ -437,7 +461,7 @@ def test_a_phone_has_room_for_all_of_it(browser: Any, running: Running, scheme: 
     page.touchscreen.tap(*opened.at("#picture", 0.5, 0.5))
     assert "depth" in opened.read("#reading")
     page.touchscreen.tap(*opened.at("#explored", 0.1, 0.5))
-    assert opened.read("#explored-title") == "IDR 0 of level 1, pinned"
+    assert opened.read("#explored-title") == "IDR 0 of level 0, pinned"
     content = page.locator("header").screenshot()
     corner = np.asarray(Image.open(io.BytesIO(content)).convert("L"))[0, 0]
     assert (corner > 128) == (scheme == "light")
