@@ -86,7 +86,10 @@ def test_bad_calls_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]
     calls: dict[tuple[object, ...], str] = {
         ("doctor",): "Missing argument 'DIR'",
         ("doctor", folder / "none"): "none' does not exist",
-        ("doctor", bare): "bare: no pairs; images/NAME.jpg with depth/NAME.png",
+        (
+            "doctor",
+            bare,
+        ): "bare: no dataset: neither manifest.jsonl nor pairs; images/NAME.jpg with",
         ("doctor", folder, "--list", empty): "test.lst: an empty list",
         ("doctor", folder, "--list", folder / "no.txt"): "no.txt: no such list file",
         ("doctor", folder, "--dataset", "nyu"): "no manifest.jsonl in it",

@@ -110,6 +110,15 @@ def test_networks_are_told_apart_by_their_folders() -> None:
     assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
 
 
+def test_a_folder_without_a_dataset_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "empty": 0}\n')
+    assert run("explain", "--data", tmp_path, "-o", tmp_path / "out") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no dataset: neither manifest.jsonl nor pairs (log.jsonl lists none)" in line
+
+
 def test_a_dataset_of_normals_needs_a_network_for_normals(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,6 +153,19 @@ def test_the_default_is_the_checkpoint_beside_the_shipped_export(
         opened = explain.open_predictor(model, "cpu")
         assert opened.facts.name == "rooms"
         assert isinstance(opened.engine, TorchEngine)
+
+
+def test_a_size_far_from_training_and_a_squeezed_picture_are_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture, out = photo(tmp_path / "in", "a.png"), tmp_path / "out"
+    arguments = ("explain", picture, "-o", out, "--weights", checkpoint(), "--level", 0)
+    assert run(*arguments, "--size", "32x32") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any("tiny: size 32x32, 48x64 in training, which moves metres" in line for line in lines)
+    assert any("sees 60x80 squeezed into 32x32" in line for line in lines)
+    assert run(*arguments, "--size", "48x64") == 0
+    assert "training" not in capsys.readouterr().err
 
 
 def test_what_fails_is_named_and_the_rest_is_done(
@@ -197,14 +219,20 @@ def test_bad_calls_are_one_line(
         ("explain", picture, *out, "--idrs", "3;4"): "--idrs 3;4: write numbers of IDRs as 3,7,12",
         ("explain", picture, *out, "--mute", "3"): "--mute 3: write it as LEVEL:IDR",
         ("explain", picture, *out, "--mute", "²:3"): "--mute ²:3: write it as LEVEL:IDR",
-        ("explain", picture, *out, "--mute", "0:x"): "write numbers of IDRs as 3,7,12",
+        ("explain", picture, *out, "--mute", "0:x"): "--mute 0:x: write it as LEVEL:IDR",
+        ("explain", picture, *out, "--mute", "0:3:4"): "--mute 0:3:4: write it as LEVEL:IDR",
         ("explain", picture, *out, "--weights", tiny, "--idrs", "8"): "has IDRs 0 to 7",
         ("explain", picture, *out, "--weights", tiny, "--level", "3"): "has levels 0 to 2",
-        ("explain", picture, *out, "--weights", tiny, "--mute", "4:0"): "has levels 0 to 2",
+        (
+            *("explain", picture, *out, "--weights", tiny, "--mute", "4:0"),
+        ): "--mute 4:0: this network has levels 0 to 2",
+        (
+            *("explain", picture, *out, "--weights", tiny, "--mute", "0:3,99"),
+        ): "--mute 0:3,99: this network has IDRs 0 to 7",
         (
             *("explain", picture, *out, "--weights", tiny),
             *("--mute", "0:0,1,2,3,4,5,6,7"),
-        ): "all 8 IDRs of a level; one must be left",
+        ): "--mute: all 8 IDRs of level 0; one must be left",
     }
     for arguments, message in calls.items():
         assert run(*arguments) == 2

@@ -74,7 +74,7 @@ def test_several_folders_are_mixed(data: Path, tmp_path: Path) -> None:
         (["train", "--resume", "x", "--set", "a=b"], "--resume goes on as the run began"),
         (["train", "nyu_swint", "--data", "gone", "--out", "x"], "--data gone: no such folder"),
         (["train", "nyu_swint", "--data", "kiti=gone", "--out", "x"], "did you mean kitti"),
-        (["train", "nyu_swint", "--data", ".", "--out", "x"], "no pairs; images/NAME.jpg"),
+        (["train", "nyu_swint", "--data", ".", "--out", "x"], "nor pairs; images/NAME.jpg"),
         (
             ["train", "nyu_swint", "--data", ".", "--out", "x", "--set", "train.lrr=1"],
             "field 'lrr' does not exist; did you mean lr",

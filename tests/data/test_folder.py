@@ -66,7 +66,7 @@ class TestFolders:
             folder.read(tmp_path)
 
     def test_a_folder_without_pairs_says_what_was_looked_for(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"no pairs; images/NAME\.jpg with depth/NAME\.png"):
+        with pytest.raises(InputError, match=r"nor pairs; images/NAME\.jpg with depth/NAME\.png"):
             folder.read(tmp_path)
 
     def test_the_hash_follows_the_names(self, tmp_path: Path) -> None:
@@ -218,6 +218,17 @@ class TestTables:
         (tmp_path / "pairs.csv").write_bytes(b"image,depth\n\xe9.jpg,\xff.png\n")
         with pytest.raises(InputError, match=r"pairs\.csv: not a text file in UTF-8"):
             folder.read(tmp_path)
+
+    def test_a_table_of_something_else_is_not_one_of_pairs(self, tmp_path: Path) -> None:
+        table(tmp_path, '{"step": 1, "loss": 0.5}\n', "log.jsonl")
+        with pytest.raises(
+            InputError, match=r"neither manifest\.jsonl nor pairs \(log\.jsonl lists"
+        ):
+            folder.read(tmp_path)
+        pair(tmp_path, "a")
+        assert folder.read(tmp_path).prepared["from"] == folder.FOLDERS
+        table(tmp_path, "image,depth\nimages/a.jpg,depth/a.png\n")
+        assert folder.read(tmp_path).prepared["from"] == "pairs.csv"
 
     def test_of_two_tables_one_has_to_go(self, tmp_path: Path) -> None:
         table(tmp_path, "image,depth\n")

@@ -52,7 +52,7 @@ def test_each_is_muted_by_itself_and_some_together() -> None:
     assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]
     assert np.array_equal(each[1].prediction, explanation.muted({1: {4}}))
     both = ablate.mute(explanation, {1: {4, 2}, 0: {1}})
-    assert both.name == "without 0:1, 1:2+4"
+    assert both.name == "without 0:1 and 1:2,4"
     assert np.array_equal(both.prediction, explanation.muted({0: {1}, 1: {2, 4}}))
 
 

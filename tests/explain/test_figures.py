@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from tests.fakes.pairs import TINY
 
 from idisc import visualize
 from idisc.errors import MissingExtra
-from idisc.explain import ablate, figures, sheets, usage_page
+from idisc.explain import ablate, figures, look, sheets, usage_page
 from idisc.explain.idrs import explain
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Collector, usage_of
@@ -104,13 +105,25 @@ def test_no_two_pictures_overlap(name: str) -> None:
             assert apart
 
 
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_two_words_overlap(name: str) -> None:
+    lines: dict[float, list[tuple[float, float]]] = {}
+    for words in sheets.lay_out(every_figure()[name]).words:
+        length = font(words.size).getlength(words.text)
+        start = words.x - {"l": 0, "m": length / 2}[words.anchor]
+        lines.setdefault(round(words.y, 3), []).append((start, start + length))
+    for line in lines.values():
+        line.sort()
+        assert all(end <= start for (_, end), (start, _) in pairwise(line))
+
+
 @pytest.mark.parametrize("name", ["levels", "muting", "muted", "panels"])
 def test_legends_are_in_metres(name: str) -> None:
     grid = every_figure()[name]
     bars = [bar for bar in grid.bars if bar.unit]
     assert len(bars) == 2
-    assert {bar.unit for bar in bars} == {"m"}
-    assert sum(text.endswith(" m") for text in texts(grid)) >= 2
+    assert [bar.unit for bar in bars] in (["m", "m"], ["m", "mm"])
+    assert sum(text.endswith((" m", " mm")) for text in texts(grid)) >= 2
 
 
 def test_normals_have_a_legend_in_degrees() -> None:
@@ -153,6 +166,39 @@ def test_the_grid_has_a_row_for_each_idr_below_the_pictures() -> None:
     assert list(grid.heads) == ["first", "second"]
 
 
+def test_below_each_map_stands_the_weight_at_its_bright_end() -> None:
+    level = explained.explanation().levels[0]
+    bright = np.quantile(level.attention[1], 0.98)
+    assert every_figure()["grid"].rows[1][0].caption == f"to {bright:.2f}"
+    level = explained.explanation().levels[1]
+    bright = np.quantile(level.attention[5], 0.98)
+    assert every_figure()["muting"].rows[0][2].caption == f"to {bright:.2f}"
+
+
+def test_a_level_far_from_the_others_is_told_apart_in_itself() -> None:
+    explanation = explained.explanation()
+    ramp = np.linspace(0, 1, explanation.depth.size, dtype=np.float32).reshape(
+        explanation.depth.shape
+    )
+    far = ablate.effect(explanation, "far", 50 + 5 * ramp)
+    grid = figures.levels(explanation, [far], [], NAME)
+    tile = grid.rows[0][2]
+    assert tile.caption == "50.10 to 54.90 m"
+    assert len(np.unique(tile.picture.reshape(-1, 3), axis=0)) > 10
+    assert grid.bars[0].high == pytest.approx(54.9)
+    assert grid.bars[0].label == "depth, and beyond"
+
+
+def test_matrices_have_the_numbers_of_idrs_at_their_edges() -> None:
+    grid = every_figure()["likeness"]
+    numbers = [words for words in sheets.lay_out(grid).words if words.text in ("2", "4", "6")]
+    assert len(numbers) == 2 * 3 * explained.LEVELS
+    matrix = sheets.lay_out(grid).pictures[0]
+    left = [words for words in numbers if words.x < matrix.x]
+    assert [words.text for words in left] == ["2", "4", "6"]
+    assert left[0].y == pytest.approx(matrix.y + 2.5 / explained.IDRS * matrix.height)
+
+
 def test_a_long_grid_still_fits_on_a_page() -> None:
     pair = [("first", explained.explanation())]
     sheet = sheets.lay_out(figures.idr_grid(pair, {0: range(8), 1: range(8)}))
@@ -192,7 +238,26 @@ def test_the_limit_of_changes_is_a_round_number_above_them() -> None:
     (_, bar) = figures.muted_together(explanation, effect, NAME).bars
     assert (bar.low, bar.high) == (-0.15, 0.15)
     still = ablate.effect(explanation, "x", explanation.depth)
-    assert figures.muted_together(explanation, still, NAME).bars[1].high == 0.01
+    (_, bar) = figures.muted_together(explanation, still, NAME).bars
+    assert (bar.low, bar.high, bar.unit) == (-10, 10, "mm")
+
+
+@pytest.mark.parametrize(
+    ("metres", "text"),
+    [(0.0, "0.0 mm"), (0.00042, "0.4 mm"), (0.0123, "12 mm"), (0.123, "0.12 m"), (4.5, "4.50 m")],
+)
+def test_small_lengths_are_told_in_millimetres(metres: float, text: str) -> None:
+    assert look.length_text(metres) == text
+
+
+@pytest.mark.parametrize("end", [0.015, 0.0015, 12345.0])
+def test_long_numbers_below_a_bar_become_fewer(end: float) -> None:
+    grid = Grid(rows=[[Tile(RED)]], bars=[Bar(-end, end, "PuOr_r", "change")])
+    words = [each for each in sheets.lay_out(grid).words if each.text != "change"]
+    assert len(words) >= 3
+    lengths = [font(each.size).getlength(each.text) for each in words]
+    for (one, other), (left, right) in zip(pairwise(words), pairwise(lengths), strict=True):
+        assert one.x + left / 2 + 2 < other.x - right / 2
 
 
 def test_owners_of_pixels_are_named_where_they_are() -> None:
@@ -265,6 +330,8 @@ def test_the_page_stands_alone_and_escapes_names() -> None:
     assert "http" not in page.replace("http-equiv", "")
     assert page.count("data:image/png;base64,") == 6
     assert page.count('class="bar"') == explained.LEVELS * explained.IDRS
+    assert page.count('dy="0.35em">6</text>') == 6  # beside each matrix
+    assert page.count('<td class="words wraps">') == 12
 
 
 def test_the_levels_of_a_network_with_a_companion_are_not_said_to_be_its_mean() -> None:

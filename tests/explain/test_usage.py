@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import explained
 
 from idisc.errors import InputError
-from idisc.explain.usage import Collector, Tally, Usage, usage_of
+from idisc.explain.usage import Collector, Tally, Usage, named, usage_of
 
 
 def disjoint(count: int, each: int = 3) -> np.ndarray:
@@ -48,6 +48,23 @@ def test_a_pair_of_twins_counts_as_one_with_their_share() -> None:
     assert usage.used == pytest.approx(2**1.5)  # entropy of 1/4, 1/4, 1/2 is 1.5 bits
     np.testing.assert_allclose(usage.likeness, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
     assert usage.merged == {1: (0, pytest.approx(1.0))}
+
+
+def test_idrs_merged_one_onto_the_other_are_one_group() -> None:
+    """1 is like 0, 2 like 1 but not like 0, 4 like 3."""
+    likeness = np.eye(5)
+    for one, other, like in ((0, 1, 0.97), (1, 2, 0.96), (0, 2, 0.9), (3, 4, 0.99)):
+        likeness[one, other] = likeness[other, one] = like
+    usage = Usage(np.array([0.3, 0.25, 0.2, 0.15, 0.1]), likeness)
+    assert usage.merged == {1: (0, 0.97), 2: (1, 0.96), 4: (3, 0.99)}
+    assert usage.groups == {0: [1, 2], 3: [4]}
+
+
+@pytest.mark.parametrize(
+    ("count", "numbers"), [(32, [0, 8, 16, 24]), (8, [0, 2, 4, 6]), (3, [0, 1, 2])]
+)
+def test_a_few_idrs_are_named_along_an_axis(count: int, numbers: list[int]) -> None:
+    assert list(named(count)) == numbers
 
 
 def test_the_effective_number_by_a_slow_way() -> None:

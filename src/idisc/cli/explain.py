@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from idisc.cli import options
+from idisc.cli import options, tables
 from idisc.cli.explain_dataset import explain_dataset, open_pictures, thin_out
-from idisc.cli.explain_photos import Choice, PhotoRun, Saving
+from idisc.cli.explain_photos import Choice, Mute, PhotoRun, Saving
 from idisc.errors import InputError, require
 from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.predict.predictor import Predictor
+
+_NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
 
 
 @click.command(name="explain")
@@ -28,11 +30,18 @@ if TYPE_CHECKING:
     "models",
     metavar="MODEL",
     multiple=True,
-    help="Checkpoint folder or name of `idisc models` [the default model]; several with --data.",
+    help="Checkpoint folder or name of `idisc models` [the default model]; with --data several for"
+    " the panels, the first for the report.",
 )
 @click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
-@click.option("--mute", "mutes", multiple=True, metavar="LEVEL:IDR,...", help="Leave them out.")
+@click.option(
+    "--mute",
+    "mutes",
+    multiple=True,
+    metavar="LEVEL:IDR,...",
+    help="Leave them out; again for another level, as --mute 0:3,7 --mute 2:5.",
+)
 @click.option(
     "--format",
     "suffix",
@@ -67,8 +76,9 @@ def command(
     Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
     partition, the likeness of maps, the prediction by level and with single IDRs muted; for all
     together a grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on
-    the usage of IDRs (HTML and JSON), and panels of picture, ground truth, prediction and error,
-    several networks side by side, for typical and for the worst pictures.
+    the usage of IDRs (HTML and JSON) and the likeness of their maps, of the first network; and
+    panels of picture, ground truth, prediction and error, several networks side by side, for
+    typical and for the worst pictures.
     """
     from idisc.predict import inputs
 
@@ -81,15 +91,17 @@ def command(
         some = thin_out(open_pictures(data, dataset, split, size), limit)
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
+        note_size(size, predictors)
         explain_dataset(some, predictors, Saving(out, suffix, next(iter(predictors.values()))))
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
     if len(models) > 1:
         raise click.UsageError("several --weights are for --data; pictures take one")
-    choice = Choice(_numbers(idrs, "--idrs"), tuple(sorted(set(levels))), _muted(mutes))
+    choice = Choice(_chosen(idrs), tuple(sorted(set(levels))), _mutes(mutes))
     found = inputs.find(pictures)
     predictor = open_predictor(models[0] if models else None, device)
     choice.check(predictor)
+    note_size(size, {predictor.facts.name: predictor})
     PhotoRun(Saving(out, suffix, predictor), choice, size).run(found.inputs, found.problems)
 
 
@@ -114,21 +126,34 @@ def name_networks(models: Sequence[str]) -> dict[str, str | None]:
     return {model: model for model in models}
 
 
-def _numbers(text: str | None, option: str) -> tuple[int, ...]:
+def note_size(size: tuple[int, int] | None, predictors: Mapping[str, Predictor]) -> None:
+    """Say of a size that was asked for, if it is far from that of training."""
+    from idisc.predict import doubts
+
+    for name, predictor in predictors.items():
+        if size and (doubt := doubts.of_size(size, predictor.facts.training_size)):
+            tables.note(f"{name}: {doubt}")
+
+
+def _chosen(text: str | None) -> tuple[int, ...]:
     """3,7,12 as numbers, each once, in the order given."""
     if text is None:
         return ()
-    if not re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", text):
-        raise InputError(f"{option} {text}: write numbers of IDRs as 3,7,12")
-    return tuple(dict.fromkeys(int(number) for number in text.split(",")))
+    if not re.fullmatch(_NUMBERS, text):
+        raise InputError(f"--idrs {text}: write numbers of IDRs as 3,7,12")
+    return _numbers(text)
 
 
-def _muted(texts: Sequence[str]) -> dict[int, set[int]]:
-    """LEVEL:IDR,IDR ... by level."""
-    found: dict[int, set[int]] = {}
+def _mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
+    """Each LEVEL:IDR,IDR ... taken apart."""
+    found = []
     for text in texts:
-        level, colon, idrs = text.partition(":")
-        if not colon or not level.strip().isdecimal():
+        level, _, idrs = text.partition(":")
+        if not re.fullmatch(r"\s*\d+\s*", level) or not re.fullmatch(_NUMBERS, idrs):
             raise InputError(f"--mute {text}: write it as LEVEL:IDR, such as 0:3 or 2:3,7")
-        found.setdefault(int(level), set()).update(_numbers(idrs, f"--mute {level}:"))
-    return found
+        found.append(Mute(text, int(level), _numbers(idrs)))
+    return tuple(found)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(int(number) for number in text.split(",")))

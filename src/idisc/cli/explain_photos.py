@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from idisc import config, files, visualize
-from idisc.cli import progress
+from idisc.cli import progress, tables
 from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, InputError
 
@@ -25,12 +25,29 @@ GRID_PICTURES, GRID_IDRS, MUTED_IDRS = 6, 3, 5  # of one figure; IDRs for each l
 
 
 @dataclass(frozen=True)
+class Mute:
+    """One --mute: IDRs of a level, and how that was typed."""
+
+    text: str
+    level: int
+    idrs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Choice:
     """What of the network to look at; empty is all, or what seems worth it."""
 
     idrs: tuple[int, ...]
     levels: tuple[int, ...]
-    muted: dict[int, set[int]]
+    mutes: tuple[Mute, ...]
+
+    @property
+    def muted(self) -> dict[int, set[int]]:
+        """All that is muted, by level."""
+        found: dict[int, set[int]] = {}
+        for mute in self.mutes:
+            found.setdefault(mute.level, set()).update(mute.idrs)
+        return found
 
     def check(self, predictor: Predictor) -> None:
         """Before any work is done: numbers that the network does not have."""
@@ -38,16 +55,19 @@ class Choice:
 
         model = network_of(predictor.engine).config
         count, last = model.afp.idrs, model.resolutions - 1
-        for option, wanted in (("--level", self.levels), ("--mute", self.muted)):
-            for level in wanted:
-                if not 0 <= level <= last:
-                    raise InputError(f"{option} {level}: this network has levels 0 to {last}")
-        for option, idrs in (("--idrs", self.idrs), *(("--mute", i) for i in self.muted.values())):
-            for idr in idrs:
-                if idr >= count:
-                    raise InputError(f"{option} {idr}: this network has IDRs 0 to {count - 1}")
-            if option == "--mute" and len(idrs) == count:
-                raise InputError(f"--mute: all {count} IDRs of a level; one must be left")
+        levels = [(f"--level {level}", level) for level in self.levels]
+        levels += [(f"--mute {mute.text}", mute.level) for mute in self.mutes]
+        for typed, level in levels:
+            if not 0 <= level <= last:
+                raise InputError(f"{typed}: this network has levels 0 to {last}")
+        idrs = [(f"--idrs {idr}", idr) for idr in self.idrs]
+        idrs += [(f"--mute {mute.text}", max(mute.idrs)) for mute in self.mutes]
+        for typed, idr in idrs:
+            if idr >= count:
+                raise InputError(f"{typed}: this network has IDRs 0 to {count - 1}")
+        for level, muted in self.muted.items():
+            if len(muted) == count:
+                raise InputError(f"--mute: all {count} IDRs of level {level}; one must be left")
 
     def of(self, usage: Usage, count: int) -> tuple[int, ...]:
         """The IDRs to show of a level."""
@@ -105,6 +125,7 @@ class PhotoRun:
         from idisc.images import read_photo
 
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
+        self._note_shape(item.label, photo.size)
         explanation = explain_photo(self.saving.predictor, photo, self.size)
         usages = self.collector.add(item.name, explanation)
         if len(self.shown) < GRID_PICTURES:
@@ -120,6 +141,16 @@ class PhotoRun:
             about = f"{low:.2f} to {high:.2f} m; {about}"
         where = ", ".join(str(path) for path in written)
         return f"{item.label}: {about} -> {where}"
+
+    def _note_shape(self, label: str, picture: tuple[int, int]) -> None:
+        """Say of a picture that it is squeezed into the size that was asked for."""
+        from idisc.predict import doubts
+        from idisc.predict.predictor import adapted
+
+        if self.size is None:
+            return
+        if doubt := doubts.of_shape(self.size, picture, adapted(self.size, picture)):
+            tables.note(f"{label}: {doubt}")
 
     def _figures(
         self, explanation: Explanation, usages: Sequence[Usage], name: str

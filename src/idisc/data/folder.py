@@ -8,7 +8,8 @@
                                              what follows, mostly a focal length, is not read
 
 `train/` and `test/` (or `val/`) folders around `images/` and `depth/` are splits; without them
-everything is both: what is there to be measured may also be learnt from.
+everything is both: what is there to be measured may also be learnt from. A CSV or JSONL with
+neither column, as the log of a training, lists something else and is passed over.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
-from idisc.data.manifest import Manifest, Record, once, read_list
+from idisc.data.manifest import NAME, Manifest, Record, once, read_list
 from idisc.errors import InputError
 from idisc.images import picture_size
 
@@ -47,7 +48,7 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
     Not `complete`, as the doctor asks for them: also pairs of which a file is not there, or is
     what belongs into the other folder.
     """
-    tables = sorted(path for path in root.iterdir() if path.suffix in TABLES)
+    tables, others = _tables(root)
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise InputError(f"{root}: several tables ({names}); keep the one that counts")
@@ -59,9 +60,10 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         index, found = FOLDERS, _from_folders(root, complete)
     records, repeated = once(found)
     if not records:
+        found_none = f"{root / index}: no pairs" if tables else _no_dataset(root, others)
         raise InputError(
-            f"{root / index if tables else root}: no pairs; images/NAME.jpg with depth/NAME.png"
-            f" (or .npy), or a CSV or JSONL with the columns image and depth, or {LIST}, is needed"
+            f"{found_none}; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL with"
+            f" the columns image and depth, or {LIST}, is needed"
         )
     digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
     return Manifest(
@@ -72,6 +74,29 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         prepared={"from": index, **({"repeated": repeated} if repeated else {})},
         sha256=digest.hexdigest(),
     )
+
+
+def _tables(root: Path) -> tuple[list[Path], list[Path]]:
+    """Files that list pairs, and those that list something else, as the log of a training does."""
+    found: tuple[list[Path], list[Path]] = [], []
+    for path in sorted(path for path in root.iterdir() if path.suffix in TABLES):
+        found[0 if _lists_pairs(path) else 1].append(path)
+    return found
+
+
+def _lists_pairs(table: Path) -> bool:
+    """By the columns of its first row; also if that is missing or wrong, which is told later."""
+    try:
+        _, row = next(_rows(table), (0, None))
+    except InputError:
+        return True
+    return row is None or any(str(name).strip().lower() in ("image", "depth") for name in row)
+
+
+def _no_dataset(root: Path, others: Sequence[Path]) -> str:
+    lists = "list" if len(others) > 1 else "lists"
+    note = f" ({', '.join(path.name for path in others)} {lists} none)" if others else ""
+    return f"{root}: no dataset: neither {NAME} nor pairs{note}"
 
 
 def _from_folders(root: Path, complete: bool) -> Iterator[Record]:

@@ -69,9 +69,9 @@ def mute_each(explanation: Explanation, level: int, idrs: Iterable[int]) -> list
 def mute(explanation: Explanation, idrs: Mapping[int, Collection[int]]) -> Effect:
     """The prediction without all of these IDRs at once, {level: their numbers}."""
     parts = [
-        f"{level}:{'+'.join(map(str, sorted(numbers)))}" for level, numbers in sorted(idrs.items())
-    ]
-    return effect(explanation, f"without {', '.join(parts)}", explanation.muted(idrs))
+        f"{level}:{','.join(map(str, sorted(numbers)))}" for level, numbers in sorted(idrs.items())
+    ]  # as --mute takes them
+    return effect(explanation, f"without {' and '.join(parts)}", explanation.muted(idrs))
 
 
 def effect(explanation: Explanation, name: str, prediction: FloatMaps) -> Effect:

@@ -8,15 +8,14 @@
     likeness        which maps are alike, as matrices
     panels          picture, ground truth, prediction and error, several models side by side
 
-Depth, errors and changes stand above colour bars in metres (normals: degrees). How to read each
-one is in its own note and, at length, in docs/explain.md.
+Depth, errors and changes stand above colour bars in metres, small changes in millimetres (normals:
+degrees). How to read each one is in its own note and, at length, in docs/explain.md.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,20 +26,21 @@ from idisc import metrics, visualize
 from idisc.explain import ablate
 from idisc.explain.ablate import Effect
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
+from idisc.explain.look import TILE_WIDTH, Look
 from idisc.explain.sheets import Bar, Grid, Tile
-from idisc.explain.usage import Usage
+from idisc.explain.usage import Usage, named
 from idisc.visualize import Picture
 
-TILE_WIDTH = 480  # pixels of a tile's picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
-_LEAST_CHANGE = {"m": 0.01, "deg": 0.1}  # of a colour bar's end
 _FUSION = {
     False: "The prediction is the mean of the levels.",
     True: "The mean of the levels is half of the prediction, the companion's depth the other half,"
     " here as well: each answer is the geometric mean with it.",
 }
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
-_PAGE = 600.0  # points: rows of a figure that should fit on one
+_PAGE = 700.0  # points: rows of a figure that should fit on one
+_CAPTION = 15.0  # points of a row that are not its pictures
+_LEAST_ROW = 12.0  # points of its pictures, even if that is more than a page
 _LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
 _BACK = 0.3  # share of the grey photo behind a partition
 
@@ -56,66 +56,13 @@ class Case:
     predictions: Mapping[str, NDArray[Any]]  # by model, at the target's size
 
 
-@dataclass(frozen=True)
-class Look:
-    """How predictions of one figure are shown, depth or normals, and how their changes."""
-
-    ends: tuple[float, float] | None  # of the colours of depth, metres; None: normals
-    limit: float  # of the colours of changes, metres or degrees
-
-    @classmethod
-    def of(cls, explanation: Explanation, effects: Iterable[Effect], *more: FloatMaps) -> Look:
-        """Colours for a prediction and some effects; depth in `more` is to be told apart, too."""
-        if explanation.prediction.ndim == 3:
-            return cls(None, _limit(effects, "deg"))
-        return cls(visualize.depth_limits(explanation.depth, *more), _limit(effects, "m"))
-
-    @property
-    def task(self) -> str:
-        """What is predicted."""
-        return "depth" if self.ends else "normals"
-
-    @property
-    def signs(self) -> str:
-        """What colours of changes say, in a sentence."""
-        return "Orange: farther, purple: nearer." if self.ends else "Changes are angles."
-
-    @property
-    def bars(self) -> list[Bar]:
-        """What the colours mean; those of normals are directions, and have none."""
-        if self.ends is None:
-            return [Bar(0.0, self.limit, visualize.ERROR_COLOURS, "change", "deg")]
-        return [
-            Bar(*self.ends, visualize.DEPTH_COLOURS, "depth"),
-            Bar(-self.limit, self.limit, visualize.CHANGE_COLOURS, "change"),
-        ]
-
-    def answer(self, prediction: FloatMaps) -> Tile:
-        """A prediction."""
-        if self.ends is None:
-            return Tile(visualize.normals_picture(prediction, TILE_WIDTH))
-        return Tile(visualize.depth_picture(prediction, *self.ends, width=TILE_WIDTH))
-
-    def change(self, effect: Effect) -> Tile:
-        """A change, above the mean of its size."""
-        if self.ends is None:
-            colours = visualize.ERROR_COLOURS
-            picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, TILE_WIDTH)
-            return Tile(picture, f"{effect.mean:.2f} deg")
-        picture = visualize.change_picture(effect.change, self.limit)
-        return Tile(reduced(picture, TILE_WIDTH), f"{effect.mean:.3f} m")
-
-
 def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: str) -> Grid:
     """All IDRs of a level in their order, with their shares of the picture's attention."""
     image = _photo(explanation, TILE_WIDTH // 2)
-    spread = np.quantile(level.attention, QUANTILES, axis=(1, 2))  # (2, N)
+    maps = [_where_read(image, each) for each in level.attention]
     tiles = [
-        Tile(
-            visualize.overlay(image, each),
-            f"{idr} · {usage.shares[idr]:.1%} · to {spread[1, idr]:.2f}",
-        )
-        for idr, each in enumerate(level.maps)
+        replace(tile, caption=f"{idr} · {usage.shares[idr]:.1%} · {tile.caption}")
+        for idr, tile in enumerate(maps)
     ]
     return Grid(
         rows=[tiles[first : first + _COLUMNS] for first in range(0, len(tiles), _COLUMNS)],
@@ -138,23 +85,19 @@ def idr_grid(
     for index, idrs in sorted(chosen.items()):
         levels = [explanation.levels[index] for _, explanation in pictures]
         for idr in idrs:
-            maps = [shown(level.attention[idr : idr + 1])[0] for level in levels]
-            rows.append(
-                [
-                    Tile(visualize.overlay(image, each))
-                    for image, each in zip(images, maps, strict=True)
-                ]
-            )
+            maps = [level.attention[idr] for level in levels]
+            rows.append([_where_read(*pair) for pair in zip(images, maps, strict=True)])
             sides.append(f"IDR {idr}\nlevel {index}\nstride {levels[0].stride}")
     return Grid(
         rows=rows,
         heads=[name for name, _ in pictures],
         sides=sides,
         title="The same IDRs over several pictures",
-        note="Where each IDR is read (ISD's first layer). A row that lights up the same kind of"
-        " place in every picture is a pattern that the network has learnt.",
+        note="Where each IDR is read (ISD's first layer); below, the weight at the bright end. A"
+        " row that lights up the same kind of place in every picture is a pattern that the network"
+        " has learnt.",
         bars=[_WEIGHT],
-        tallest=min(150, _PAGE / len(rows)),
+        tallest=min(150, max(_PAGE / len(rows) - _CAPTION, _LEAST_ROW)),
     )
 
 
@@ -199,18 +142,20 @@ def levels(
     companion = explanation.companion
     beside = [] if companion is None else [ablate.effect(explanation, "companion", companion)]
     columns = [*alone, *beside]
-    look = Look.of(explanation, [*columns, *without], *(each.prediction for each in columns))
-    first = [Tile(_photo(explanation)), look.answer(explanation.prediction)]
-    first += [look.answer(each.prediction) for each in columns]
+    look = Look.of(explanation, columns, without)
+    first = [Tile(_photo(explanation)), look.ranged(explanation.prediction)]
+    first += [look.ranged(each.prediction) for each in columns]
     second = [None, None, *(look.change(each) for each in columns)]
     third = [None, None, *(look.change(each) for each in without), *(None for _ in beside)]
     heads = [*(level.name for level in explanation.levels), *("companion" for _ in beside)]
+    ranges = "Below each depth its range but for 2 % of pixels at each end. " if look.ends else ""
     return Grid(
         rows=[first, second, third] if without else [first, second],
         heads=["picture", "prediction", *heads],
         sides=[look.task, "alone, against the prediction", "without it, against the prediction"],
         title=f"{name}: what each resolution says",
-        note=f"{_FUSION[bool(beside)]} {look.signs} Below each change the mean of its size.",
+        note=f"{_FUSION[bool(beside)]} {look.signs} {ranges}"
+        "Below each change the mean of its size.",
         bars=look.bars,
     )
 
@@ -219,9 +164,8 @@ def muting(
     explanation: Explanation, level: Level, effects: Mapping[int, Effect], name: str
 ) -> Grid:
     """Where some IDRs of a level are read, the prediction without each, and how it changes."""
-    look, image = Look.of(explanation, effects.values()), _photo(explanation)
-    maps = shown(level.attention[list(effects)])
-    where = [Tile(image), *(Tile(visualize.overlay(image, each)) for each in maps)]
+    look, image = Look.of(explanation, [*effects.values()]), _photo(explanation)
+    where = [Tile(image), *(_where_read(image, level.attention[idr]) for idr in effects)]
     rest = [explanation.prediction, *(effect.prediction for effect in effects.values())]
     return Grid(
         rows=[
@@ -233,7 +177,8 @@ def muting(
         sides=["where it is read", f"{look.task} without it", "change"],
         title=f"{name}: one IDR muted at a time, {level.name}",
         note="A muted IDR is taken out of the softmax of ISD; the others share its weight."
-        f" {look.signs} Below each change the mean of its size.",
+        " Below where it is read, the weight at the bright end; below each change the mean of its"
+        f" size. {look.signs}",
         bars=[_WEIGHT, *look.bars],
     )
 
@@ -262,11 +207,13 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
         [
             Tile(
                 visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS),
-                f"{usage.effective:.1f} of {len(usage.shares)} in effect,"
+                f"{usage.effective:.1f} of {count} in effect,"
                 f" {len(usage.merged)} merged, {len(usage.idle)} idle",
                 smooth=False,
+                axis=[((idr + 0.5) / count, str(idr)) for idr in named(count)],
             )
             for usage in each
+            for count in [len(usage.shares)]
         ]
         for each in usages.values()
     ]
@@ -275,8 +222,8 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
         heads=names,
         sides=list(usages),
         title=f"{title}: which IDRs are alike",
-        note="Cosine of the maps of IDRs i (down) and j (across), both from 0 up. A bright line"
-        " that crosses the matrix is an IDR that is everywhere; a bright block is a collapse.",
+        note="Cosine of the maps of IDRs i (down) and j (across), numbered at the edges. A bright"
+        " line that crosses the matrix is an IDR that is everywhere; a bright block is a collapse.",
         bars=[Bar(0.0, 1.0, visualize.LIKENESS_COLOURS, "cosine of two maps", "")],
         tallest=130,
     )
@@ -296,7 +243,7 @@ def panels(cases: Sequence[Case], limit: float, title: str) -> Grid:
         Bar(0.0, limit, visualize.ERROR_COLOURS, "error, and beyond", "deg" if normals else "m")
     ]
     if not normals:
-        bars.insert(0, Bar(low, high, visualize.DEPTH_COLOURS, "depth"))
+        bars.insert(0, Bar(low, high, visualize.DEPTH_COLOURS, "depth, and beyond"))
     return Grid(
         rows=[_panel(case, low, high, limit) for case in cases],
         heads=heads,
@@ -306,13 +253,10 @@ def panels(cases: Sequence[Case], limit: float, title: str) -> Grid:
     )
 
 
-def reduced(image: Picture, width: int) -> Picture:
-    """A picture at most `width` pixels across."""
-    picture = Image.fromarray(image)
-    if picture.width <= width:
-        return image
-    height = max(1, round(picture.height * width / picture.width))
-    return np.asarray(picture.resize((width, height), Image.Resampling.LANCZOS))
+def _where_read(image: Picture, attention: FloatMaps) -> Tile:
+    """The weights (h, w) of an IDR over a picture, above the weight at the bright end."""
+    bright = np.quantile(attention, QUANTILES[1])
+    return Tile(visualize.overlay(image, shown(attention[None])[0]), f"to {bright:.2f}")
 
 
 def _photo(explanation: Explanation, width: int = TILE_WIDTH) -> Picture:
@@ -351,14 +295,6 @@ def _panel(case: Case, low: float, high: float, limit: float) -> list[Tile | Non
             Tile(error, f"mean {wrong.mean():.2f} m" if wrong.size else ""),
         ]
     return row
-
-
-def _limit(effects: Iterable[Effect], unit: str) -> float:
-    """A round number that all but a hundredth of the pixels of each change stay below."""
-    largest = max([_LEAST_CHANGE[unit], *(effect.largest for effect in effects)])
-    power = 10.0 ** math.floor(math.log10(largest))
-    step = next(each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if each * power >= largest * 0.999)
-    return float(f"{step * power:.12g}")
 
 
 def _enlarged(maps: FloatMaps, size: tuple[int, ...]) -> FloatMaps:

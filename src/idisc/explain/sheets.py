@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +31,9 @@ _LEAST = 300.0  # width that words and colour bars need
 _MARGIN = 6.0
 _GAP = 4.0  # between tiles
 _SIDE = 62.0  # for the words at the left of a row
+_AXIS = 12.0  # for the numbers at the left of a matrix
 _BAR = 120.0, 7.0  # width and height of a colour bar
+_BEFORE, _BEHIND = 8.0, 16.0  # how far numbers of a bar may stand out of it: the next one has some
 _SOFT = (98, 105, 117)  # of what is beside the point
 _LEADING = 1.3  # of lines of text
 _DEJAVU = 0.84  # size of matplotlib's font, which is wider: as much as keeps the lines as long
@@ -46,6 +49,7 @@ class Tile:
     caption: str = ""
     smooth: bool = True  # False: its pixels are seen as squares
     marks: Sequence[tuple[float, float, str]] = ()  # words on it: x and y as shares of its size
+    axis: Sequence[tuple[float, str]] = ()  # words along its left and lower edge: share of a side
 
 
 @dataclass(frozen=True)
@@ -187,11 +191,8 @@ def _row(
         if tile is None:
             continue
         wide = stop - x - _GAP
-        own = wide * tile.picture.shape[0] / tile.picture.shape[1]
+        own = _place(sheet, tile, x, y, wide)
         high = max(high, own)
-        sheet.pictures.append(Placed(tile.picture, x, y, wide, own, tile.smooth))
-        for across, down, mark in tile.marks:
-            sheet.words.append(Words(mark, x + across * wide, y + down * own, _SMALL, "m"))
         if tile.caption:
             place = x + wide / 2, y + own + _SMALL * 0.75
             sheet.words.append(_words(tile.caption, *place, _SMALL, wide, "m", _SOFT))
@@ -203,6 +204,21 @@ def _row(
         )
     captions = any(tile is not None and tile.caption for tile in row)
     return y + high + (_SMALL * 1.45 if captions else 0) + _GAP
+
+
+def _place(sheet: Sheet, tile: Tile, x: float, y: float, room: float) -> float:
+    """A tile's picture and the words on it and along its edges; how high all that is."""
+    left = x + (_AXIS if tile.axis else 0.0)
+    wide = x + room - left
+    high = wide * tile.picture.shape[0] / tile.picture.shape[1]
+    sheet.pictures.append(Placed(tile.picture, left, y, wide, high, tile.smooth))
+    for across, down, mark in tile.marks:
+        sheet.words.append(Words(mark, left + across * wide, y + down * high, _SMALL, "m"))
+    middle = x + (_AXIS - _GAP / 2) / 2, y + high + _SMALL * 0.75  # of the words at the edges
+    for share, text in tile.axis:
+        sheet.words.append(Words(text, middle[0], y + share * high, _SMALL, "m", _SOFT))
+        sheet.words.append(Words(text, left + share * wide, middle[1], _SMALL, "m", _SOFT))
+    return high + (_SMALL * 1.3 if tile.axis else 0.0)
 
 
 def _bars(sheet: Sheet, bars: Sequence[Bar], y: float) -> float:
@@ -217,15 +233,35 @@ def _bars(sheet: Sheet, bars: Sequence[Bar], y: float) -> float:
         colours = visualize.colourise(ramp, bar.low, bar.high, bar.colours)
         foot = top + _SMALL * 1.35
         sheet.pictures.append(Placed(colours, x, foot, width, height))
-        values = visualize.ticks(bar.low, bar.high, 4)
-        for value, text in zip(values, visualize.written(values), strict=True):
-            place = x + width * (value - bar.low) / (bar.high - bar.low)
-            unit = f" {bar.unit}" if value == values[-1] and bar.unit else ""
-            sheet.words.append(
-                Words(f"{text}{unit}", place, foot + height + _SMALL * 0.8, _SMALL, "m", _SOFT)
-            )
+        for place, text in _numbers(bar):
+            below = foot + height + _SMALL * 0.8
+            sheet.words.append(Words(text, x + place, below, _SMALL, "m", _SOFT))
     rows = -(-len(bars) // across)
     return y + rows * (height + 2.9 * _SMALL) + _GAP
+
+
+def _numbers(bar: Bar) -> list[tuple[float, str]]:
+    """Round numbers and their places along a bar, in points: as many as keep apart."""
+    found: list[tuple[float, str]] = []
+    for count in (4, 3, 2):
+        values = visualize.ticks(bar.low, bar.high, count)
+        texts = visualize.written(values)
+        texts[-1] += f" {bar.unit}" if bar.unit else ""
+        places = [_BAR[0] * (value - bar.low) / (bar.high - bar.low) for value in values]
+        found = list(zip(places, texts, strict=True))
+        if _keep_apart(found):
+            break
+    return found
+
+
+def _keep_apart(numbers: Sequence[tuple[float, str]]) -> bool:
+    """Whether none of these words, each around its place, runs into another or the next bar."""
+    ends = [
+        (place - _length(text, _SMALL) / 2, place + _length(text, _SMALL) / 2)
+        for place, text in numbers
+    ]
+    inside = ends[0][0] >= -_BEFORE and ends[-1][1] <= _BAR[0] + _BEHIND
+    return inside and all(end + _GAP <= start for (_, end), (start, _) in pairwise(ends))
 
 
 def _paragraph(

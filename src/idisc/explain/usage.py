@@ -71,6 +71,18 @@ class Usage:
                 found[idr] = stronger[nearest], float(like[nearest])
         return {idr: found[idr] for idr in sorted(set(found) - set(self.idle))}
 
+    @property
+    def groups(self) -> dict[int, list[int]]:
+        """Merged IDRs by the one they end at, which is not merged itself and the strongest."""
+        onto = {idr: other for idr, (other, _) in self.merged.items()}
+        found: dict[int, list[int]] = {}
+        for idr in onto:
+            root = idr
+            while root in onto:  # each step leads to a stronger one
+                root = onto[root]
+            found.setdefault(root, []).append(idr)
+        return dict(sorted(found.items()))
+
     def by_share(self) -> list[int]:
         """All IDRs, the strongest first."""
         order: list[int] = np.argsort(-self.shares, kind="stable").tolist()
@@ -122,6 +134,14 @@ class Tally:
         if not self._count:
             raise InputError("no picture, so no usage of IDRs")
         return _usage(np.asarray(self._gram) / self._count, np.asarray(self._shares) / self._count)
+
+
+def named(count: int) -> range:
+    """Of N IDRs those whose numbers stand along an axis: of 32 every eighth."""
+    step = 1
+    while count > 4 * step:
+        step *= 2
+    return range(0, count, step)
 
 
 def usage_of(maps: NDArray[Any]) -> Usage:

@@ -18,9 +18,9 @@ from PIL import Image
 
 from idisc import visualize
 from idisc.errors import counted
-from idisc.explain.usage import COLUMNS, IDLE, KINDS, MERGED, LevelUsage, Report, Usage
+from idisc.explain.usage import COLUMNS, IDLE, KINDS, MERGED, LevelUsage, Report, Usage, named
 
-_CELL = 12  # pixels of a matrix's cell
+_MATRIX, _AXIS = 256, 24  # of a matrix and of the numbers at its edges
 _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
 
 
@@ -131,49 +131,62 @@ def _matrices(levels: Sequence[LevelUsage]) -> str:
         rows += f'<div class="pictures">{"".join(figures)}</div>'
     return _section(
         "Which IDRs are alike",
-        "Cosine of the maps of two IDRs, dark 0, bright 1; rows and columns from IDR 0 on.",
+        "Cosine of the maps of two IDRs, dark 0, bright 1; the numbers are those of IDRs.",
         rows,
     )
 
 
 def _matrix(usage: Usage, caption: str) -> str:
     cells = visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS)
-    picture = Image.fromarray(cells.repeat(_CELL, axis=0).repeat(_CELL, axis=1))
     buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", optimize=True)
+    Image.fromarray(cells).save(buffer, format="PNG", optimize=True)
     source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
     legend = (
         '<span class="legend">0<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
         ' aria-hidden="true"><rect width="1" height="1" fill="url(#likeness)"/></svg>1</span>'
     )
     return (
-        f'<figure><img src="{source}" width="{picture.width}" height="{picture.height}"'
-        f' alt="likeness of maps, {caption}"><figcaption>{caption}{legend}</figcaption></figure>'
+        f'<figure><svg class="matrix" viewBox="{-_AXIS} 0 {_MATRIX + _AXIS} {_MATRIX + _AXIS}"'
+        f' role="img" aria-label="likeness of maps, {caption}">'
+        f'<image href="{source}" width="{_MATRIX}" height="{_MATRIX}"/>'
+        f"{_axis(len(usage.shares))}</svg><figcaption>{caption}{legend}</figcaption></figure>"
+    )
+
+
+def _axis(count: int) -> str:
+    """Numbers of some IDRs left of and below a matrix of N."""
+    places = {idr: (idr + 0.5) * _MATRIX / count for idr in named(count)}
+    return "".join(
+        f'<text class="end" x="-4" y="{place:.1f}" dy="0.35em">{idr}</text>'
+        f'<text class="middle" x="{place:.1f}" y="{_MATRIX + 15}">{idr}</text>'
+        for idr, place in places.items()
     )
 
 
 def _collapsed(levels: Sequence[LevelUsage]) -> str:
     rows = "".join(
         f'<tr><th scope="row">level {level.index}<small>{KINDS[kind]}</small></th>'
-        f'<td class="words">{_merged_text(usage)}</td>'
-        f'<td class="words">{", ".join(map(str, usage.idle)) or "none"}</td></tr>'
+        f'<td class="words wraps">{_merged_text(usage)}</td>'
+        f'<td class="words wraps">{", ".join(map(str, usage.idle)) or "none"}</td></tr>'
         for level in levels
         for kind, usage in level.total.items()
     )
-    head = '<th scope="col">maps</th><th scope="col" class="words">merged onto a stronger one</th>'
+    head = (
+        '<th scope="col">maps</th>'
+        '<th scope="col" class="words wraps">merged onto a stronger one</th>'
+        '<th scope="col" class="words">idle</th>'
+    )
     return _section(
         "What has collapsed",
-        "Groups of IDRs whose maps are nearly the same, the strongest before the arrow.",
-        f'<div class="scroll"><table><thead><tr>{head}<th scope="col" class="words">idle</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>",
+        "Groups of IDRs whose maps are nearly the same: behind the arrow those merged onto the one"
+        " before it, directly or by way of another; it is the strongest and not merged itself.",
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>",
     )
 
 
 def _merged_text(usage: Usage) -> str:
-    groups: dict[int, list[int]] = {}
-    for idr, (other, _) in usage.merged.items():
-        groups.setdefault(other, []).append(idr)
-    parts = [f"{other} ← {', '.join(map(str, idrs))}" for other, idrs in sorted(groups.items())]
+    parts = [f"{root}\u00a0← {', '.join(map(str, idrs))}" for root, idrs in usage.groups.items()]
     return "; ".join(parts) or "none"
 
 
