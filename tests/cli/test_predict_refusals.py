@@ -224,6 +224,7 @@ def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) 
     before = truth.read_bytes()
     code, said, err = run(photos / "b.jpg", "--weights", model)
     assert (code, said) == (2, "")
-    assert err == f"idisc: {truth}: is there, and no result of ours; -o names another place\n"
+    expected = f"{photos / 'b.jpg'}: {truth} is there, and no result of ours; -o names another"
+    assert err == f"idisc: {expected} place\n"
     assert truth.read_bytes() == before
     assert not (photos / "b_depth16.png").exists()
