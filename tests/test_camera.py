@@ -110,7 +110,7 @@ def test_a_matrix_of_another_shape_is_refused() -> None:
 
 @pytest.mark.parametrize("fov", [0.0, 5e-324, 180.0, -60.0, math.nan])
 def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
-    with pytest.raises(InputError, match="between 0 and 180 degrees is needed"):
+    with pytest.raises(InputError, match="more than 0 and less than 180 degrees is needed"):
         Camera.from_fov(fov, (480, 640), "assumed")
 
 
@@ -185,6 +185,32 @@ def test_exif_of_a_picture_that_was_cropped_since_is_not_believed() -> None:
     assert not camera.known
 
 
+@pytest.mark.parametrize(
+    ("lens", "unbelieved"),
+    [
+        (Lens(focal_35mm=65535.0), "EXIF 65535 mm"),
+        (Lens(focal_35mm=1.0), "EXIF 1 mm"),
+        (Lens(focal_mm=50.0, pixels_per_mm=1e5), "EXIF 50 mm, 0.0064 mm sensor"),
+        (Lens(focal_mm=1e200, pixels_per_mm=1e200), "EXIF 1e+200 mm, 6.4e-198 mm sensor"),
+    ],
+)
+def test_a_lens_that_nobody_makes_is_not_believed(lens: Lens, unbelieved: str) -> None:
+    camera = camera_of(None, lens, (480, 640))
+    assert camera.origin == f"assumed 60 deg, {unbelieved} not believed"
+    assert not camera.known
+
+
+@pytest.mark.parametrize("focal_mm", [4.0, 2000.0])
+def test_fisheyes_and_telescopes_are_believed(focal_mm: float) -> None:
+    camera = camera_of(None, Lens(focal_35mm=focal_mm), (480, 640))
+    assert camera.origin == f"EXIF {focal_mm:g} mm"
+
+
+def test_a_sensor_is_believed_beside_an_equivalent_that_is_not() -> None:
+    lens = Lens(focal_35mm=65535.0, focal_mm=50.0, pixels_per_mm=6000 / 36, taken_size=(4000, 6000))
+    assert camera_of(None, lens, (1000, 1500)).origin == "EXIF 50 mm, 36 mm sensor"
+
+
 def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
     lens = Lens(focal_35mm=26.0)
     given = Camera.from_focal(700.0, (480, 640), "calibration")
@@ -235,3 +261,24 @@ def test_a_matrix_has_to_be_in_pixels_of_its_picture() -> None:
         matrix_camera(matrix, (360, 640))
     with pytest.raises(InputError, match="3x3 numbers are needed"):
         matrix_camera("a,b", (360, 640))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[520, 50, 300], [0, 520, 200], [0, 0, 1]], "skew 50 at a focal length of 520, which"),
+        ([[520, 0, 300], [-5, 520, 200], [0, 0, 1]], "skew 5 at a focal length of 520, .*write 0"),
+        ([[520, math.nan, 300], [0, 520, 200], [0, 0, 1]], "skew nan at a focal length"),
+        ([[520, 0, 0], [0, 520, 0], [300, 200, 1]], "its last row is 300, 200, 1; 0, 0, 1 is need"),
+    ],
+)
+def test_a_matrix_with_more_than_a_camera_holds_is_refused(
+    matrix: list[list[float]], message: str
+) -> None:
+    with pytest.raises(InputError, match=f"^camera matrix: {message}"):
+        matrix_camera(matrix, (480, 640))
+
+
+def test_a_skew_of_a_fraction_of_a_pixel_is_none() -> None:
+    camera = matrix_camera([[520, 0.3, 300], [0, 520, 200], [0, 0, 1]], (480, 640))
+    assert camera.matrix[0, 1] == 0

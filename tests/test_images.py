@@ -168,12 +168,19 @@ def png_of_16_bit_rgb(values: NDArray[np.uint16]) -> bytes:
 def test_floating_point_tiffs_are_read() -> None:
     grey = colours()[..., 0]
     for values, notes in (
-        (grey / np.float32(255), ()),
+        (grey / np.float32(255), ("floats reduced to 8 bits",)),
         (grey.astype(np.float32), ("floats up to 255 taken as bytes",)),
     ):
         photo = read_photo(encoded(Image.fromarray(values.astype(np.float32)), "TIFF"))
         np.testing.assert_array_equal(photo.image[..., 2], grey)
         assert photo.notes == notes
+
+
+def test_whole_numbers_of_32_bits_that_fit_into_8_are_grey() -> None:
+    grey = colours()[..., 0]
+    photo = read_photo(encoded(Image.fromarray(grey.astype(np.int32)), "TIFF"))
+    np.testing.assert_array_equal(photo.image[..., 1], grey)
+    assert photo.notes == ("grey turned into RGB",)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])

@@ -24,9 +24,11 @@ from idisc.errors import InputError
 
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
+LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents that are made, fisheyes and telescopes included
 Source = Literal["given", "matrix", "exif", "assumed"]
 """Who states a camera: a person or a dataset; a person by numbers in pixels, which may be those of
 another size of the picture; its file; nobody."""
+_SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
 
@@ -76,7 +78,7 @@ class Camera:
         if k[2, 2] == 0:
             raise InputError("camera matrix: 0 at its lower right; 1 is usual there")
         k = k / k[2, 2]
-        return cls(
+        camera = cls(
             fx=float(k[0, 0]),
             fy=float(k[1, 1]),
             cx=float(k[0, 2]),
@@ -85,12 +87,16 @@ class Camera:
             origin=origin or "given matrix",
             source="given" if origin else "matrix",
         )
+        _check_form(k)
+        return camera
 
     @classmethod
     def from_fov(cls, fov_deg: float, size: tuple[int, int], origin: str = "") -> Camera:
         """From the horizontal field of view: square pixels, the axis through the middle."""
         if not 1e-9 < fov_deg < 180:  # below, the tangent becomes 0
-            raise InputError(f"field of view {fov_deg:g}: between 0 and 180 degrees is needed")
+            raise InputError(
+                f"field of view {fov_deg:g}: more than 0 and less than 180 degrees is needed"
+            )
         focal_px = size[1] / 2 / math.tan(math.radians(fov_deg) / 2)
         return cls.from_focal(focal_px, size, origin or f"given {fov_deg:g} deg")
 
@@ -113,31 +119,25 @@ class Camera:
         )
 
     @classmethod
-    def from_focal_35mm(
-        cls, focal_mm: float, size: tuple[int, int], origin: str = "", source: Source = "given"
-    ) -> Camera:
+    def from_focal_35mm(cls, focal_mm: float, size: tuple[int, int], origin: str = "") -> Camera:
         """From the focal length in mm that has the same field of view on 35 mm film."""
         focal_px = focal_mm * math.hypot(*size) / FILM_DIAGONAL_MM
-        return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm", source)
+        return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm")
 
     @classmethod
     def from_exif(cls, lens: Lens, size: tuple[int, int]) -> Camera | None:
         """From what EXIF says of a picture that now has `size`; None if that is not enough.
 
         The 35 mm equivalent if there is one; else the focal length and the pitch of the sensor's
-        pixels. A picture that was cropped since has another field of view, which nobody knows.
+        pixels; neither if no such lens is made. A picture that was cropped since has another field
+        of view, which nobody knows.
         """
         if not _same_shape(lens.taken_size, size):
             return None
-        if lens.focal_35mm:
-            origin = f"EXIF {lens.focal_35mm:g} mm"
-            return cls.from_focal_35mm(lens.focal_35mm, size, origin, "exif")
-        if not (lens.focal_mm and lens.pixels_per_mm):
-            return None
-        length = max(lens.taken_size or size)  # px; the longer side may lie or stand
-        focal_px = lens.focal_mm * lens.pixels_per_mm * max(size) / length
-        sensor = f"{length / lens.pixels_per_mm:.3g} mm sensor"
-        return cls.from_focal(focal_px, size, f"EXIF {lens.focal_mm:g} mm, {sensor}", "exif")
+        for focal_px, origin in _stated(lens, size):
+            if LENSES_MM[0] <= focal_px * FILM_DIAGONAL_MM / math.hypot(*size) <= LENSES_MM[1]:
+                return cls.from_focal(focal_px, size, origin, "exif")
+        return None
 
     @classmethod
     def assumed(cls, size: tuple[int, int], fov_deg: float = ASSUMED_FOV_DEG) -> Camera:
@@ -220,10 +220,42 @@ def camera_of(given: Camera | None, lens: Lens, size: tuple[int, int]) -> Camera
     found = Camera.from_exif(lens, size)
     if found is not None:
         return found
-    camera = Camera.assumed(size)
-    if lens.focal_35mm and not _same_shape(lens.taken_size, size):
-        return replace(camera, origin=f"{camera.origin}, cropped since EXIF was written")
-    return camera
+    camera, stated = Camera.assumed(size), _stated(lens, size)
+    if not stated:
+        return camera
+    doubt = f"{stated[0][1]} not believed"
+    if not _same_shape(lens.taken_size, size):
+        doubt = "cropped since EXIF was written"
+    return replace(camera, origin=f"{camera.origin}, {doubt}")
+
+
+def _stated(lens: Lens, size: tuple[int, int]) -> list[tuple[float, str]]:
+    """Focal lengths in pixels that EXIF states for this `size`, each in words; best first."""
+    found = []
+    if lens.focal_35mm:
+        focal_px = lens.focal_35mm * math.hypot(*size) / FILM_DIAGONAL_MM
+        found.append((focal_px, f"EXIF {lens.focal_35mm:g} mm"))
+    if lens.focal_mm and lens.pixels_per_mm:
+        length = max(lens.taken_size or size)  # px; the longer side may lie or stand
+        focal_px = lens.focal_mm * lens.pixels_per_mm * max(size) / length
+        sensor = f"{length / lens.pixels_per_mm:.3g} mm sensor"
+        found.append((focal_px, f"EXIF {lens.focal_mm:g} mm, {sensor}"))
+    return found
+
+
+def _check_form(k: NDArray[np.float64]) -> None:
+    """InputError for what a `Camera` has no room for in K (3, 3), whose lower right is 1."""
+    skew = np.abs([k[0, 1], k[1, 0]]).max()
+    if not skew <= _SKEW * k[0, 0]:  # nor NaN
+        raise InputError(
+            f"camera matrix: skew {skew:g} at a focal length of {k[0, 0]:g}, which is not"
+            " supported; rectify the picture, or write 0 if it is not meant"
+        )
+    if np.any(k[2, :2] != 0):
+        raise InputError(
+            f"camera matrix: its last row is {k[2, 0]:g}, {k[2, 1]:g}, 1; 0, 0, 1 is needed (is it"
+            " transposed?)"
+        )
 
 
 def _same_shape(one: tuple[int, int] | None, other: tuple[int, int]) -> bool:

@@ -30,7 +30,7 @@ Size = tuple[int, int]
 """(height, width) in pixels."""
 MOST_SEEN = 2048 * 4096  # pixels of a picture in a network, which takes a kilobyte or more for each
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "QOI")
-_REDUCED = "16-bit reduced to 8"
+_REDUCED, _FLOATS = "16-bit reduced to 8", "floats reduced to 8 bits"
 _IN_RGB = {  # mode of Pillow -> what is said of its way to RGB
     **dict.fromkeys(("1", "L"), "grey turned into RGB"),
     "P": "palette turned into RGB",
@@ -270,7 +270,8 @@ def _in_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
     """A decoded picture of any mode in RGB, and what was changed."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         grey, notes = _as_bytes(np.asarray(picture))
-        return Image.fromarray(grey).convert("RGB"), notes
+        said = _FLOATS if picture.mode == "F" else _IN_RGB["L"]
+        return Image.fromarray(grey).convert("RGB"), notes or [said]
     if picture.has_transparency_data:
         layered = picture.convert("RGBA")
         alpha = layered.getchannel("A")

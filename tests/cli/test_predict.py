@@ -148,6 +148,29 @@ def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     assert (out / "a_normals.png").is_file()
 
 
+def test_metres_that_need_larger_steps_are_said(run: Run, model: Path, photos: Path) -> None:
+    known = ["--weights", model, "--known"]
+    code, _, err = run(photos / "a.png", *known, "5,5 30,5 = 50m")
+    assert code == 0
+    warning, steps = err.splitlines()
+    assert warning.startswith(f"{photos / 'a.png'}: the known distance is 46.2 times the predicted")
+    assert steps == (
+        f"{photos / 'a.png'}: png16 in steps of 1/256 m, as depth of 69.3 m is beyond 65.5 m"
+    )
+    assert metres(photos / "a_depth16.png") == pytest.approx(69.28, abs=0.01)
+    code, _, err = run(photos / "a.png", *known, "5,5 30,5 = 500m")
+    assert code == 2
+    assert err.endswith(" end at 256.0 m; save npy, npz or exr instead\n")
+
+
+def test_the_format_normals_counts_as_the_option(run: Run, model: Path, photos: Path) -> None:
+    out = photos.parent / "out"
+    assert run(photos / "a.png", "-o", out, "--weights", model, "--save", "npz,normals")[0] == 0
+    assert shown(out) == {"a_depth.npz", "a_normals.png"}
+    with np.load(out / "a_depth.npz") as content:
+        assert content["normals"].shape == (30, 40, 3)
+
+
 def test_names_of_formats_may_be_capitals(run: Run, model: Path, photos: Path) -> None:
     out = photos.parent / "out"
     assert run(photos / "a.png", "-o", out, "--weights", model, "--save", "NPY")[0] == 0

@@ -53,9 +53,13 @@ def photos(tmp_path: Path) -> Path:
         (["{photos}", "--size", "wide"], "Invalid value for '--size': 'wide' is not a size"),
         (["{photos}", "--known", "here"], "known distance 'here': write it as"),
         (["{photos}", "--focal", "26"], "--focal 26: write it as 26mm (35 mm equivalent) or"),
-        (["{photos}", "--fov", "200"], "field of view 200: between 0 and 180 degrees is needed"),
+        (["{photos}", "--fov", "200"], "field of view 200: more than 0 and less than 180"),
         (["{photos}", "--fov", "60", "--focal", "26mm"], "one of --fov, --focal and"),
         (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
+        (
+            ["{photos}", "--camera-matrix", "520,5,300,0,520,200,0,0,1"],
+            "camera matrix: skew 5 at a focal length of 520, which is not supported; rectify the",
+        ),
         (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
         (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
         (
@@ -220,6 +224,7 @@ def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) 
     before = truth.read_bytes()
     code, said, err = run(photos / "b.jpg", "--weights", model)
     assert (code, said) == (2, "")
-    assert err == f"idisc: {truth}: is there, and no result of ours; -o names another place\n"
+    expected = f"{photos / 'b.jpg'}: {truth} is there, and no result of ours; -o names another"
+    assert err == f"idisc: {expected} place\n"
     assert truth.read_bytes() == before
     assert not (photos / "b_depth16.png").exists()

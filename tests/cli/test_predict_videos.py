@@ -57,6 +57,17 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     assert len(list((out / "clip_png16").glob("*.png"))) == 10
 
 
+def test_one_frame_and_one_cut_are_said_as_one(run: Run, model: Path, tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    scenes = [np.full((48, 64, 3), 30, np.uint8)] * 4 + [noise // 2 + 100] * 4
+    clip = films.write_clip(tmp_path / "clip.mp4", scenes)
+    code, said, _ = run(clip, "--weights", model)
+    assert code == 0
+    assert f"{clip}: 8 frames of " in said
+    assert "; scene cut at frame 4; " in said
+    assert f"{clip}: 1 frame of " in run(clip, "--weights", model, "--every", "20")[1]
+
+
 def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, clip: Path) -> None:
     for _ in range(2):
         code, said, _ = run(clip.parent / "*.mp4", "--weights", model, "--every", "5")

@@ -50,7 +50,7 @@ def test_png16_says_what_does_not_fit(tmp_path: Path) -> None:
     far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
     with pytest.raises(InputError, match=r"depth of 300\.0 m, but 16 bits in steps of 0\.0039"):
         write("png16", tmp_path, far)
-    with pytest.raises(InputError, match=r"end at 65\.5 m; choose larger steps, npy, npz or exr"):
+    with pytest.raises(InputError, match=r"end at 65\.5 m; save npy, npz or exr instead"):
         write("png16", tmp_path, far, metres_per_unit=0.001)
     assert (
         np.asarray(Image.open(write("png16", tmp_path, far, metres_per_unit=0.01))).max() == 30000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -60,12 +61,60 @@ def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> N
 
 def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
     wide = Brightness(origin={**FACTS, "training_size": [480, 640]})
-    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no size at all, keeps it"
+    message = "sees 720x1280 squeezed into 480x640, .*; 416x736, or no --size at all, keeps it"
     with pytest.warns(IdiscWarning, match=message):
         result = Predictor(wide).predict(picture(720, 1280), size=(480, 640))
     assert "squeezed into 480x640" in result.facts["warning"]
     for size in ((416, 736), None):
         assert "warning" not in Predictor(wide).predict(picture(720, 1280), size=size).facts
+
+
+def test_remedies_are_called_as_on_the_command_line(engine: Brightness) -> None:
+    with pytest.warns(
+        IdiscWarning, match="; --rescale-to-training-camera or a distance by --known"
+    ):
+        Predictor(engine).predict(picture(), camera=lambda size: Camera.from_fov(20, size))
+    with pytest.warns(IdiscWarning, match="48x64 in training, .*; leave out --size, or .* --known"):
+        Predictor(engine).predict(picture(), size=(96, 128))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (16, 16), (15, 21)])
+def test_a_picture_of_few_pixels_is_warned_of(engine: Brightness, size: tuple[int, int]) -> None:
+    expected = f"a picture of {size[0]}x{size[1]} pixels, 48x64 in training, and a blur has other"
+    with pytest.warns(IdiscWarning, match=expected):
+        Predictor(engine).predict(picture(*size))
+    unknown = Predictor(Brightness(origin={}))
+    assert "warning" not in unknown.predict(picture(*size)).facts
+
+
+def test_a_thumbnail_of_a_third_of_the_pixels_across_is_not(engine: Brightness) -> None:
+    assert "warning" not in Predictor(engine).predict(picture(16, 22)).facts
+
+
+@pytest.mark.parametrize(
+    ("metres", "far"), [(1.0, False), (7.0, False), (500.0, True), (0.01, True)]
+)
+def test_a_known_distance_that_scales_beyond_reason_is_warned_of(
+    engine: Brightness, metres: float, far: bool
+) -> None:
+    known = ((10, 20), (40, 20), metres)  # 1.08 m are predicted
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = Predictor(engine).predict(picture(), known=known)
+    assert [item.category for item in caught] == [IdiscWarning] * far
+    assert ("warning" in result.facts) == far
+    if far:
+        expected = r"the known distance is [\d.]+ times the predicted one; look at its points and"
+        assert re.match(expected, result.facts["warning"])
+        assert str(caught[0].message) == f"array: {result.facts['warning']}"
+
+
+def test_a_scale_is_warned_of_beside_other_doubts(engine: Brightness) -> None:
+    with pytest.warns(IdiscWarning):
+        result = Predictor(engine).predict(picture(8, 8), known="1,1 6,6 = 900m")
+    few, scale = result.facts["warning"].split("; use a larger picture; ")
+    assert few.startswith("a picture of 8x8 pixels")
+    assert scale.startswith("the known distance is ")
 
 
 def test_depth_is_corrected_for_another_focal_length(engine: Brightness) -> None:

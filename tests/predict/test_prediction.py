@@ -96,7 +96,9 @@ def test_points_outside_of_the_picture_are_refused(wall: Prediction, known: str)
 
 
 def test_one_point_twice_is_no_distance(wall: Prediction) -> None:
-    with pytest.raises(InputError, match="0 m are predicted, nothing to scale"):
+    with pytest.raises(
+        InputError, match="0 m are predicted, nothing to scale; choose two points that"
+    ):
         wall.rescaled("10,20 10,20 = 1m")
 
 
@@ -115,6 +117,29 @@ def test_saving_writes_a_picture_and_metres_by_default(wall: Prediction, tmp_pat
     record = json.loads((tmp_path / "out" / "wall_depth16.json").read_text())
     assert record["facts"]["camera"] == "given 90 deg"
     assert record["metres_per_unit"] == 0.001
+
+
+def test_normals_among_the_formats_are_in_the_other_files_too(
+    wall: Prediction, tmp_path: Path
+) -> None:
+    written = wall.save(tmp_path, "npz,normals")
+    assert [path.name for path in written] == ["wall_depth.npz", "wall_normals.png"]
+    with np.load(tmp_path / "wall_depth.npz") as content:
+        np.testing.assert_allclose(content["normals"][20, 40], [0, 0, -1], atol=1e-5)
+        assert json.loads(str(content["facts"]))["facts"]["normals"] == "from depth and camera"
+    assert wall.normals is None
+    wall.save(tmp_path, "npz")
+    with np.load(tmp_path / "wall_depth.npz") as content:
+        assert "normals" not in content
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", "a/", "", ".", ".."])
+def test_a_name_does_not_lead_out_of_the_folder(
+    wall: Prediction, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match=f"^name '{name}': a name without a folder is needed"):
+        wall.save(tmp_path / "out", "npy", name=name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_saving_what_a_network_for_normals_says_writes_normals(

@@ -116,6 +116,7 @@ def test_the_usual_size_is_taken_when_training_is_unknown() -> None:
     assert result.facts["network size"] == expected
 
 
+@pytest.mark.filterwarnings("ignore:.* a picture of .* pixels:idisc.errors.IdiscWarning")
 @pytest.mark.parametrize("size", [(16, 16), (1, 1), (700, 16)])
 def test_tiny_pictures_come_back_at_their_size(engine: Brightness, size: tuple[int, int]) -> None:
     assert Predictor(engine).predict(picture(*size)).depth.shape == size

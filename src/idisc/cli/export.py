@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from idisc.cli import options, tables
-from idisc.errors import require
+from idisc.errors import counted, require
 from idisc.images import size_text
 from idisc.settings import FilePrecision
 
@@ -86,8 +86,9 @@ def command(
         pictures=pictures or EXAMPLES,
     )
     request.check()
+    source = request.open()
     tables.note("tracing, then measuring; this takes a minute or two ...")
-    for label, text in _lines(path, size, make(request)):
+    for label, text in _lines(path, size, make(request, source)):
         click.echo(f"{label:<10}{text}")
 
 
@@ -100,6 +101,7 @@ def _lines(path: Path, size: tuple[int, int] | None, parity: Parity) -> list[tup
         ("parity", parity.in_words()),
         (
             "on",
-            f"{parity.pictures} pictures ({parity.pictures_from}) at {' and '.join(parity.sizes)}",
+            f"{counted(parity.pictures, 'picture')} ({parity.pictures_from}) at"
+            f" {' and '.join(parity.sizes)}",
         ),
     ]

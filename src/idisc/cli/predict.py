@@ -15,7 +15,7 @@ from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.cameras import camera_rule
 from idisc.cli.saving import Saving, Sources
-from idisc.errors import IdiscError, IdiscWarning, InputError
+from idisc.errors import IdiscError, IdiscWarning, InputError, counted
 
 if TYPE_CHECKING:
     from idisc.outputs import Options
@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 Done = tuple[str, list[Path], Mapping[str, str]]
 """What to say of a result, its files, its facts."""
-TOLD = ("warning", "notes", "left out")  # facts that are said once for all pictures they are of
+TOLD = (
+    "warning",
+    "notes",
+    "left out",
+    "steps",
+)  # facts that are said once for all pictures they are of
 LARGE = 200e6  # bytes of a file, from which on its size is said
 
 
@@ -172,10 +177,16 @@ class Run:
 
     def _picture(self, item: Input) -> Done:
         from idisc.images import read_photo
+        from idisc.outputs.numbers import coarse_steps
 
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
         prediction = self.predictor.predict(photo, **self.how)
-        return _in_words(prediction), self.saving.write(item, prediction), prediction.facts
+        written, facts = self.saving.write(item, prediction), dict(prediction.facts)
+        if "png16" in self.saving.kinds(item, prediction.task) and (
+            said := coarse_steps(prediction)
+        ):
+            facts["steps"] = said
+        return _in_words(prediction), written, facts
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
         from idisc.predict.video import FILM, SEQUENCES, Plan, predict_video
@@ -227,13 +238,15 @@ def _in_words(prediction: Prediction) -> str:
 
 def _film_in_words(outcome: Outcome) -> str:
     """One line about the result of a video."""
-    parts = [f"{outcome.frames} frames of {outcome.seconds:.1f} s"]
+    parts = [f"{counted(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
     if outcome.flicker is not None:
         after = "" if outcome.smoothed is None else f", smoothed {100 * outcome.smoothed:.2f} %"
         parts.append(f"flicker {100 * outcome.flicker:.2f} %{after}")
-    parts += [f"scene cuts at frames {', '.join(map(str, outcome.cuts))}"] if outcome.cuts else []
+    if outcome.cuts:
+        many = "cuts at frames" if len(outcome.cuts) > 1 else "cut at frame"
+        parts.append(f"scene {many} {', '.join(map(str, outcome.cuts))}")
     facts = outcome.facts
     rescaled = [facts["rescaled"]] if "rescaled" in facts else []
     return "; ".join([*parts, _made_by(facts), *rescaled, *outcome.notes])

@@ -89,7 +89,9 @@ class Saving:
         for kind in formats:
             path = self.place(item) / f"{item.name}{WRITERS[kind].suffix}"
             if path.suffix == ".png" and path.is_file() and not is_result(path):
-                raise InputError(f"{path}: is there, and no result of ours; -o names another place")
+                raise InputError(
+                    f"{item.label}: {path} is there, and no result of ours; -o names another place"
+                )
 
     def _stream(self, prediction: Prediction, kind: str) -> None:
         from idisc import outputs

@@ -49,6 +49,15 @@ class Request:
         files.check_writable(self.out)
         self.shares()
 
+    def open(self) -> TorchEngine:
+        """The network to export."""
+        source = open_model(self.model, part=cards.CHECKPOINT)
+        if not isinstance(source, TorchEngine):
+            raise InputError(
+                f"{source.name}: exported already; name the checkpoint it was made from"
+            )
+        return source
+
     def shares(self) -> tuple[list[Path], list[Path]]:
         """Pictures to calibrate on, and others to measure on: those it has seen flatter a file."""
         paths = parity.paths_of(self.pictures)
@@ -62,12 +71,13 @@ class Request:
         return paths[::2], paths[1::2]
 
 
-def make(request: Request) -> Parity:
-    """Write the file; CheckFailed, and no file, if it does not do what the network does."""
+def make(request: Request, source: TorchEngine | None = None) -> Parity:
+    """Write the file; CheckFailed, and no file, if it does not do what the network does.
+
+    `source` is the network of the request, where that is open already.
+    """
     request.check()
-    source = open_model(request.model, part=cards.CHECKPOINT)
-    if not isinstance(source, TorchEngine):
-        raise InputError(f"{source.name}: exported already; name the checkpoint it was made from")
+    source = source or request.open()
     usual = request.size or ModelFacts.of(source).training_size or USUAL_SIZE
     # A program has one size and gives results of that size alone.
     sizes = parity.two_sizes(usual)[: 1 if request.format == "pt2" else 2]

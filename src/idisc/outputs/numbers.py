@@ -23,15 +23,29 @@ def png16_unit(domain: str, deepest: float) -> float:
     return ROAD_UNIT if far else MILLIMETRE
 
 
+def coarse_steps(depicted: Depicted) -> str | None:
+    """What is said of a 16-bit PNG whose depth is too large for its usual millimetres."""
+    domain, deepest = depicted.facts.get("domain", ""), _deepest(depicted)
+    if domain == "road" or png16_unit(domain, deepest) == MILLIMETRE:
+        return None
+    most = MOST_STEPS * MILLIMETRE
+    return f"png16 in steps of 1/256 m, as depth of {deepest:.1f} m is beyond {most:.1f} m"
+
+
+def _deepest(depicted: Depicted) -> float:
+    """The largest depth in metres; 0 if there is none."""
+    there = geometry.is_present(depicted.depth)
+    return float(depicted.depth[there].max()) if there.any() else 0.0
+
+
 def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     """Rounded to the nearest step; a depth is one step at least, because 0 means none."""
-    there = geometry.is_present(depicted.depth)
-    deepest = float(depicted.depth[there].max()) if there.any() else 0.0
+    there, deepest = geometry.is_present(depicted.depth), _deepest(depicted)
     unit = options.metres_per_unit or png16_unit(depicted.facts.get("domain", ""), deepest)
     if deepest > MOST_STEPS * unit:
         raise InputError(
             f"{path}: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at "
-            f"{MOST_STEPS * unit:.1f} m; choose larger steps, npy, npz or exr"
+            f"{MOST_STEPS * unit:.1f} m; save npy, npz or exr instead"
         )
     units = np.rint(np.where(there, depicted.depth, 0) / np.float64(unit))
     values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)

@@ -58,6 +58,8 @@ def save(
 
     Names of formats and what they need are checked before the first file is written.
     """
+    if name in ("", ".", "..") or Path(name).name != name:
+        raise InputError(f"name {name!r}: a name without a folder is needed; the folder is apart")
     for kind in formats:
         _check(kind, depicted)
     written: list[Path] = []

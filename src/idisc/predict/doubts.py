@@ -2,6 +2,7 @@
 
 Each doubt is one line for people, or None. The network knows what it was trained on and nothing
 else: seen through another lens, squeezed, or larger than usual, the same room has other metres.
+Remedies are named as on the command line; in Python the arguments are called alike.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from idisc.predict.engine import ModelFacts
 
 FAR_DEG, FAR_RATIO = 15.0, 1.25  # how unlike training a camera may be without a warning
 SQUEEZED = 1.1  # how much wider or narrower than the picture a size may be without one
+FEW = 3.0  # times smaller than in training: depth of rooms is up to a quarter too small by then
+SCALED = 10.0  # by how much, or by how little, a known distance may scale a scene without one
 OFF_MIDDLE = 0.15  # of a side: how far lenses and sensors may be out of line, and more
 
 
@@ -48,7 +51,7 @@ def of_camera(model: ModelFacts, camera: Camera) -> str | None:
         trained += f" ({usual_deg:.0f} deg in the shape of this picture)"
     return (
         f"field of view {camera.fov_deg:.0f} deg across, {trained}: true depth may be {ratio:.2f}"
-        " times this; rescale-to-training-camera or known corrects it"
+        " times this; --rescale-to-training-camera or a distance by --known corrects it"
     )
 
 
@@ -62,12 +65,12 @@ def of_shape(seen: Size, picture: Size, better: Size | None) -> str | None:
     if max(squeezed, 1 / squeezed) <= SQUEEZED:
         return None
     advice = (
-        f"{size_text(better)}, or no size at all, keeps it"
+        f"{size_text(better)}, or no --size at all, keeps it"
         if better
         else "a file for any size keeps it"
     )
     if better == seen:  # too few pixels to follow a shape
-        advice = "a larger one, or no size at all, keeps it"
+        advice = "a larger one, or no --size at all, keeps it"
     return (
         f"the network sees {size_text(picture)} squeezed into {size_text(seen)}, and depth changes"
         f" with the shape; {advice}"
@@ -82,8 +85,28 @@ def of_size(seen: Size, trained: Size | None) -> str | None:
     if max(ratio, 1 / ratio) <= FAR_RATIO:
         return None
     return (
-        f"size {size_text(seen)}, {size_text(trained)} in training, which moves metres; leave size"
-        " out, or scale the scene by a known distance"
+        f"size {size_text(seen)}, {size_text(trained)} in training, which moves metres; leave"
+        " out --size, or scale the scene by --known"
+    )
+
+
+def of_pixels(picture: Size, trained: Size | None) -> str | None:
+    """A warning if a picture has so few pixels that the network sees a blur."""
+    if trained is None or trained[0] * trained[1] <= FEW**2 * picture[0] * picture[1]:
+        return None
+    return (
+        f"a picture of {size_text(picture)} pixels, {size_text(trained)} in training, and a blur"
+        " has other metres; use a larger picture"
+    )
+
+
+def of_scale(factor: float) -> str | None:
+    """A warning if a known distance contradicts the network altogether."""
+    if max(factor, 1 / factor) <= SCALED:
+        return None
+    return (
+        f"the known distance is {factor:.3g} times the predicted one; look at its points and its"
+        " unit"
     )
 
 
@@ -98,7 +121,7 @@ def correction(model: ModelFacts, camera: Camera) -> tuple[float, str]:
     if not camera.known:
         raise InputError(
             f"the camera is {camera.origin}, so depth cannot be rescaled for it; give its field"
-            " of view or focal length"
+            " of view or focal length (--fov, --focal)"
         )
     factor = camera.relative_focal / training.relative_focal
     return factor, f"focal length over that of training ({training.fov_deg:.0f} deg)"

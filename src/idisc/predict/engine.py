@@ -212,11 +212,12 @@ def open_engine(
         from idisc.predict.onnx_engine import OnnxEngine
 
         engine = OnnxEngine(path, device, card=card)
-        own = engine.origin.get("precision") or "as it was made"
+        own = engine.origin.get("precision")
         if precision not in (None, own):
+            computes = f"in {own}" if own else "as it was made"
             raise InputError(
-                f"--precision {precision}: {path.name} is {own}, an .onnx file decides for"
-                " itself; `idisc export --precision` makes another"
+                f"--precision {precision}: {path.name} computes {computes}, an .onnx file decides"
+                " for itself; `idisc export --precision` makes another"
             )
         return engine
     if not path.is_dir():

@@ -21,6 +21,8 @@ from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
 from idisc.zoo.cards import ModelCard
 
+_AGAIN = "get it again, or export it again"
+
 
 class OnnxEngine:
     """An exported file; see `engine.Engine`. `threads` on a CPU: 0 is as many as it has cores."""
@@ -37,6 +39,8 @@ class OnnxEngine:
 
         if not path.is_file():
             raise CheckpointError(f"{path}: no such file")
+        if not path.stat().st_size:
+            raise CheckpointError(f"{path}: empty; {_AGAIN}")
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()
@@ -51,7 +55,9 @@ class OnnxEngine:
             )  # without a second try on the CPU, which prints, and hides that there is no GPU
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen classes for a damaged file
-            raise CheckpointError(f"{path}: not readable as ONNX ({first_line(error)})") from None
+            raise CheckpointError(
+                f"{path}: not readable as ONNX ({_reason(error)}); {_AGAIN}"
+            ) from None
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
@@ -119,7 +125,13 @@ class OnnxEngine:
         for maps, wanted in zip(outputs, axes, strict=True):
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
-                raise CheckpointError(f"{self.name}: its answer is no map of floats; damaged?")
+                raise CheckpointError(f"{self.name}: its answer is no map of floats; {_AGAIN}")
+
+
+def _reason(error: Exception) -> str:
+    """What onnxruntime says of a file, without its own name, a number, and the path we name."""
+    text = re.sub(r"\[ONNXRuntimeError\] : \d+ : ", "", str(error))
+    return first_line(ValueError(re.sub(r"^\w+ : Load model from .* failed:", "", text)))
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:

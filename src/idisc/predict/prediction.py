@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from idisc import geometry
 from idisc.camera import Camera
-from idisc.errors import InputError
+from idisc.errors import IdiscWarning, InputError
+from idisc.predict import doubts
 from idisc.settings import Task
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class Prediction:
         folder: str | Path,
         formats: str | Sequence[str] | None = None,
         *,
-        name: str = "",
+        name: str | None = None,
         options: Options | None = None,
     ) -> list[Path]:
         """Write the result into a folder as NAME_depth.png and so on; returns the files.
@@ -129,9 +131,19 @@ class Prediction:
                 f"{folder}: a folder is needed, files in it are NAME_depth.png and so on; pass"
                 " name= for another name than the picture's"
             )
-        name = name or Path(self.facts.get("picture", "")).stem or "picture"
+        if name is None:
+            name = Path(self.facts.get("picture", "")).stem or "picture"
         kinds = outputs.formats_of(USUAL_FORMATS[self.task] if formats is None else formats)
-        return outputs.save(self, Path(folder), name, kinds, options or outputs.Options())
+        shown = self.with_normals() if "normals" in kinds else self  # other formats have them, too
+        return outputs.save(shown, Path(folder), name, kinds, options or outputs.Options())
+
+    def with_normals(self) -> Prediction:
+        """The same with normals: those it has, else those of its depth."""
+        if self.normals is not None:
+            return self
+        normals = geometry.normals_from_depth(self.depth, self.camera, cell=self.cell)
+        facts = {**self.facts, "normals": "from depth and camera"}
+        return replace(self, normals=normals, facts=facts)
 
     def scaled(self, factor: float, why: str) -> Prediction:
         """The same scene, larger by a factor; `why` goes into the facts."""
@@ -159,12 +171,23 @@ class Prediction:
     def rescaled(self, known: object) -> Prediction:
         """The scene scaled so that two points are as far apart as they are known to be.
 
-        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as a tuple.
+        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as one tuple,
+        ((x1, y1), (x2, y2), 2.40).
         """
         wanted = Known.parse(known)
         factor = self.factor(wanted)
         why = f"known {wanted}, predicted {wanted.metres / factor:.4g} m"
-        return self.scaled(factor, why)
+        return self.scaled(factor, why)._doubted(doubts.of_scale(factor))
+
+    def _doubted(self, doubt: str | None) -> Prediction:
+        """With one more warning, if there is one."""
+        if doubt is None:
+            return self
+        warnings.warn(
+            f"{self.facts.get('picture', 'picture')}: {doubt}", IdiscWarning, stacklevel=3
+        )
+        before = f"{self.facts['warning']}; " if "warning" in self.facts else ""
+        return replace(self, facts={**self.facts, "warning": f"{before}{doubt}"})
 
     def factor(self, known: object) -> float:
         """By how much a known distance, as for `rescaled`, enlarges the scene."""
@@ -172,6 +195,7 @@ class Prediction:
         found = self.measured(wanted.first, wanted.second)
         if not found > 1e-6:  # nor NaN, which is all that a network for normals gives
             raise InputError(
-                f"known distance {wanted}: {found:g} m are predicted, nothing to scale"
+                f"known distance {wanted}: {found:g} m are predicted, nothing to scale; choose two"
+                " points that are apart"
             )
         return wanted.metres / found

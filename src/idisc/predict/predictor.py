@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from idisc import geometry
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import MOST_SEEN, Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
@@ -221,11 +220,7 @@ class Predictor:
             prediction = prediction.scaled(request.known.factor, request.known.why)
         elif request.known is not None:
             prediction = prediction.rescaled(request.known)
-        if request.normals:
-            normals = geometry.normals_from_depth(prediction.depth, camera, cell=cell)
-            facts = {**prediction.facts, "normals": "from depth and camera"}
-            prediction = replace(prediction, normals=normals, facts=facts)
-        return prediction
+        return prediction.with_normals() if request.normals else prediction
 
     def _cell(self, picture: Size, request: Request) -> int:
         """Pixels of a picture, or of a tile, for one of the network's finest map."""
@@ -277,12 +272,15 @@ class Predictor:
         found = [
             doubts.of_matrix(camera),
             None if corrected else doubts.of_camera(self.facts, camera),
+            doubts.of_pixels(picture, self.facts.training_size),
         ]
         if seen := request.size or self.engine.fixed_size:
             better = None if self.engine.fixed_size else adapted(seen, picture)
             found.append(doubts.of_shape(seen, picture, better))
         if request.size and request.known is None:
             found.append(doubts.of_size(request.size, self.facts.training_size))
+        if isinstance(request.known, Scale):
+            found.append(doubts.of_scale(request.known.factor))
         return [doubt for doubt in found if doubt]
 
     def _seen(self, size: Size) -> Size:
