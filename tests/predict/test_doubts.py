@@ -110,7 +110,7 @@ def test_a_known_distance_that_scales_beyond_reason_is_warned_of(
 
 
 def test_a_scale_is_warned_of_beside_other_doubts(engine: Brightness) -> None:
-    with pytest.warns(IdiscWarning):
+    with pytest.warns(IdiscWarning, match="use a larger picture; the known distance is"):
         result = Predictor(engine).predict(picture(8, 8), known="1,1 6,6 = 900m")
     few, scale = result.facts["warning"].split("; use a larger picture; ")
     assert few.startswith("a picture of 8x8 pixels")

@@ -182,10 +182,9 @@ class Run:
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
         prediction = self.predictor.predict(photo, **self.how)
         written, facts = self.saving.write(item, prediction), dict(prediction.facts)
-        if "png16" in self.saving.kinds(item, prediction.task) and (
-            said := coarse_steps(prediction)
-        ):
-            facts["steps"] = said
+        steps = coarse_steps(prediction)
+        if steps and "png16" in self.saving.kinds(item, prediction.task):
+            facts["steps"] = steps
         return _in_words(prediction), written, facts
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from idisc import geometry
 from idisc.camera import Camera
-from idisc.errors import IdiscWarning, InputError
+from idisc.errors import InputError
 from idisc.predict import doubts
 from idisc.settings import Task
 
@@ -172,7 +171,7 @@ class Prediction:
         """The scene scaled so that two points are as far apart as they are known to be.
 
         `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as one tuple,
-        ((x1, y1), (x2, y2), 2.40).
+        ((x1, y1), (x2, y2), 2.40). A factor beyond reason is a warning among the facts.
         """
         wanted = Known.parse(known)
         factor = self.factor(wanted)
@@ -183,9 +182,6 @@ class Prediction:
         """With one more warning, if there is one."""
         if doubt is None:
             return self
-        warnings.warn(
-            f"{self.facts.get('picture', 'picture')}: {doubt}", IdiscWarning, stacklevel=3
-        )
         before = f"{self.facts['warning']}; " if "warning" in self.facts else ""
         return replace(self, facts={**self.facts, "warning": f"{before}{doubt}"})
 

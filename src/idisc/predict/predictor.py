@@ -176,6 +176,8 @@ class Predictor:
                     found[index] = self._finished(photos[index], cameras[index], one, request)
                 except InputError as error:
                     raise InputError(f"{photos[index].name}: {error}") from None
+                if doubt := found[index].facts.get("warning"):
+                    warnings.warn(f"{photos[index].name}: {doubt}", IdiscWarning, stacklevel=3)
         return [found[index] for index in range(len(photos))]
 
     def _ask(self, images: NDArray[np.uint8], request: Request) -> Answer:
@@ -263,7 +265,6 @@ class Predictor:
             facts["notes"] = "; ".join(photo.notes)
         if found := self._doubts(photo.size, camera, request):
             facts["warning"] = "; ".join(found)
-            warnings.warn(f"{photo.name}: {facts['warning']}", IdiscWarning, stacklevel=5)
         return facts
 
     def _doubts(self, picture: Size, camera: Camera, request: Request) -> list[str]:
