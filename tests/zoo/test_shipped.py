@@ -71,5 +71,5 @@ def test_it_is_what_predict_takes_when_nothing_is_named(
 ) -> None:
     photo = EXAMPLES / "kitchen.jpg"
     assert called.run("predict", photo, "-o", tmp_path, "--save", "npy") == 0
-    assert f"model {CARD.name} (sha256 " in capsys.readouterr().out
+    assert f", model {CARD.name}, domain indoor (" in capsys.readouterr().out
     assert np.load(tmp_path / "kitchen_depth.npy").ndim == 2
