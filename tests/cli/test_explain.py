@@ -94,7 +94,8 @@ def test_a_dataset_becomes_a_report_and_panels(
     assert run("explain", "--data", data, "-o", out, *both, "--limit", 2) == 0
     names = {"usage.html", "usage.json", "likeness.png", "panels.png", "worst.png"}
     assert {path.name for path in out.iterdir()} == names
-    printed = capsys.readouterr().out
+    printed, noted = capsys.readouterr()
+    assert "sees pictures at 48x64, as in training" in noted  # as when it is evaluated
     assert "2 pictures" in printed
     assert "level 2 (stride 4), dealt out by AFP" in printed
     assert all(f"written: {out / name}" in printed for name in names)
@@ -127,7 +128,8 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(
     save_checkpoint(folder, config, explained.normals_network().state_dict(), {})
     data = pairs.make(tmp_path / "data", train=1, test=1)
     assert run("explain", "--data", data, "-o", tmp_path / "out", "--weights", folder) == 2
-    assert capsys.readouterr().err == "idisc: normals: predicts normals, folder holds depth\n"
+    told = capsys.readouterr().err
+    assert told.endswith("idisc: normals: predicts normals, folder holds depth\n")
 
 
 def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:

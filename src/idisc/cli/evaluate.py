@@ -134,7 +134,7 @@ def command(
     else:
         engine = opening()
         predictor = _network(engine, opened)
-        if size is None and (rule := _size_rule(engine, opened.spec.size)):
+        if size is None and (rule := size_rule(engine, opened.spec.size)):
             opened = reopen(rule)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
@@ -193,7 +193,7 @@ def named_in(data: Path) -> str:
     return "folder"
 
 
-def _size_rule(engine: Engine, usual: Size | None) -> SizeRule | None:
+def size_rule(engine: Engine, usual: Size | None) -> SizeRule | None:
     """That of prediction, if the dataset has none or the network knows another: the same metres.
 
     Networks trained at a size of the paper's keep to the dataset's, as in the paper.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,8 @@ def command(
     panels of picture, ground truth, prediction and error, several networks side by side, for
     typical and for the worst pictures.
     """
+    from idisc.cli.evaluate import named_in
+    from idisc.data.dataset import open_dataset
     from idisc.predict import inputs
 
     if bool(pictures) == (data is not None):
@@ -88,10 +91,12 @@ def command(
         require("matplotlib", extra="figures")
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
-        some = thin_out(open_pictures(data, dataset, split, size), limit)
+        reopen = partial(open_dataset, data, dataset or named_in(data), split, None)
+        reopen(size)  # what is wrong with it is said before networks are loaded
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         note_size(size, predictors)
+        some = thin_out(open_pictures(reopen, size, predictors), limit)
         explain_dataset(some, predictors, Saving(out, suffix, next(iter(predictors.values()))))
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)

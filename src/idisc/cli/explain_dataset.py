@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,22 +17,32 @@ from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
+    from idisc.data.framing import SizeRule
     from idisc.evaluate.run import Result
     from idisc.explain.figures import Case
     from idisc.explain.usage import Report
+    from idisc.images import Size
     from idisc.predict.predictor import Predictor
 
 CASES = 5  # rows of qualitative panels
 
 
 def open_pictures(
-    data: Path, dataset: str | None, split: str, size: tuple[int, int] | None
+    reopen: Callable[[Size | SizeRule | None], Dataset],
+    size: Size | None,
+    predictors: Mapping[str, Predictor],
 ) -> Dataset:
-    """The dataset of a folder; without a name, that of its manifest."""
-    from idisc.cli.evaluate import named_in
-    from idisc.data.dataset import open_dataset
+    """The dataset at `size`, or as `evaluate` shows it to the first network."""
+    from idisc.cli.evaluate import size_rule
 
-    return open_dataset(data, dataset or named_in(data), split, None, size)
+    opened = reopen(size)
+    first, *others = predictors.values()
+    if size is not None or not (rule := size_rule(first.engine, opened.spec.size)):
+        return opened
+    for other in others:
+        if other.facts.training_size != first.facts.training_size:
+            tables.note(f"{other.facts.name}: sees pictures as {first.facts.name} does; or --size")
+    return reopen(rule)
 
 
 def thin_out(dataset: Dataset, limit: int | None) -> Dataset:

@@ -128,7 +128,9 @@ def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
     cells = math.ceil(CELLS * width / tile[1]), math.ceil(CELLS * height / tile[0])
     difference = Image.fromarray(np.log(whole / depth))
     coarse = difference.resize(cells, Image.Resampling.BILINEAR)
-    return np.exp(np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC)))
+    logs = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC))
+    factors: FloatMap = np.exp(logs, dtype=np.float32)
+    return factors
 
 
 def _factor(tile: FloatMap, whole: FloatMap) -> float:
