@@ -190,7 +190,7 @@ def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
 
 
 def _smoothed(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """The mean of the means over a cell, down and across: a ripple of any period is gone."""
+    """The mean of the means over a cell, down and across: a ripple of any period is small."""
     for _ in range(2):
         values = _mean_around(_mean_around(values, cell).T, cell).T
     return values

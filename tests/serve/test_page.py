@@ -297,8 +297,9 @@ def test_a_server_that_is_gone_is_said_whatever_is_asked(browser: Any, running: 
     page.route("**/results/**", lambda route: route.abort())
     for control in ("[data-format=npy]", "#look"):
         page.locator(control).click()
-        page.locator("#message", has_text="The server cannot be reached").wait_for()
-        page.evaluate("document.querySelector('#message').textContent = ''")
+        page.locator("#status.bad").wait_for()
+        assert opened.read("#message") == "The server cannot be reached; does it still run?"
+        page.evaluate("document.querySelector('#status').classList.remove('bad')")
     opened.context.close()
 
 

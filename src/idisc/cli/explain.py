@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from idisc.cli import options, tables
-from idisc.cli.explain_dataset import explain_dataset, open_pictures, thin_out
+from idisc.cli.explain_dataset import common_rule, explain_dataset, thin_out
 from idisc.cli.explain_photos import Choice, Mute, PhotoRun, Saving
 from idisc.errors import InputError, require
 from idisc.zoo import cards
@@ -92,11 +92,13 @@ def command(
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
         reopen = partial(open_dataset, data, dataset or named_in(data), split, None)
-        reopen(size)  # what is wrong with it is said before networks are loaded
+        opened = reopen(size)  # what is wrong with it is said before networks are loaded
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         note_size(size, predictors)
-        some = thin_out(open_pictures(reopen, size, predictors), limit)
+        if size is None and (rule := common_rule(opened.spec.size, [*predictors.values()])):
+            opened = reopen(rule)
+        some = thin_out(opened, limit)
         explain_dataset(some, predictors, Saving(out, suffix, next(iter(predictors.values()))))
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,22 +27,19 @@ if TYPE_CHECKING:
 CASES = 5  # rows of qualitative panels
 
 
-def open_pictures(
-    reopen: Callable[[Size | SizeRule | None], Dataset],
-    size: Size | None,
-    predictors: Mapping[str, Predictor],
-) -> Dataset:
-    """The dataset at `size`, or as `evaluate` shows it to the first network."""
+def common_rule(usual: Size | None, predictors: Sequence[Predictor]) -> SizeRule | None:
+    """How `evaluate` shows pictures to the first network, if not at the dataset's usual size.
+
+    All others see them so, too; those that were trained at another size are noted.
+    """
     from idisc.cli.evaluate import size_rule
 
-    opened = reopen(size)
-    first, *others = predictors.values()
-    if size is not None or not (rule := size_rule(first.engine, opened.spec.size)):
-        return opened
+    first, *others = predictors
+    rule = size_rule(first.engine, usual)
     for other in others:
-        if other.facts.training_size != first.facts.training_size:
+        if rule and other.facts.training_size != first.facts.training_size:
             tables.note(f"{other.facts.name}: sees pictures as {first.facts.name} does; or --size")
-    return reopen(rule)
+    return rule
 
 
 def thin_out(dataset: Dataset, limit: int | None) -> Dataset:

@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
 Done = tuple[str, list[Path], Mapping[str, str]]
 """What to say of a result, its files, its facts."""
-TOLD = (
-    "warning",
-    "notes",
-    "left out",
-    "steps",
-)  # facts that are said once for all pictures they are of
+# Facts that are said once for all pictures they are of
+TOLD = ("warning", "notes", "left out", "steps")
 LARGE = 200e6  # bytes of a file, from which on its size is said
 
 
