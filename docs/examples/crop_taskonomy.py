@@ -8,6 +8,11 @@ a picture of NYU-Depth v2, becomes a picture of 640x480 with its depth, in a fol
     idisc evaluate --data views --set rescale=median           # after the scale is set right
     python score_fastdepth.py --data views --model fastdepth.onnx --out predictions
     idisc evaluate --predictions predictions --data views --holes skip
+
+Its normals as well, in the folders of GeoNet's archive; views of every fifth point are for testing:
+
+    python crop_taskonomy.py --raw taskonomy --out views --normals normals
+    idisc prepare nyu_normals --raw normals --out taskonomy_normals
 """
 
 from __future__ import annotations
@@ -23,12 +28,37 @@ from PIL import Image
 FRAME = (640, 480)  # width and height, as Pillow counts
 FOCAL_PX = 518.86  # of NYU's camera at that size
 MISSING, UNIT = 65_000, 512  # values from here on are no surface; others are 1/512 m
+NO_NORMAL = 128  # in all three channels; GeoNet's files are black there
+Box = tuple[float, ...]
+
+
+def put_pair(view: str, raw: Path, out: Path, cut: Image.Image, box: Box) -> None:
+    """The cut picture and its depth, in millimetres."""
+    with Image.open(raw / "depth" / f"{view}_domain_depth.png") as stored:
+        values = np.asarray(stored).astype(np.float32)
+    metres = Image.fromarray(np.where(values < MISSING, values / UNIT, 0))
+    nearest = np.asarray(metres.resize(FRAME, Image.Resampling.NEAREST, box=box))
+    cut.save(out / "images" / f"{view}.png")
+    Image.fromarray(np.rint(1000 * nearest).astype(np.uint16)).save(out / "depth" / f"{view}.png")
+
+
+def put_normals(view: str, raw: Path, out: Path, cut: Image.Image, box: Box) -> None:
+    """The cut picture and its normals, which both have with y down and z forward."""
+    point = view.split("_")[1]
+    folder = out / ("test" if int(point) % 5 == 0 else "train")
+    with Image.open(raw / "normal" / f"{view}_domain_normal.png") as stored:
+        nearest = np.array(stored.convert("RGB").resize(FRAME, Image.Resampling.NEAREST, box=box))
+    nearest[(nearest == NO_NORMAL).all(-1)] = 0
+    for kind, picture in (("img", cut), ("norm", Image.fromarray(nearest))):
+        (folder / kind / point).mkdir(parents=True, exist_ok=True)
+        picture.save(folder / kind / point / f"{view}.png")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Views of Taskonomy cut to NYU's field of view.")
-    parser.add_argument("--raw", type=Path, required=True, help="folder with rgb, depth and points")
+    parser.add_argument("--raw", type=Path, required=True, help="folder with rgb, depth, points")
     parser.add_argument("--out", type=Path, required=True, help="folder for the pairs")
+    parser.add_argument("--normals", type=Path, help="folder for pictures with normals")
     given = parser.parse_args()
     for kind in ("images", "depth"):
         (given.out / kind).mkdir(parents=True, exist_ok=True)
@@ -41,13 +71,9 @@ def main() -> None:
             half = [focal * length / 2 / FOCAL_PX for length in FRAME]
             box = tuple(side / 2 + sign * length for sign in (-1, 1) for length in half)
             cut = picture.convert("RGB").resize(FRAME, Image.Resampling.BICUBIC, box=box)
-        with Image.open(given.raw / "depth" / f"{view}_domain_depth.png") as stored:
-            values = np.asarray(stored).astype(np.float32)
-        metres = Image.fromarray(np.where(values < MISSING, values / UNIT, 0))
-        nearest = np.asarray(metres.resize(FRAME, Image.Resampling.NEAREST, box=box))
-        cut.save(given.out / "images" / f"{view}.png")
-        depth = Image.fromarray(np.rint(1000 * nearest).astype(np.uint16))
-        depth.save(given.out / "depth" / f"{view}.png")
+        put_pair(view, given.raw, given.out, cut, box)
+        if given.normals:
+            put_normals(view, given.raw, given.normals, cut, box)
 
 
 if __name__ == "__main__":

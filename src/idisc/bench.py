@@ -138,18 +138,23 @@ def compare_engines(
     return sorted(_compare(runs, repeats), key=lambda row: row.seconds)
 
 
-def exported(network: IDisc, folder: Path) -> dict[str, Engine]:
-    """The network's exports for any size, opened, with as many threads as torch has.
+def exported(network: IDisc, folder: Path, size: Size) -> dict[str, Engine]:
+    """The network's exports, opened, with as many threads as torch has.
 
-    By ONNX Runtime, and by OpenVINO if that is installed. They are not measured against it.
+    By ONNX Runtime for any size and in int8 for pictures of `size`, and by OpenVINO if that is
+    installed. They are not measured against it.
     """
-    from idisc.export import onnx, program
+    from idisc.export import onnx, parity, program, quantize
     from idisc.predict.onnx_engine import OnnxEngine
 
     threads = torch.get_num_threads()
     path = folder / FILE
     onnx.save(onnx.build(network), path)
     engines: dict[str, Engine] = {"onnx": OnnxEngine(path, threads=threads)}
+    images = parity.read_some(parity.paths_of(parity.EXAMPLES), 1)  # time asks for no more
+    reduced = path.with_stem("int8")
+    onnx.save(quantize.to_int8(onnx.build(network, size), images, size), reduced)
+    engines["int8"] = OnnxEngine(reduced, threads=threads)
     if importlib.util.find_spec("openvino"):
         model = onnx.build(network, by_block=False)
         onnx.describe(model, onnx.facts(TorchEngine(network, "bench")))

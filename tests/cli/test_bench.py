@@ -199,10 +199,10 @@ def test_engines_stand_beside_the_oracle(tmp_path: Path, monkeypatch: pytest.Mon
     record = tmp_path / "numbers.json"
     small = ["tiny_synthetic", "--size", "32x48", "--repeats", "1", "--engines"]
     code, out, err = bench(*small, "--json", str(record))
-    assert (code, err) == (0, "exporting; this takes a minute or two ...\n")
+    assert (code, err) == (0, "exporting; this takes some minutes ...\n")
     assert "Engines, a picture from bytes to metres" in out
     found = json.loads(record.read_text())
-    names = {"onnx", "plain", "oracle"} | (
+    names = {"onnx", "int8", "plain", "oracle"} | (
         {"accelerated"} if sampling.kernel_available() else set()
     )
     rows = {row["name"]: row for row in found["engines"]}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Size = tuple[int, int]
 _NAMES = {
     "onnx": "ONNX Runtime",
+    "int8": "ONNX Runtime, int8",
     "openvino": "OpenVINO",
     "accelerated": "accelerated (numba)",
     "plain": "plain torch",
@@ -113,9 +114,9 @@ def _bench_recipe(recipe: Recipe, asked: Asked) -> dict[str, Any]:
         results |= _compare(network, rgb, asked.repeats)
     if asked.engines:
         require("timm", "onnx", "onnxscript", extra="train")
-        tables.note("exporting; this takes a minute or two ...")
+        tables.note("exporting; this takes some minutes ...")
         with tempfile.TemporaryDirectory() as folder:
-            others = bench.exported(network, Path(folder))
+            others = bench.exported(network, Path(folder), size)
             rows = bench.compare_engines(network, others, size, asked.repeats)
             results |= _print_engines(rows, Path(folder) / bench.FILE, size, asked.repeats)
     if asked.batch:
