@@ -28,7 +28,7 @@ FOUNDATION = [
     "geometry",
     "images",
 ]
-FOUNDATION += ["metrics", "visualize", "outputs", "__init__"]
+FOUNDATION += ["metrics", "visualize", "html_parts", "outputs", "__init__"]
 FLOORS = {
     **dict.fromkeys(FOUNDATION, 0),
     **dict.fromkeys(("data", "zoo", "model"), 1),

@@ -2,7 +2,8 @@
 
 The commands that make it, after `idisc train` (docs/results.md has that one):
 
-    python docs/examples/pack_checkpoint.py RUN/best src/idisc/zoo/indoor_small/checkpoint
+    python docs/examples/pack_checkpoint.py RUN/best src/idisc/zoo/indoor_small/checkpoint \
+        --companion fastdepth.onnx
     idisc export src/idisc/zoo/indoor_small/checkpoint --precision fp16-weights \
         -o src/idisc/zoo/indoor_small/model.onnx
     idisc evaluate --onnx src/idisc/zoo/indoor_small/model.onnx --data nyu --out report

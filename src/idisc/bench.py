@@ -151,7 +151,9 @@ def exported(network: IDisc, folder: Path, size: Size) -> dict[str, Engine]:
     path = folder / FILE
     onnx.save(onnx.build(network), path)
     engines: dict[str, Engine] = {"onnx": OnnxEngine(path, threads=threads)}
-    images = parity.read_some(parity.paths_of(parity.EXAMPLES), 1)  # time asks for no more
+    images = parity.read_some(
+        parity.paths_of(parity.EXAMPLES), 1
+    )  # the time does not depend on ranges
     reduced = path.with_stem("int8")
     onnx.save(quantize.to_int8(onnx.build(network, size), images, size), reduced)
     engines["int8"] = OnnxEngine(reduced, threads=threads)

@@ -126,9 +126,9 @@ def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     return picture
 
 
-def change_picture(change: FloatArray, limit: float) -> Picture:
+def change_picture(change: FloatArray, limit: float, width: int | None = None) -> Picture:
     """A signed difference (H, W): purple at -limit, white at 0, orange at +limit."""
-    return colourise(change, -limit, limit, CHANGE_COLOURS)
+    return map_picture(change, -limit, limit, CHANGE_COLOURS, width)
 
 
 def overlay(image: Picture, weight: FloatArray) -> Picture:

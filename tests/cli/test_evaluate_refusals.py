@@ -158,6 +158,7 @@ def test_bad_calls_are_one_line(
         ("evaluate", *data): "no model ships with this version; name a checkpoint folder",
         ("evaluate", *data, "--scale", "0.1"): "--scale is for --predictions; leave it out",
         ("evaluate", *data, *guess, "--precision", "bf16"): "--precision is for networks; leave",
+        ("evaluate", *data, *guess, "--size", "64x64"): "--size is for networks; leave",
         ("evaluate", *data, *guess, "--device", "cuda"): "--device is for networks; leave it out",
         ("evaluate", *data, "--onnx", model, "--precision", "bf16"): "an .onnx file decides for",
         ("evaluate", *guess, "--onnx", model, *data): "only one of --weights, --onnx and --pred",

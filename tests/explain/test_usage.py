@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import explained
 
 from idisc.errors import InputError
-from idisc.explain.usage import Collector, Tally, Usage, named, usage_of
+from idisc.explain.usage import Collector, Tally, Usage, numbered_idrs, usage_of
 
 
 def disjoint(count: int, each: int = 3) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_idrs_merged_one_onto_the_other_are_one_group() -> None:
     ("count", "numbers"), [(32, [0, 8, 16, 24]), (8, [0, 2, 4, 6]), (3, [0, 1, 2])]
 )
 def test_a_few_idrs_are_named_along_an_axis(count: int, numbers: list[int]) -> None:
-    assert list(named(count)) == numbers
+    assert list(numbered_idrs(count)) == numbers
 
 
 def test_the_effective_number_by_a_slow_way() -> None:

@@ -94,6 +94,8 @@ def test_a_file_for_one_size_is_asked_for_two_results() -> None:
     [
         ("fp32", 9e-4, True),
         ("fp32", 1.1e-3, False),
+        ("fp16-weights", 0.009, True),
+        ("fp16-weights", 0.011, False),
         ("fp16", 0.015, True),
         ("fp16", 0.03, False),
         ("int8", 0.2, True),

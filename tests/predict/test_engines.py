@@ -106,7 +106,7 @@ def test_a_graph_of_normals_is_known_by_its_output(
     np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
 
 
-def test_a_foreign_graph_is_sent_to_the_option_for_predictions(tmp_path: Path) -> None:
+def test_a_foreign_graph_is_told_what_makes_one_of_ours(tmp_path: Path) -> None:
     path = onnx_files.foreign(tmp_path / "theirs.onnx")
     with pytest.raises(
         CheckpointError, match=r"theirs\.onnx: not an export of ours .*idisc export"

@@ -80,7 +80,7 @@ def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:
     model = idisc.load(onnx_files.for_one_size(tmp_path / "one.onnx"))
     assert model.engine.fixed_size == (8, 8)
     size = model.predict(picture(30, 30)).facts["network size"]
-    assert size == "8x8, the only one of this file"
+    assert size == "8x8, the only size of this file"
     with pytest.raises(CheckpointError, match=r"^one\.onnx: is for pictures of 8x8 alone, not of"):
         model.engine(picture()[None])
 

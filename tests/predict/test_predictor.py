@@ -103,7 +103,7 @@ def test_a_file_for_one_size_gets_that_size(engine: Brightness) -> None:
     with pytest.warns(IdiscWarning, match=r"96x128 squeezed into 40x40, .* a file for any size"):
         result = Predictor(engine).predict(picture(96, 128))
     assert engine.calls == [((1, 40, 40, 3), (96, 128))]
-    assert result.facts["network size"] == "40x40, the only one of this file"
+    assert result.facts["network size"] == "40x40, the only size of this file"
     with pytest.raises(InputError, match=r"^size 48x64: brightness is for 40x40 alone; leave it"):
         Predictor(engine).predict(picture(), size=(48, 64))
 

@@ -28,11 +28,16 @@ globalThis.viewer = { async open(root, data) {
     addView: (element, chosen, told) => { views.push(makeView(element, chosen, told)); show(); },
     watch: (watcher) => { watchers.push(watcher); watcher(state); },
     between: () => state.marks.length === 2 ? distance(...state.marks) : null,
-    pixel: (index) => [index % columns, Math.floor(index / columns)].map((value) => data.first + data.step * value),
+    pixel,
     close: () => { closing.abort(); cloud?.close(); },
   };
 
   // Data
+
+  /** Column and row in the picture of an index into the grid. */
+  function pixel(index) {
+    return [index % columns, Math.floor(index / columns)].map((value) => data.first + data.step * value);
+  }
 
   function bytes(text) {
     return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -93,8 +98,7 @@ globalThis.viewer = { async open(root, data) {
     }
     const parts = [];
     if (cursor >= 0) {
-      const place = [cursor % columns, Math.floor(cursor / columns)]
-        .map((value) => data.first + data.step * value).join(", ");
+      const place = pixel(cursor).join(", ");
       parts.push(depth[cursor]
         ? `Pixel ${place}: depth ${metres(depth[cursor])}, ${metres(Math.hypot(...point(cursor)))} from the camera.`
         : `Pixel ${place}: no depth.`);
@@ -299,7 +303,7 @@ globalThis.viewer = { async open(root, data) {
     const material = new THREE.ShaderMaterial({
       uniforms: {
         photo: { value: photo }, scale: { value: scale }, byDepth: { value: 0 }, edges: { value: 1 },
-        backs: { value: 1 },         size: { value: 1.4 }, focal: { value: 1 }, limits: { value: [low, high] },
+        backs: { value: 1 }, size: { value: 1.4 }, focal: { value: 1 }, limits: { value: [low, high] },
       },
       // A point is as large as the way to the next one, so that surfaces close
       vertexShader: `

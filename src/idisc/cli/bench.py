@@ -142,6 +142,11 @@ def _bench_file(path: Path, asked: Asked) -> dict[str, Any]:
         set=asked.changes,
     )
     engine = OnnxEngine(path, threads=asked.threads or 0)
+    if engine.fixed_size and asked.size not in (None, engine.fixed_size):
+        raise InputError(
+            f"--size {size_text(asked.size)}: {path.name} is for {size_text(engine.fixed_size)}"
+            " alone; leave it out"
+        )
     size = engine.fixed_size or asked.size or ModelFacts.of(engine).training_size or USUAL_SIZE
     about = {"file": path.name, "size": size_text(size)}
     if "model" not in engine.origin or not importlib.util.find_spec("torch"):
@@ -160,7 +165,9 @@ def _bench_file(path: Path, asked: Asked) -> dict[str, Any]:
     if asked.threads:
         torch.set_num_threads(asked.threads)
     model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
-    network = IDisc(model).eval().requires_grad_(False)  # weights of its own: time asks for none
+    network = (
+        IDisc(model).eval().requires_grad_(False)
+    )  # random: the time does not depend on weights
     about |= _about("cpu")
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     others = {"onnx": OnnxEngine(path, threads=torch.get_num_threads())}

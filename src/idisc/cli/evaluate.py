@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from idisc import config, files
-from idisc.cli import options, progress, tables
-from idisc.data import folder, manifest
+from idisc.cli import datasets, options, progress, tables
+from idisc.data import folder
 from idisc.errors import InputError, counted
-from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
-    from idisc.data.framing import SizeRule
     from idisc.evaluate.protocols import Protocol
     from idisc.evaluate.run import EnginePredictor, Result
-    from idisc.images import Size
     from idisc.predict.engine import Engine
 
 
@@ -125,7 +122,7 @@ def command(
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    reopen = partial(open_dataset, data, dataset or named_in(data), split, listing)
+    reopen = partial(open_dataset, data, dataset or datasets.named_in(data), split, listing)
     opened = reopen(size)
     predictor: PredictionFiles | EnginePredictor
     if predictions is not None:
@@ -134,7 +131,7 @@ def command(
     else:
         engine = opening()
         predictor = _network(engine, opened)
-        if size is None and (rule := size_rule(engine, opened.spec.size)):
+        if size is None and (rule := datasets.size_rule(engine, opened.spec.size)):
             opened = reopen(rule)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
@@ -161,7 +158,8 @@ def _check(given: Mapping[str, Any]) -> None:
         changed = {name: other_than[name] for name in ("fit", "holes")}
         options.refuse("--predictions", scale=given["scale"], **changed)
     else:
-        options.refuse("networks", device=other_than["device"], precision=given["precision"])
+        own = {name: given[name] for name in ("precision", "size")}
+        options.refuse("networks", device=other_than["device"], **own)
     if given["benchmark"] is None:
         return
     if given["predictions"] is not None or given["out"] is None:
@@ -186,35 +184,10 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
     return changed(protocol, config.override(protocol, changes))
 
 
-def named_in(data: Path) -> str:
-    """The dataset a prepared folder says it is; pairs of one's own have no manifest."""
-    if (data / manifest.NAME).is_file():
-        return manifest.read(data).dataset
-    return "folder"
-
-
-def size_rule(engine: Engine, usual: Size | None) -> SizeRule | None:
-    """That of prediction, if the dataset has none or the network knows another: the same metres.
-
-    Networks trained at a size of the paper's keep to the dataset's, as in the paper.
-    """
-    from idisc.predict.predictor import Predictor
-
-    predictor = Predictor(engine)
-    papers = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
-    if usual is not None and predictor.facts.training_size in {None, usual, *papers}:
-        return None
-    tables.note(f"{engine.name}: sees pictures at {predictor.usual_size()}; or --size")
-    return predictor.network_size
-
-
 def _network(engine: Engine, dataset: Dataset) -> EnginePredictor:
     from idisc.evaluate.run import EnginePredictor
 
-    if engine.task != dataset.spec.task:
-        raise InputError(
-            f"{engine.name}: predicts {engine.task}, {dataset.spec.name} holds {dataset.spec.task}"
-        )
+    datasets.check_task(engine.name, engine, dataset.spec)
     return EnginePredictor(engine)
 
 

@@ -12,7 +12,7 @@ import click
 
 from idisc.cli import options, tables
 from idisc.cli.explain_dataset import common_rule, explain_dataset, thin_out
-from idisc.cli.explain_photos import Choice, Mute, PhotoRun, Saving
+from idisc.cli.explain_photos import Choice, FigureFolder, Mute, PhotoRun
 from idisc.errors import InputError, require
 from idisc.zoo import cards
 
@@ -27,7 +27,6 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
 @click.option("-o", "--out", type=options.PATH, required=True, help="Folder of the results.")
 @click.option(
     "--weights",
-    "--model",
     "models",
     metavar="MODEL",
     multiple=True,
@@ -81,7 +80,7 @@ def command(
     panels of picture, ground truth, prediction and error, several networks side by side, for
     typical and for the worst pictures.
     """
-    from idisc.cli.evaluate import named_in
+    from idisc.cli.datasets import named_in
     from idisc.data.dataset import open_dataset
     from idisc.predict import inputs
 
@@ -99,7 +98,9 @@ def command(
         if size is None and (rule := common_rule(opened.spec.size, [*predictors.values()])):
             opened = reopen(rule)
         some = thin_out(opened, limit)
-        explain_dataset(some, predictors, Saving(out, suffix, next(iter(predictors.values()))))
+        explain_dataset(
+            some, predictors, FigureFolder(out, suffix, next(iter(predictors.values())))
+        )
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
     if len(models) > 1:
@@ -109,7 +110,7 @@ def command(
     predictor = open_predictor(models[0] if models else None, device)
     choice.check(predictor)
     note_size(size, {predictor.facts.name: predictor})
-    PhotoRun(Saving(out, suffix, predictor), choice, size).run(found.inputs, found.problems)
+    PhotoRun(FigureFolder(out, suffix, predictor), choice, size).run(found.inputs, found.problems)
 
 
 def open_predictor(model: str | None, device: str) -> Predictor:

@@ -11,8 +11,8 @@ import click
 import numpy as np
 
 from idisc import config, files, visualize
-from idisc.cli import progress, tables
-from idisc.cli.explain_photos import Saving
+from idisc.cli import datasets, progress, tables
+from idisc.cli.explain_photos import FigureFolder
 from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -32,13 +32,14 @@ def common_rule(usual: Size | None, predictors: Sequence[Predictor]) -> SizeRule
 
     All others see them so, too; those that were trained at another size are noted.
     """
-    from idisc.cli.evaluate import size_rule
-
     first, *others = predictors
-    rule = size_rule(first.engine, usual)
+    rule = datasets.size_rule(first.engine, usual)
     for other in others:
         if rule and other.facts.training_size != first.facts.training_size:
-            tables.note(f"{other.facts.name}: sees pictures as {first.facts.name} does; or --size")
+            tables.note(
+                f"{other.facts.name}: sees pictures as {first.facts.name} does; --size asks for"
+                " another"
+            )
     return rule
 
 
@@ -51,7 +52,9 @@ def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
     return some
 
 
-def explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], saving: Saving) -> None:
+def explain_dataset(
+    dataset: Dataset, predictors: Mapping[str, Predictor], saving: FigureFolder
+) -> None:
     """The usage report of the first network, and panels of all of them."""
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import evaluate
@@ -60,11 +63,7 @@ def explain_dataset(dataset: Dataset, predictors: Mapping[str, Predictor], savin
     from idisc.predict.engine import network_of
 
     for name, predictor in predictors.items():
-        if predictor.engine.task != dataset.spec.task:
-            raise InputError(
-                f"{name}: predicts {predictor.engine.task}, {dataset.spec.name} holds"
-                f" {dataset.spec.task}"
-            )
+        datasets.check_task(name, predictor.engine, dataset.spec)
     network, collector = network_of(saving.predictor.engine), Collector()
 
     def watched(sample: Sample) -> Any:
@@ -99,7 +98,7 @@ def _print_usage(report: Report, dataset: Dataset) -> None:
     tables.show(title, ["maps", *COLUMNS], rows)
 
 
-def _write_report(report: Report, dataset: Dataset, saving: Saving) -> list[Path]:
+def _write_report(report: Report, dataset: Dataset, saving: FigureFolder) -> list[Path]:
     from idisc.explain import figures, usage_page
     from idisc.explain.usage import KINDS
 
@@ -123,7 +122,7 @@ def _write_report(report: Report, dataset: Dataset, saving: Saving) -> list[Path
 
 
 def _panels(
-    dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], saving: Saving
+    dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], saving: FigureFolder
 ) -> list[Path]:
     """Typical pictures, evenly spread over the dataset, and the worst of the first network."""
     from idisc.data.dataset import spread_evenly

@@ -75,8 +75,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Saving:
-    """Where figures go, and as what."""
+class FigureFolder:
+    """Where figures go, as what, and of which network they are."""
 
     folder: Path
     suffix: str
@@ -98,7 +98,7 @@ class Saving:
 class PhotoRun:
     """Photos one after the other; what fails is kept for the summary."""
 
-    def __init__(self, saving: Saving, choice: Choice, size: tuple[int, int] | None) -> None:
+    def __init__(self, saving: FigureFolder, choice: Choice, size: tuple[int, int] | None) -> None:
         from idisc.explain.usage import Collector
 
         self.saving, self.choice, self.size = saving, choice, size

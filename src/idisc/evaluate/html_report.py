@@ -1,23 +1,19 @@
 """A result as one HTML page: it opens offline, on a phone, in the dark and on paper.
 
 The page's frame and style are `assets/report.html`; here are its parts. Nothing is loaded from
-elsewhere: pictures are inside as JPEG, charts are SVG. All text from outside goes through `_text`.
+elsewhere: pictures are inside as JPEG, charts are SVG. All text from outside goes through `escape`.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from idisc import metrics, visualize
+from idisc import html_parts, metrics, visualize
 from idisc.evaluate import svg_charts, tables
 from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Case, Result
@@ -30,19 +26,19 @@ _WIDE = 2.0  # width over height from which pictures stand two in a row instead 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """The whole page; `record` is the result's JSON, for hashes and versions."""
-    template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
-    return Template(template).substitute(
+    return html_parts.report(
         kind="evaluation",
-        title=_text(f"{result.spec.title}, {result.split}"),
+        title=escape(f"{result.spec.title}, {result.split}"),
         lead=_lead(result),
         headline=_headline(result),
         beside=_beside_paper(result),
-        measured=_text(tables.measured(result)),
+        measured=escape(tables.measured(result)),
         charts=_charts(result),
         metrics=_all_metrics(result),
         cases=_cases(result),
         sources=_sources(result, record),
-        gradients=_gradient("depth", DEPTH_COLOURS) + _gradient("error", ERROR_COLOURS),
+        gradients=html_parts.gradient("depth", DEPTH_COLOURS)
+        + html_parts.gradient("error", ERROR_COLOURS),
     )
 
 
@@ -51,14 +47,14 @@ def _lead(result: Result) -> str:
     maker = next(iter(result.about.values()), "")
     parts = [maker] if maker else []
     parts += [tables.scored(result), f"protocol {result.protocol.name}"]
-    return _text(" · ".join(parts))
+    return escape(" · ".join(parts))
 
 
 def _headline(result: Result) -> str:
     return "".join(
-        f"<div><dt>{_text(name)}</dt>"
+        f"<div><dt>{escape(name)}</dt>"
         f'<dd class="value">{tables.text(name, result.totals[name]) or "&ndash;"}'
-        f'<span class="unit">{_text(tables.MEANINGS[name].unit)}</span></dd>'
+        f'<span class="unit">{escape(tables.MEANINGS[name].unit)}</span></dd>'
         f'<dd class="small">{_interval(result, name) or "no interval"}</dd>'
         f'<dd class="small">{_direction(name)} is better</dd></div>'
         for name in tables.headline(result)
@@ -71,7 +67,7 @@ def _beside_paper(result: Result) -> str:
         return ""
     clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
     others = [place for place in range(len(columns)) if place not in clouds]
-    return _section(
+    return html_parts.section(
         "Beside the paper",
         "The paper's own networks, as it reports them. It does not state its averaging; a protocol"
         " other than its own gives other numbers. Bold: the best of a column.",
@@ -88,40 +84,38 @@ def _table_of(places: Sequence[int], columns: Sequence[str], rows: Sequence[Tabl
         tables.best_of(column, [row.values[place] for row in rows])
         for place, column in enumerate(columns)
     ]
-    head = "".join(f'<th scope="col">{_text(column)} {_arrow(column)}</th>' for column in columns)
+    head = "".join(f'<th scope="col">{escape(column)} {_arrow(column)}</th>' for column in columns)
     body = "".join(_network(row, columns, best, number) for number, row in enumerate(rows))
-    return (
-        f'<div class="scroll"><table><thead><tr><th scope="col">network</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return html_parts.table(f'<th scope="col">network</th>{head}', body)
 
 
 def _network(row: TableRow, columns: Sequence[str], best: Sequence[int | None], number: int) -> str:
-    note = f"<small>{_text(row.note)}</small>" if row.note else ""
+    note = f"<small>{escape(row.note)}</small>" if row.note else ""
     cells = "".join(
         f"<td{' class=best' if winner == number else ''}>{tables.text(column, value)}</td>"
         for column, value, winner in zip(columns, row.values, best, strict=True)
     )
     ours = "" if number else ' class="ours"'
-    return f'<tr{ours}><th scope="row">{_text(row.name)}{note}</th>{cells}</tr>'
+    return f'<tr{ours}><th scope="row">{escape(row.name)}{note}</th>{cells}</tr>'
 
 
 def _all_metrics(result: Result) -> str:
     body = "".join(
-        f'<tr><th scope="row">{_text(name)}</th><td>{tables.text(name, value)}</td>'
-        f"<td>{_interval(result, name, bare=True)}</td><td>{_text(tables.MEANINGS[name].unit)}</td>"
+        f'<tr><th scope="row">{escape(name)}</th><td>{tables.text(name, value)}</td>'
+        f"<td>{_interval(result, name, bare=True)}</td>"
+        f"<td>{escape(tables.MEANINGS[name].unit)}</td>"
         f'<td class="words">{_direction(name)}</td>'
-        f'<td class="words">{_text(tables.MEANINGS[name].text)}</td></tr>'
+        f'<td class="words">{escape(tables.MEANINGS[name].text)}</td></tr>'
         for name, value in result.totals.items()
     )
     head = "".join(f'<th scope="col">{name}</th>' for name in ("metric", "value", "95 % interval"))
     head += '<th scope="col">unit</th><th scope="col" class="words">better</th>'
-    return _section(
+    head += '<th scope="col" class="words">meaning</th>'
+    return html_parts.section(
         "All metrics",
         "Intervals by drawing the pictures anew, with replacement: how far a number would move"
         " with other pictures of the same kind.",
-        f'<div class="scroll"><table><thead><tr>{head}<th scope="col" class="words">meaning</th>'
-        f"</tr></thead><tbody>{body}</tbody></table></div>",
+        html_parts.table(head, body),
     )
 
 
@@ -131,23 +125,23 @@ def _charts(result: Result) -> str:
     meaning = tables.MEANINGS[name]
     charts = ""
     if result.by_distance:
-        charts += _section(
+        charts += html_parts.section(
             "Error against distance",
             "Mean of |error| / depth over all pixels at that distance; below, how many there are.",
             svg_charts.by_distance(result.by_distance),
         )
     if result.calibration:
         found = result.calibration
-        charts += _section(
+        charts += html_parts.section(
             "Error against spread",
-            f"{_text(MEANING)} Rank correlation over all pixels: {found.rank_correlation:.2f};"
+            f"{escape(MEANING)} Rank correlation over all pixels: {found.rank_correlation:.2f};"
             f" mean |error| is {found.error_per_spread:.1f} times the mean spread.",
             svg_charts.by_spread(found.parts),
         )
     label = f"{name}, {meaning.unit}" if meaning.unit else name
-    return charts + _section(
+    return charts + html_parts.section(
         "Picture by picture",
-        f"How many pictures have which {_text(name)} ({_text(meaning.text)}).",
+        f"How many pictures have which {escape(name)} ({escape(meaning.text)}).",
         svg_charts.histogram(values, label),
     )
 
@@ -160,7 +154,7 @@ def _cases(result: Result) -> str:
     limit = visualize.ERROR_LIMIT_DEG if normals else _limit_m(result)
     unit = "°" if normals else "\u00a0m"
     text = (
-        f"By {_text(name)}, the worst first. Error colours stop at {limit:g}{unit}: what is worse"
+        f"By {escape(name)}, the worst first. Error colours stop at {limit:g}{unit}: what is worse"
         " has the same red. Grey: no ground truth, or not counted by the protocol."
     )
     if not normals:
@@ -169,13 +163,13 @@ def _cases(result: Result) -> str:
             " sparse points are drawn thicker than they are."
         )
     cases = "".join(_case(case, name, limit) for case in result.worst if case.row.numbers)
-    return _section("Worst pictures", text, cases)
+    return html_parts.section("Worst pictures", text, cases)
 
 
 def _case(case: Case, name: str, limit: float) -> str:
     shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
     numbers = " · ".join(
-        f"<span>{_text(metric)} {tables.text(metric, case.row.numbers[metric], unit=True)}</span>"
+        f"<span>{escape(metric)} {tables.text(metric, case.row.numbers[metric], unit=True)}</span>"
         for metric in shown
         if metric in case.row.numbers
     )
@@ -184,7 +178,7 @@ def _case(case: Case, name: str, limit: float) -> str:
     pictures = _normals(case, limit) if case.sample.target.ndim == 3 else _depths(case, limit)
     photo = _figure(_photo(case.sample.image), "Picture", case.row.name)
     return (
-        f"<article><h3>{_text(case.row.name)}</h3>"
+        f"<article><h3>{escape(case.row.name)}</h3>"
         f'<p class="note">{numbers} · <span>{case.row.pixels:,} pixels</span></p>'
         f'<div class="pictures{wide}">{photo}{pictures}</div></article>'
     )
@@ -193,7 +187,7 @@ def _case(case: Case, name: str, limit: float) -> str:
 def _depths(case: Case, limit_m: float) -> str:
     target, prediction, name = case.sample.target, case.prediction, case.row.name
     low, high = visualize.depth_limits(target)
-    scale = _legend("depth", f"{low:.2g} m", f"{high:.2g} m")
+    scale = html_parts.legend("depth", f"{low:.2g} m", f"{high:.2g} m")
     truth, ours = (
         visualize.depth_picture(depth, low, high, width=PICTURE_WIDTH)
         for depth in (target, prediction)
@@ -202,7 +196,7 @@ def _depths(case: Case, limit_m: float) -> str:
     return (
         _figure(truth, "Ground truth", name, scale)
         + _figure(ours, "Prediction", name, scale)
-        + _figure(error, "Error", name, _legend("error", "0", f"≥ {limit_m:g} m"))
+        + _figure(error, "Error", name, html_parts.legend("error", "0", f"≥ {limit_m:g} m"))
     )
 
 
@@ -212,7 +206,7 @@ def _normals(case: Case, limit_deg: float) -> str:
     return (
         _figure(visualize.normals_picture(target, PICTURE_WIDTH), "Ground truth", name)
         + _figure(visualize.normals_picture(prediction, PICTURE_WIDTH), "Prediction", name)
-        + _figure(error, "Error", name, _legend("error", "0°", f"≥ {limit_deg:g}°"))
+        + _figure(error, "Error", name, html_parts.legend("error", "0°", f"≥ {limit_deg:g}°"))
     )
 
 
@@ -228,33 +222,15 @@ def _photo(image: Picture) -> Picture:
 
 
 def _figure(picture: Picture, caption: str, name: str, legend: str = "") -> str:
-    buffer = io.BytesIO()
     # No colour subsampling: a legend is read against single pixels of a sparse map
     # Not optimised: Pillow then guesses the size, too small for noise, and fails.
-    Image.fromarray(picture).save(buffer, format="JPEG", quality=85, subsampling=0)
-    source = "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    source = html_parts.picture_address(Image.fromarray(picture), "JPEG", quality=85, subsampling=0)
     height, width = picture.shape[:2]
     return (
         f'<figure><img src="{source}" width="{width}" height="{height}"'
-        f' alt="{_text(caption)} of {_text(name)}">'
-        f"<figcaption>{_text(caption)}{legend}</figcaption></figure>"
+        f' alt="{escape(caption)} of {escape(name)}">'
+        f"<figcaption>{escape(caption)}{legend}</figcaption></figure>"
     )
-
-
-def _legend(gradient: str, low: str, high: str) -> str:
-    return (
-        f'<span class="legend">{_text(low)}<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
-        f' aria-hidden="true"><rect width="1" height="1" fill="url(#{gradient})"/></svg>'
-        f"{_text(high)}</span>"
-    )
-
-
-def _gradient(name: str, colours: str) -> str:
-    shades = visualize.stops(colours)
-    offsets = np.linspace(0, 1, len(shades)).tolist()
-    marks = zip(offsets, shades, strict=True)
-    stops = "".join(f'<stop offset="{offset:g}" stop-color="{shade}"/>' for offset, shade in marks)
-    return f'<linearGradient id="{name}">{stops}</linearGradient>'
 
 
 def _sources(result: Result, record: Mapping[str, Any]) -> str:
@@ -269,14 +245,7 @@ def _sources(result: Result, record: Mapping[str, Any]) -> str:
         "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
         "versions": versions,
     }
-    return "".join(
-        f"<dt>{_text(key)}</dt><dd>{_text(value)}</dd>" for key, value in entries.items()
-    )
-
-
-def _section(title: str, text: str, content: str) -> str:
-    """Title and content are trusted; what came from outside in them has been escaped."""
-    return f'<section><h2>{title}</h2><p class="note">{text}</p>{content}</section>'
+    return html_parts.entries(entries)
 
 
 def _interval(result: Result, name: str, bare: bool = False) -> str:
@@ -293,7 +262,3 @@ def _direction(name: str) -> str:
 def _arrow(name: str) -> str:
     arrow = "↑" if tables.MEANINGS[name].higher else "↓"
     return f'<span title="{_direction(name)} is better">{arrow}</span>'
-
-
-def _text(value: str) -> str:
-    return escape(value)

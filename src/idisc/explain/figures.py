@@ -28,7 +28,7 @@ from idisc.explain.ablate import Effect
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.look import TILE_WIDTH, Look
 from idisc.explain.sheets import Bar, Grid, Tile
-from idisc.explain.usage import Usage, named
+from idisc.explain.usage import Usage, numbered_idrs
 from idisc.visualize import Picture
 
 _COLUMNS = 8  # of a contact sheet
@@ -210,7 +210,7 @@ def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title:
                 f"{usage.effective:.1f} of {count} in effect,"
                 f" {len(usage.merged)} merged, {len(usage.idle)} idle",
                 smooth=False,
-                axis=[((idr + 0.5) / count, str(idr)) for idr in named(count)],
+                axis=[((idr + 0.5) / count, str(idr)) for idr in numbered_idrs(count)],
             )
             for usage in each
             for count in [len(usage.shares)]

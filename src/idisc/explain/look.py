@@ -11,14 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from PIL import Image
-
 from idisc import visualize
 from idisc.explain.ablate import Effect
 from idisc.explain.idrs import Explanation, FloatMaps
 from idisc.explain.sheets import Bar, Tile
-from idisc.visualize import Picture
 
 TILE_WIDTH = 480  # pixels of a tile's picture at most: 240 dpi at two inches
 _SHORT = 0.1  # metres: what is shorter is told in millimetres
@@ -89,8 +85,8 @@ class Look:
             colours = visualize.ERROR_COLOURS
             picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, TILE_WIDTH)
             return Tile(picture, f"{effect.mean:.2f} deg")
-        picture = visualize.change_picture(effect.change, self.limit)
-        return Tile(_reduced(picture, TILE_WIDTH), length_text(effect.mean))
+        picture = visualize.change_picture(effect.change, self.limit, TILE_WIDTH)
+        return Tile(picture, length_text(effect.mean))
 
 
 def length_text(metres: float) -> str:
@@ -98,15 +94,6 @@ def length_text(metres: float) -> str:
     if metres < _SHORT:
         return f"{1000 * metres:.{1 if metres < 0.01 else 0}f} mm"
     return f"{metres:.2f} m"
-
-
-def _reduced(image: Picture, width: int) -> Picture:
-    """A picture at most `width` pixels across."""
-    picture = Image.fromarray(image)
-    if picture.width <= width:
-        return image
-    height = max(1, round(picture.height * width / picture.width))
-    return np.asarray(picture.resize((width, height), Image.Resampling.LANCZOS))
 
 
 def _limit(effects: Sequence[Effect], unit: str) -> float:

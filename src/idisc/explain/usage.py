@@ -136,7 +136,7 @@ class Tally:
         return _usage(np.asarray(self._gram) / self._count, np.asarray(self._shares) / self._count)
 
 
-def named(count: int) -> range:
+def numbered_idrs(count: int) -> range:
     """Of N IDRs those whose numbers stand along an axis: of 32 every eighth."""
     step = 1
     while count > 4 * step:

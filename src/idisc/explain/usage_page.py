@@ -6,19 +6,24 @@ All text from outside goes through `escape`.
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
-from string import Template
 
 import numpy as np
 from PIL import Image
 
-from idisc import visualize
+from idisc import html_parts, visualize
 from idisc.errors import counted
-from idisc.explain.usage import COLUMNS, IDLE, KINDS, MERGED, LevelUsage, Report, Usage, named
+from idisc.explain.usage import (
+    COLUMNS,
+    IDLE,
+    KINDS,
+    MERGED,
+    LevelUsage,
+    Report,
+    Usage,
+    numbered_idrs,
+)
 
 _MATRIX, _AXIS = 256, 24  # of a matrix and of the numbers at its edges
 _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
@@ -26,8 +31,7 @@ _WIDTH, _LEFT, _FLOOR, _TOP = 480, 40, 150, 16  # of a chart
 
 def page(report: Report, title: str, about: Mapping[str, str]) -> str:
     """The whole page; `about` says which network and which pictures."""
-    template = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
-    return Template(template).substitute(
+    return html_parts.report(
         kind="usage of IDRs",
         title=escape(title),
         lead=escape(f"{next(iter(about.values()), '')} · {counted(len(report.names), 'picture')}"),
@@ -37,8 +41,8 @@ def page(report: Report, title: str, about: Mapping[str, str]) -> str:
         charts="".join(_chart(level) for level in report.levels),
         metrics=_matrices(report.levels),
         cases=_collapsed(report.levels) + _extremes(report),
-        sources="".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in about.items()),
-        gradients=_gradient(),
+        sources=html_parts.entries(about),
+        gradients=html_parts.gradient("likeness", visualize.LIKENESS_COLOURS),
     )
 
 
@@ -72,13 +76,12 @@ def _table(levels: Sequence[LevelUsage]) -> str:
         for level in levels
         for kind in level.total
     )
-    return _section(
+    return html_parts.section(
         "How many IDRs count",
         "Over the maps of all pictures side by side; <em>in a picture</em> is the mean of the"
         " effective numbers of single pictures. IDRs that differ from scene to scene make the"
         " first larger than the second.",
-        f'<div class="scroll"><table><thead><tr><th scope="col">maps</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>",
+        html_parts.table(f'<th scope="col">maps</th>{head}', body),
     )
 
 
@@ -87,7 +90,7 @@ def _chart(level: LevelUsage) -> str:
     usages = level.total
     count = len(usages["attention"].shares)
     most = max(float(usage.shares.max()) for usage in usages.values())
-    step = (_WIDTH - _LEFT) / count
+    step, numbered = (_WIDTH - _LEFT) / count, numbered_idrs(count)
     wide = step * 0.8 / len(usages)
     bars = ""
     for idr in range(count):
@@ -103,7 +106,7 @@ def _chart(level: LevelUsage) -> str:
             )
             told.append(f"{KINDS[kind]} {share:.2%}")
         bars += f"<g><title>{': '.join([told[0], ', '.join(told[1:])])}</title>{drawn}</g>"
-        if idr % 4 == 0:
+        if idr in numbered:
             middle = _LEFT + (idr + 0.4) * step
             bars += f'<text class="middle" x="{middle:.1f}" y="{_FLOOR + 16}">{idr}</text>'
     rows = "".join(
@@ -119,7 +122,7 @@ def _chart(level: LevelUsage) -> str:
         f'{rows}{bars}<path class="mark" d="M{_LEFT} {even:.1f}H{_WIDTH}"/></svg>'
     )
     text = f"Colour: {KINDS['attention']}; grey: {KINDS['partition']}. Dashed: even shares."
-    return _section(f"Shares at {level.name}", text, chart)
+    return html_parts.section(f"Shares at {level.name}", text, chart)
 
 
 def _matrices(levels: Sequence[LevelUsage]) -> str:
@@ -129,7 +132,7 @@ def _matrices(levels: Sequence[LevelUsage]) -> str:
             _matrix(each.total[kind], f"level {each.index}, {KINDS[kind]}") for each in levels
         )
         rows += f'<div class="pictures">{"".join(figures)}</div>'
-    return _section(
+    return html_parts.section(
         "Which IDRs are alike",
         "Cosine of the maps of two IDRs, dark 0, bright 1; the numbers are those of IDRs.",
         rows,
@@ -138,13 +141,8 @@ def _matrices(levels: Sequence[LevelUsage]) -> str:
 
 def _matrix(usage: Usage, caption: str) -> str:
     cells = visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS)
-    buffer = io.BytesIO()
-    Image.fromarray(cells).save(buffer, format="PNG", optimize=True)
-    source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    legend = (
-        '<span class="legend">0<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
-        ' aria-hidden="true"><rect width="1" height="1" fill="url(#likeness)"/></svg>1</span>'
-    )
+    source = html_parts.picture_address(Image.fromarray(cells), "PNG", optimize=True)
+    legend = html_parts.legend("likeness", "0", "1")
     return (
         f'<figure><svg class="matrix" viewBox="{-_AXIS} 0 {_MATRIX + _AXIS} {_MATRIX + _AXIS}"'
         f' role="img" aria-label="likeness of maps, {caption}">'
@@ -155,7 +153,7 @@ def _matrix(usage: Usage, caption: str) -> str:
 
 def _axis(count: int) -> str:
     """Numbers of some IDRs left of and below a matrix of N."""
-    places = {idr: (idr + 0.5) * _MATRIX / count for idr in named(count)}
+    places = {idr: (idr + 0.5) * _MATRIX / count for idr in numbered_idrs(count)}
     return "".join(
         f'<text class="end" x="-4" y="{place:.1f}" dy="0.35em">{idr}</text>'
         f'<text class="middle" x="{place:.1f}" y="{_MATRIX + 15}">{idr}</text>'
@@ -176,12 +174,11 @@ def _collapsed(levels: Sequence[LevelUsage]) -> str:
         '<th scope="col" class="words wraps">merged onto a stronger one</th>'
         '<th scope="col" class="words">idle</th>'
     )
-    return _section(
+    return html_parts.section(
         "What has collapsed",
         "Groups of IDRs whose maps are nearly the same: behind the arrow those merged onto the one"
         " before it, directly or by way of another; it is the strongest and not merged itself.",
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>",
+        html_parts.table(head, rows),
     )
 
 
@@ -202,23 +199,8 @@ def _extremes(report: Report) -> str:
         + "</tr>"
         for place in chosen
     )
-    return _section(
+    return html_parts.section(
         "Pictures with the fewest and the most",
         f"IDRs in effect, {KINDS['attention']}.",
-        f'<div class="scroll"><table><thead><tr><th scope="col">picture</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>",
+        html_parts.table(f'<th scope="col">picture</th>{head}', body),
     )
-
-
-def _gradient() -> str:
-    shades = visualize.stops(visualize.LIKENESS_COLOURS)
-    stops = "".join(
-        f'<stop offset="{place / (len(shades) - 1):g}" stop-color="{shade}"/>'
-        for place, shade in enumerate(shades)
-    )
-    return f'<linearGradient id="likeness">{stops}</linearGradient>'
-
-
-def _section(title: str, text: str, content: str) -> str:
-    """All three are trusted; what came from outside in them has been escaped."""
-    return f'<section><h2>{title}</h2><p class="note">{text}</p>{content}</section>'

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import InputError
-from idisc.export.onnx import quietly
+from idisc.export.onnx import nodes, quietly
 from idisc.export.parity import Images
 from idisc.images import Size, resize_smooth
 from idisc.settings import FilePrecision
@@ -73,7 +73,7 @@ def to_half(model: Any) -> Any:
         tensor.name: tensor for tensor in part.initializer if tensor.data_type == TensorProto.FLOAT
     }
     made: dict[str, str] = {}
-    nodes: list[Any] = []
+    rewritten: list[Any] = []
 
     def as_half(name: str) -> str:
         if name in made or not name:
@@ -82,7 +82,7 @@ def to_half(model: Any) -> Any:
         if name in weights:
             part.initializer.append(_halved(weights[name]))
         else:
-            nodes.append(helper.make_node("Cast", [name], [made[name]], to=TensorProto.FLOAT16))
+            rewritten.append(helper.make_node("Cast", [name], [made[name]], to=TensorProto.FLOAT16))
         return made[name]
 
     for node in list(part.node):
@@ -92,11 +92,11 @@ def to_half(model: Any) -> Any:
             node.input[:] = inputs
             node.output[0] = f"{result}_product"
             back = helper.make_node("Cast", [node.output[0]], [result], to=TensorProto.FLOAT)
-            nodes += [node, back]
+            rewritten += [node, back]
         else:
-            nodes.append(node)
+            rewritten.append(node)
     del part.node[:]
-    part.node.extend(nodes)
+    part.node.extend(rewritten)
     _drop_unused(part)
     return half
 
@@ -179,14 +179,7 @@ def _delicate(model: Any, name: str) -> bool:
 
 
 def _drop_unused(part: Any) -> None:
-    used = {name for node in part.node for name in node.input}
-    used |= {
-        name
-        for node in part.node
-        for attribute in node.attribute
-        for inner in attribute.g.node
-        for name in inner.input
-    }
+    used = {name for node in nodes(part) for name in node.input}
     kept = [tensor for tensor in part.initializer if tensor.name in used]
     del part.initializer[:]
     part.initializer.extend(kept)

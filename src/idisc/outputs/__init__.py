@@ -6,7 +6,14 @@ the file it belongs to, and every file says what made it, with which camera and 
 """
 
 from idisc.outputs.depicted import AXES, Depicted, Options
-from idisc.outputs.viewer import packed_depth, photo_uri, scene, scene_facts, viewer_page
+from idisc.outputs.viewer import (
+    colour_table,
+    packed_depth,
+    photo_uri,
+    scene,
+    scene_facts,
+    viewer_page,
+)
 from idisc.outputs.writers import ENDINGS, WRITERS, Writer, formats_of, save, write
 
 __all__ = [
@@ -16,6 +23,7 @@ __all__ = [
     "Depicted",
     "Options",
     "Writer",
+    "colour_table",
     "formats_of",
     "packed_depth",
     "photo_uri",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import zlib
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc import files, geometry, visualize
+from idisc import files, geometry, html_parts, visualize
 from idisc.outputs.depicted import MOST_STEPS, USUAL, Depicted, Options, camera_facts, fact_line
 
 _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
@@ -36,7 +35,6 @@ def scene(depicted: Depicted, options: Options = USUAL) -> dict[str, Any]:
     depth = np.where(geometry.is_present(depth), depth, 0)
     low, high = options.limits or visualize.depth_limits(depicted.depth)
     ticks = visualize.ticks(low, high)
-    table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, options.colours)
     return {
         "size": depicted.depth.shape,
         "grid": camera.size,
@@ -46,10 +44,16 @@ def scene(depicted: Depicted, options: Options = USUAL) -> dict[str, Any]:
         "limits": [low, high],
         "ticks": list(zip(ticks, visualize.written(ticks), strict=True)),
         "empty": visualize.EMPTY,
-        "colours": base64.b64encode(table.tobytes()).decode(),
+        "colours": colour_table(options.colours),
         **packed_depth(depth),
         "edges": _packed(geometry.is_between(depth).astype(np.uint8).tobytes()),
     }
+
+
+def colour_table(colours: str) -> str:
+    """256 colours of a map as RGB bytes, base64."""
+    table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, colours)
+    return base64.b64encode(table.tobytes()).decode()
 
 
 def packed_depth(depth: NDArray[np.float32]) -> dict[str, Any]:
@@ -76,10 +80,8 @@ def viewer_page(depicted: Depicted, title: str, options: Options = USUAL) -> str
         width=width,
         height=height,
         wide=" wide" if width > 2 * height else "",
-        facts="".join(
-            f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>"
-            for key, text in scene_facts(depicted, data).items()
-        ),
+        space=assets.joinpath("space.html").read_text("utf-8"),
+        facts=html_parts.entries(scene_facts(depicted, data)),
         data=json.dumps(data).replace("<", "\\u003c"),
         three=scripts[0],
         viewer=scripts[1],
@@ -97,10 +99,9 @@ def scene_facts(depicted: Depicted, data: Mapping[str, Any]) -> dict[str, str]:
 
 def photo_uri(depicted: Depicted) -> str:
     """The picture, reduced if it is large, as an address that holds it."""
-    picture, buffer = Image.fromarray(depicted.image), io.BytesIO()
+    picture = Image.fromarray(depicted.image)
     picture.thumbnail((_PHOTO_WIDTH, _PHOTO_WIDTH))
-    picture.save(buffer, format="JPEG", quality=88, optimize=True)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return html_parts.picture_address(picture, "JPEG", quality=88, optimize=True)
 
 
 def write_html(depicted: Depicted, path: Path, options: Options) -> None:

@@ -86,7 +86,7 @@ def of_size(seen: Size, trained: Size | None) -> str | None:
         return None
     return (
         f"size {size_text(seen)}, {size_text(trained)} in training, which moves metres; leave"
-        " out --size, or scale the scene by --known"
+        " out --size"
     )
 
 

@@ -43,7 +43,7 @@ def medians(
 
 
 def asking(engine: Engine, size: Size) -> Callable[[], object]:
-    """One picture of that size, bytes to metres; noise, as no engine looks at what it sees."""
+    """One picture of that size, bytes to metres; noise: the time does not depend on it."""
     image = np.random.default_rng(0).integers(0, 256, (1, *size, 3), dtype=np.uint8)
     return partial(engine, image)
 

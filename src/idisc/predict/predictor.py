@@ -303,7 +303,7 @@ class Predictor:
         if request.size:
             return f"{size_text(request.size)}, as asked for"
         if self.engine.fixed_size:
-            return f"{size_text(self.engine.fixed_size)}, the only one of this file"
+            return f"{size_text(self.engine.fixed_size)}, the only size of this file"
         size, trained = self.network_size(picture), self.facts.training_size
         if size == trained:
             return f"{size_text(size)}, as in training"

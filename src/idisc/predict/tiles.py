@@ -24,6 +24,7 @@ from idisc.images import Size
 FloatMap = NDArray[np.float32]
 OVERLAP = 0.25  # share of a tile's side, at least
 CELLS = 4  # of a tile's side: what is larger than one of them is left to the whole
+LEAST = 32  # pixels of a side: a smaller tile is a point to the coarsest features
 MOST_TILES = 16  # when the size is left to us: each costs a pass of the network
 
 
@@ -48,8 +49,8 @@ class Tiles:
 
 def lay_out(picture: Size, tile: Size) -> Tiles:
     """Tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
-    if min(tile) < 32:
-        raise InputError(f"tiles of {tile[0]}x{tile[1]}: at least 32 pixels a side are needed")
+    if min(tile) < LEAST:
+        raise InputError(f"tiles of {tile[0]}x{tile[1]}: at least {LEAST} pixels a side are needed")
     height, width = min(tile[0], picture[0]), min(tile[1], picture[1])
     return Tiles((height, width), _starts(picture[0], height), _starts(picture[1], width))
 
@@ -61,9 +62,9 @@ def choose_size(picture: Size, network: Size) -> Size:
     """
     factor = 1.0
     while True:
-        tile = math.ceil(network[0] * factor), math.ceil(network[1] * factor)
-        if len(lay_out(picture, (max(tile[0], 32), max(tile[1], 32)))) <= MOST_TILES:
-            return max(tile[0], 32), max(tile[1], 32)
+        height, width = (max(math.ceil(length * factor), LEAST) for length in network)
+        if len(lay_out(picture, (height, width))) <= MOST_TILES:
+            return height, width
         factor *= 1.25
 
 

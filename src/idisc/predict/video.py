@@ -168,7 +168,8 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     import av
 
     if not path.is_file():
-        raise InputError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}")
+        found = "a folder; a video is needed" if path.is_dir() else "no such file"
+        raise InputError(f"{path}: {found}")
     if not path.stat().st_size:
         raise InputError(f"{path}: empty; get it again")
     limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
@@ -179,7 +180,10 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             if coding is None:
                 raise InputError(f"{path}: no video in it, or in a code that nobody knows here")
             if coding.width * coding.height > MOST_PIXELS:
-                raise InputError(f"{path}: {coding.width} x {coding.height} pixels; reduce it")
+                raise InputError(
+                    f"{path}: {coding.width} x {coding.height} pixels, at most"
+                    f" {MOST_PIXELS / 1e6:.0f} million are read; reduce it"
+                )
             yield container, stream
     except av.FFmpegError as error:
         raise InputError(

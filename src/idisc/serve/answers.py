@@ -6,7 +6,6 @@ Everything here runs in the one thread of `jobs` and knows nothing of HTTP. File
 
 from __future__ import annotations
 
-import base64
 import io
 import tempfile
 import warnings
@@ -119,27 +118,26 @@ class Answers:
             "facts": outputs.scene_facts(prediction, scene),
         }
 
-    def explain(self, token: str) -> Explanation:
+    def explanation_of(self, token: str) -> Explanation:
         """The explanation of a result, made now unless it is kept."""
         kept = self.results.find(token)
         if kept.explanation is not None:
             return kept.explanation
-        found = self.explanation(kept.prediction.image)
-        self.results.explained(token, found)
+        found = self.explain(kept.prediction.image)
+        self.results.keep_explanation(token, found)
         return found
 
-    def explanation(self, image: NDArray[np.uint8]) -> Explanation:
+    def explain(self, image: NDArray[np.uint8]) -> Explanation:
         """What the IDRs say of a picture, with depth at its size; nothing is kept."""
         if self.opened.explorer is None:
             raise InputError(self.opened.missing)
         return self.opened.explorer.explain(image, (image.shape[0], image.shape[1]))
 
-    def explained(self, token: str) -> dict[str, Any]:
+    def summary(self, token: str) -> dict[str, Any]:
         """An explanation in short; see `schemas.Explained`."""
         from idisc.explain import idrs  # who can explain has the torch that it needs
 
-        found = self.explain(token)
-        table = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1, visualize.CHANGE_COLOURS)
+        found = self.explanation_of(token)
         return {
             "result": token,
             "kept_s": self.limits.keep_s,
@@ -148,7 +146,7 @@ class Answers:
             "least_range": idrs.LEAST_RANGE,
             "levels": [_level(level) for level in found.levels],
             "depth": outputs.packed_depth(self._thinned(token, found.depth)),
-            "change_colours": base64.b64encode(table.tobytes()).decode(),
+            "change_colours": outputs.colour_table(visualize.CHANGE_COLOURS),
         }
 
     def muted(
@@ -157,7 +155,9 @@ class Answers:
         """Depth without some IDRs; see `schemas.Muted`."""
         from idisc.explain import ablate  # who can explain has the torch that it needs
 
-        effect = ablate.mute(self.explain(token), {level: set(idrs[level]) for level in idrs})
+        effect = ablate.mute(
+            self.explanation_of(token), {level: set(idrs[level]) for level in idrs}
+        )
         factor = scale(self.results.find(token).prediction, known)
         depth = self._thinned(token, effect.prediction) * np.float32(factor)
         return {

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from string import Template
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 
@@ -34,7 +35,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.formparsers import MultiPartParser
 
 from idisc import __version__
-from idisc.errors import IdiscError, InputError
+from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.images import TooManyPixels
 from idisc.predict.inputs import PICTURES
 from idisc.serve import answers, schemas
@@ -182,8 +183,12 @@ def read_examples() -> dict[str, tuple[bytes, str]]:
 def read_page() -> dict[str, Part]:
     """The page and what belongs to it, by address."""
     found: dict[str, Part] = {}
+    package = resources.files("idisc")
+    space = package.joinpath("assets", "space.html").read_text("utf-8")
     for address, (name, media) in PAGE.items():
-        content = resources.files("idisc").joinpath(name).read_bytes()
+        content = package.joinpath(name).read_bytes()
+        if address == "/":  # the point cloud is that of the viewer's page
+            content = Template(content.decode()).substitute(space=space).encode()
         found[address] = Part(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
     return found
 
@@ -233,11 +238,11 @@ async def explain(
 
     def work() -> File | dict[str, Any]:
         photo = server.answers.photo(upload)
-        found = server.answers.explanation(photo.image)
+        found = server.answers.explain(photo.image)
         if format == "npz":
             return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
         prediction = server.answers.predict(upload, photo)
-        return server.answers.explained(server.answers.results.keep(prediction, found))
+        return server.answers.summary(server.answers.results.keep(prediction, found))
 
     found = await server.jobs.run(request, "explain", work)
     return _attached(found) if isinstance(found, File) else found
@@ -255,18 +260,18 @@ async def view(request: Request, token: Token, known: KnownText = None) -> Any:
 async def explain_result(request: Request, token: Token) -> Any:
     """The IDRs of a result, in short."""
     server = Server.of(request)
-    server.answers.results.find(token)
-    return await server.jobs.run(request, "explain", partial(server.answers.explained, token))
+    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
+    return await server.jobs.run(request, "explain", partial(server.answers.summary, token))
 
 
 @router.get("/results/{token}/maps", response_class=Response, responses=FILES)
 async def maps(request: Request, token: Token) -> Response:
     """All maps of all IDRs as deflated bytes: for each level attention, then partition."""
     server = Server.of(request)
-    server.answers.results.find(token)
+    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
 
     def work() -> bytes:
-        return answers.maps_bytes(server.answers.explain(token))
+        return answers.maps_bytes(server.answers.explanation_of(token))
 
     content = await server.jobs.run(request, "explain", work)
     return Response(content, media_type="application/octet-stream")
@@ -276,7 +281,7 @@ async def maps(request: Request, token: Token) -> Response:
 async def mute(request: Request, token: Token, without: schemas.Mute) -> Any:
     """Depth without some IDRs."""
     server = Server.of(request)
-    server.answers.results.find(token)
+    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
     work = partial(server.answers.muted, token, without.muted, without.known)
     return await server.jobs.run(request, "mute", work)
 
@@ -365,7 +370,7 @@ def _attached(file: File) -> Response:
 
 
 async def _input_problem(_: Request, error: Exception) -> JSONResponse:
-    statuses: dict[type[Exception], int] = {TooManyPixels: 413, Gone: 404}
+    statuses: dict[type[Exception], int] = {TooManyPixels: 413, Gone: 404, CheckpointError: 500}
     return problem(HTTPException(statuses.get(type(error), 400), str(error)))
 
 

@@ -1,9 +1,8 @@
-"""What the page asks of the explain room, and nothing more: the one place that knows of both.
+"""How a server comes by a network that it can look into, or by the reason why it cannot.
 
-An explorer takes a picture as the network sees it and says which IDRs each pixel belongs to, and
-what depth becomes without some of them. Only a checkpoint can be explored: an exported file gives
-depth and no more. Of a model that ships with both, a server opens one: the checkpoint where torch
-can run it, for predictions and IDRs alike, the exported file elsewhere.
+Only a checkpoint can be explored: an exported file gives depth and no more. Of a model that ships
+with both, a server opens one: the checkpoint where torch can run it, for predictions and IDRs
+alike, the exported file elsewhere.
 """
 
 from __future__ import annotations

@@ -131,7 +131,11 @@ class Door:
         name = headers.get("host", "").rpartition(":")
         host = name[0] if name[2].isdigit() else headers.get("host", "")
         if self.hosts is not None and host.lower() not in self.hosts:
-            raise HTTPException(403, "this server answers to localhost only")
+            raise HTTPException(
+                403,
+                "this server answers to localhost only; open it by that name, or start it with"
+                " --host",
+            )
         if scope["method"] not in ("GET", "HEAD") and _is_foreign(headers):
             raise HTTPException(403, "other web pages may not send pictures here")
         length = headers.get("content-length", "0")

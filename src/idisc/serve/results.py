@@ -73,7 +73,7 @@ class Results:
             self._kept[token].asked = self._clock()
             return self._kept[token]
 
-    def explained(self, token: str, explanation: Explanation) -> None:
+    def keep_explanation(self, token: str, explanation: Explanation) -> None:
         """Keep an explanation with its result; the oldest ones make room."""
         with self._lock:
             if token in self._kept:

@@ -161,5 +161,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     415: {"model": Problem, "description": "A picture that is not in a form"},
     422: {"model": Problem, "description": "A field is missing, unknown or of the wrong kind"},
     429: {"model": Problem, "description": "Too many are waiting; Retry-After says when to ask"},
+    500: {
+        "model": Problem,
+        "description": "The network answers with no depth, or a mistake of ours",
+    },
     503: {"model": Problem, "description": "No answer in time; Retry-After says when to ask"},
 }

@@ -17,6 +17,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   const table = scene.bytes(about.change_colours);
   let [hovered, latest] = [null, 0];
   let [without, applied] = [null, new Map()]; // depth as it is shown, and what is muted in it
+  const hint = byId("belongs").textContent;
   const photo = await readPhoto();
   buildLevels();
   wire();
@@ -206,7 +207,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
       if (found) words.push(`level ${number}: ${order.slice(0, 3).map((idr) => `IDR ${idr} ${percent(found[idr])}`).join(", ")}`);
     });
     const verb = state.kind === "partition" ? "belongs to" : "reads";
-    const rest = state.pinned ? describe(...state.pinned) : "Point at a pixel to see which IDRs it belongs to; click to pin the strongest.";
+    const rest = state.pinned ? describe(...state.pinned) : hint;
     byId("belongs").textContent = words.length ? `Pixel ${scene.pixel(cursor).join(", ")} ${verb}: ${words.join("; ")}.` : rest;
   }
 

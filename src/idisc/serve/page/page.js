@@ -25,9 +25,9 @@ class Problem extends Error {
   }
 }
 
-async function problemOf(answer) {
-  const text = await answer.json().then((body) => body.error).catch(() => "no answer that can be read");
-  return new Problem(answer.status, text, Number(answer.headers.get("Retry-After")) || 0);
+/** A refusal: its status, its body as JSON or nothing, and its header Retry-After. */
+function refused(status, body, retryAfter) {
+  return new Problem(status, body?.error ?? "no answer that can be read", Number(retryAfter) || 0);
 }
 
 /** Ask again while the line is full; other errors are thrown. */
@@ -59,7 +59,7 @@ function request(path, options = {}, signal = stopped.signal) {
     const answer = await fetch(path, { ...options, signal }).catch((error) => {
       throw error.name === "AbortError" ? error : new Problem(0, UNREACHABLE);
     });
-    if (!answer.ok) throw await problemOf(answer);
+    if (!answer.ok) throw refused(answer.status, await answer.json().catch(() => null), answer.headers.get("Retry-After"));
     return answer;
   }, signal);
 }
@@ -75,7 +75,7 @@ function upload(file, advance, signal) {
     call.upload.onprogress = (event) => advance(event.loaded / event.total);
     call.onload = () => {
       if (call.status === 200) resolve(call.response);
-      else reject(new Problem(call.status, call.response?.error ?? "no answer that can be read", Number(call.getResponseHeader("Retry-After")) || 0));
+      else reject(refused(call.status, call.response, call.getResponseHeader("Retry-After")));
     };
     call.onerror = () => reject(new Problem(0, UNREACHABLE));
     signal.addEventListener("abort", () => { call.abort(); reject(signal.reason); });
@@ -289,6 +289,7 @@ function wireShown(photo) {
   const picture = document.querySelector("#depth .normals");
   const [depth, normals] = document.querySelectorAll("[name=shown]");
   const note = byId("shown-note");
+  const ofDepth = note.textContent;
   const change = async () => {
     try {
       if (normals.checked && !picture.getAttribute("src")) {
@@ -303,7 +304,7 @@ function wireShown(photo) {
     }
     picture.hidden = !normals.checked;
     picture.alt = normals.checked ? "Surface normals" : "";
-    note.textContent = normals.checked ? "of depth and camera; right red, down green, away blue" : "along the camera's axis, metres";
+    note.textContent = normals.checked ? "of depth and camera; right red, down green, away blue" : ofDepth;
   };
   for (const choice of [depth, normals]) choice.addEventListener("change", change);
 }
