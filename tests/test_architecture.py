@@ -26,6 +26,7 @@ FOUNDATION = [
     "recipes",
     "camera",
     "geometry",
+    "sizes",
     "images",
 ]
 FOUNDATION += ["metrics", "visualize", "html_parts", "outputs", "__init__"]

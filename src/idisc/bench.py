@@ -23,7 +23,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
@@ -31,6 +30,7 @@ from idisc.predict import pace
 from idisc.predict.engine import Engine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import ModelConfig
+from idisc.sizes import Size
 
 FILE = "network.onnx"  # of `exported`
 

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from idisc import config, metrics
 from idisc.errors import InputError
-from idisc.images import Size
+from idisc.sizes import Size
 
 FloatArray = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]

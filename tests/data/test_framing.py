@@ -14,7 +14,7 @@ from idisc.camera import Camera
 from idisc.data import framing
 from idisc.data.framing import Framing, resize_nearest
 from idisc.errors import InputError
-from idisc.images import resize_bilinear
+from idisc.sizes import resize_bilinear
 
 Size = tuple[int, int]
 

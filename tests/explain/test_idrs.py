@@ -13,7 +13,7 @@ from tests.fakes.pairs import TINY
 
 from idisc.errors import InputError
 from idisc.explain.idrs import explain, explain_photo, shown
-from idisc.images import Photo, read_photo, resize_smooth
+from idisc.images import Photo, read_photo
 from idisc.model.heads import fuse_depth
 from idisc.model.network import IDisc, Output
 from idisc.model.tokens import size_of, to_placed_tokens
@@ -21,6 +21,7 @@ from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import AfpConfig
+from idisc.sizes import resize_smooth
 
 
 def output(network: IDisc, image: np.ndarray, **how: object) -> Output:

@@ -15,13 +15,13 @@ from tests.fakes.mutations import mutated
 from idisc.errors import CheckpointError
 from idisc.export import onnx as onnx_export
 from idisc.export.make import Request, make
-from idisc.images import Size
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_onnx
 from idisc.predict.engine import ModelFacts
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.sizes import Size
 
 
 def picture(size: Size, seed: int = 0) -> np.ndarray:

@@ -16,10 +16,10 @@ from tests.fakes import exported
 from idisc.errors import CheckFailed, InputError
 from idisc.export import onnx as onnx_export
 from idisc.export import parity
-from idisc.images import Size
 from idisc.model.states import read_onnx
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.sizes import Size
 
 
 class Flat:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
-from idisc.images import resize_map
+from idisc.sizes import resize_map
 
 Maps = NDArray[np.float32]
 FACTS: dict[str, Any] = {

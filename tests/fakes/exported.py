@@ -12,11 +12,11 @@ from tests.fakes.pairs import TINY
 
 from idisc.export import parity
 from idisc.export.make import Request, make
-from idisc.images import Size
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import IsdConfig, ModelConfig
+from idisc.sizes import Size
 
 SIZE: Size = (96, 128)
 SMALL = replace(TINY, resolutions=2, isd=IsdConfig(layers=1), afp=replace(TINY.afp, iterations=1))

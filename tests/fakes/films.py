@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc.images import resize_map
+from idisc.sizes import resize_map
 
 Pictures = list[NDArray[np.uint8]]
 JUMP = 0.05  # by how much the engine below flickers, in log depth

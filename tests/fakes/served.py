@@ -14,11 +14,11 @@ from PIL import Image
 
 from idisc.errors import InputError
 from idisc.explain.idrs import Level
-from idisc.images import resize_map
 from idisc.predict.predictor import Predictor
 from idisc.serve.app import create_app
 from idisc.serve.explorer import Opened, with_explorer
 from idisc.serve.limits import LOOPBACK, Door, Limits
+from idisc.sizes import resize_map
 
 Maps = NDArray[np.float32]
 SIZE = (48, 64)

@@ -19,10 +19,10 @@ import idisc
 from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.evaluate.run import EnginePredictor
-from idisc.images import resize_map
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.predictor import Predictor, adapted
+from idisc.sizes import resize_map
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import click
 from idisc import config, files, paper
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
-from idisc.images import size_text
 from idisc.settings import ModelConfig
+from idisc.sizes import size_text
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,7 @@ import click
 
 from idisc.camera import Camera, matrix_camera
 from idisc.errors import InputError
-from idisc.images import Size, size_text
+from idisc.sizes import Size, size_text
 
 CameraFor = Callable[[Size], Camera]
 

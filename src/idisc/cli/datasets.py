@@ -13,8 +13,8 @@ from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 if TYPE_CHECKING:
     from idisc.data.catalog import DatasetSpec
     from idisc.data.framing import SizeRule
-    from idisc.images import Size
     from idisc.predict.engine import Engine
+    from idisc.sizes import Size
 
 
 def check_task(name: str, engine: Engine, spec: DatasetSpec) -> None:

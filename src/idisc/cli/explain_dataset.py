@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from idisc.evaluate.run import Result
     from idisc.explain.figures import Case
     from idisc.explain.usage import Report
-    from idisc.images import Size
     from idisc.predict.predictor import Predictor
+    from idisc.sizes import Size
 
 CASES = 5  # rows of qualitative panels
 

@@ -10,8 +10,8 @@ import click
 
 from idisc.cli import options, tables
 from idisc.errors import counted, require
-from idisc.images import size_text
 from idisc.settings import FilePrecision
+from idisc.sizes import size_text
 
 if TYPE_CHECKING:
     from idisc.export.parity import Parity

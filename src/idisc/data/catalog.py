@@ -16,8 +16,8 @@ from idisc import config, paper
 from idisc.camera import Camera
 from idisc.data import framing, masks
 from idisc.data.decode import DepthMap, NormalMap, Target
-from idisc.images import Size
 from idisc.settings import Task
+from idisc.sizes import Size
 
 Intrinsics = tuple[float, float, float, float]
 """fx, fy, cx, cy in pixels."""

@@ -21,7 +21,8 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import DepthMap, FloatArray
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
-from idisc.images import Size, read_image
+from idisc.images import read_image
+from idisc.sizes import Size
 
 
 @dataclass(frozen=True)

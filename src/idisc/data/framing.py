@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data.decode import FloatArray
 from idisc.errors import InputError
-from idisc.images import Size, resize_bilinear, resize_smooth
+from idisc.sizes import Size, resize_bilinear, resize_smooth
 
 
 class Place(NamedTuple):

@@ -17,7 +17,7 @@ from idisc import config, files
 from idisc.data.catalog import DatasetSpec, Intrinsics
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.errors import DataError, InputError
-from idisc.images import Size
+from idisc.sizes import Size
 
 NAME = "manifest.jsonl"
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.images import Size
+from idisc.sizes import Size
 
 Window = tuple[slice, slice]
 WindowRule = Callable[[Size], Window]

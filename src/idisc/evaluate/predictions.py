@@ -21,8 +21,8 @@ from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
+from idisc.sizes import Size, resize_map, size_text
 
 SUFFIXES = (".png", *ARRAYS)
 _ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off

@@ -30,13 +30,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idisc.errors import InputError
-from idisc.images import Photo, Size, resize_smooth
+from idisc.images import Photo
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.engine import network_of
 from idisc.predict.predictor import Predictor
+from idisc.sizes import Size, resize_smooth
 
 FloatMaps = NDArray[np.float32]
 QUANTILES = (0.02, 0.98)  # of a map's pixels, between which it is clamped to be looked at

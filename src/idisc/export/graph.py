@@ -24,7 +24,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model import swin
 from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
@@ -32,6 +31,7 @@ from idisc.model.fastdepth import CELL, FastDepth, FastDepthEncoder
 from idisc.model.network import Encoded, IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
 from idisc.predict.torch_engine import disagreement
+from idisc.sizes import Size
 
 STRIDES = (2, 4, 8, 16, 32)
 COMPANION = "companion"  # its ruler: one for each of its cells of 32x32 pixels

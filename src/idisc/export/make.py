@@ -12,12 +12,12 @@ from idisc import files
 from idisc.errors import InputError
 from idisc.export import onnx, parity, program, quantize
 from idisc.export.parity import Parity
-from idisc.images import Size
 from idisc.model.network import IDisc
 from idisc.predict.engine import USUAL_SIZE, Engine, ModelFacts, open_model
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import FilePrecision
+from idisc.sizes import Size
 from idisc.zoo import cards
 
 Format = Literal["onnx", "pt2", "openvino"]

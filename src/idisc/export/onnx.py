@@ -28,9 +28,9 @@ from idisc import config, files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.export import graph
 from idisc.export.sampling import DOMAIN, sample_function
-from idisc.images import Size
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
+from idisc.sizes import Size
 
 OPSET = 20  # the first with Gelu
 LARGEST = 2**31 - 2**20  # bytes that one file of protocol buffers can hold, and some to spare

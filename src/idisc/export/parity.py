@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import CheckFailed, InputError
-from idisc.images import Size, read_image, resize_smooth, size_text
+from idisc.images import read_image
 from idisc.predict.engine import Engine
 from idisc.predict.inputs import PICTURES, list_folder
 from idisc.settings import FilePrecision, Task
+from idisc.sizes import Size, resize_smooth, size_text
 
 Images = Sequence[NDArray[np.uint8]]
 FAR = 10.0  # metres; from here on a difference counts as a share of the depth

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from idisc import files
 from idisc.errors import CheckpointError, first_line, require
-from idisc.images import Size, resize_map
 from idisc.model.network import IDisc, rgb_of
 from idisc.settings import Task
+from idisc.sizes import Size, resize_map
 
 FACTS = "idisc.json"  # the entry of a program's archive that says what it is
 

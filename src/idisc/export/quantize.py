@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from idisc.errors import InputError
 from idisc.export.onnx import nodes, quietly
 from idisc.export.parity import Images
-from idisc.images import Size, resize_smooth
 from idisc.settings import FilePrecision
+from idisc.sizes import Size, resize_smooth
 
 PRODUCTS = ("Conv", "Gemm", "MatMul")
 HALF, HALF_MAX = "_half", 65504.0  # ending of a name, and the largest number, in fp16

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model.layers import Mlp
 from idisc.model.sampling import sample
 from idisc.model.tokens import in_chunks, pixel_centres, sine_encoding
 from idisc.settings import Activation, DecoderConfig
+from idisc.sizes import Size
 
 
 class DeformableAttention(nn.Module):

@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.errors import CheckpointError, first_line
-from idisc.images import Size
 from idisc.model.states import State, fill, read_onnx
 from idisc.model.tokens import size_of
+from idisc.sizes import Size
 
 WIDTHS = (16, 56, 88, 120, 144, 256, 408, 376, 272, 288, 296, 328, 480, 512)
 HALVING = (2, 4, 6, 12)  # pairs whose depthwise convolution has stride 2, as the first layer has

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model.tokens import in_chunks, size_of
+from idisc.sizes import Size
 
 
 class OutputHead(nn.Module):

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from idisc.errors import InputError
-from idisc.images import Size
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.fastdepth import FastDepth
@@ -24,6 +23,7 @@ from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
 from idisc.settings import ModelConfig
+from idisc.sizes import Size
 
 
 @dataclass(frozen=True)

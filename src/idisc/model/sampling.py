@@ -33,7 +33,7 @@ from torch import Tensor
 
 from idisc.config import lookup
 from idisc.errors import IdiscWarning, first_line
-from idisc.images import Size
+from idisc.sizes import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
 KERNEL_DTYPES = (torch.float32, torch.float64)  # numba has no half precision on a CPU

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from idisc.images import Size
+from idisc.sizes import Size
 
 # Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity
 # keep their meaning, so that a diverging training run is seen.

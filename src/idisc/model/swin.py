@@ -20,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model.states import State, fill
 from idisc.model.tokens import in_chunks
+from idisc.sizes import Size
 
 WINDOW = 7
 PATCH = 4

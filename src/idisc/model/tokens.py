@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.images import Size
+from idisc.sizes import Size
 
 CHUNK = 2048  # tokens whose MLP activations (2048 x 1024 floats) still fit in a CPU's cache
 _whole = False

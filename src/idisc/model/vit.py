@@ -10,10 +10,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.images import Size
 from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import fill
 from idisc.model.tokens import size_of
+from idisc.sizes import Size
 
 TOKEN = 16  # pixels of the picture that a token stands for, each way
 

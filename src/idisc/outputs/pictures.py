@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from idisc import geometry, visualize
 from idisc.errors import InputError
-from idisc.images import Size
 from idisc.outputs.depicted import AXES, Depicted, Options, fact_line, record, save_png
+from idisc.sizes import Size
 from idisc.visualize import Picture
 
 SPREAD_COLOURS = "magma"

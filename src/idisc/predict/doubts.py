@@ -11,8 +11,8 @@ import math
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.images import Size, size_text
 from idisc.predict.engine import ModelFacts
+from idisc.sizes import Size, size_text
 
 FAR_DEG, FAR_RATIO = 15.0, 1.25  # how unlike training a camera may be without a warning
 SQUEEZED = 1.1  # how much wider or narrower than the picture a size may be without one

@@ -22,9 +22,9 @@ from idisc import config
 from idisc.camera import Camera
 from idisc.data import catalog
 from idisc.errors import CheckpointError, InputError, require
-from idisc.images import Size
 from idisc.recipes import RECIPES
 from idisc.settings import Precision, Task
+from idisc.sizes import Size
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 

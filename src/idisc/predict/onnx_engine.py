@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from idisc import files
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.images import Size, resize_map, size_text
 from idisc.settings import Task
+from idisc.sizes import Size, resize_map, size_text
 from idisc.zoo.cards import ModelCard
 
 _AGAIN = "get it again, or export it again"

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from idisc.errors import CheckpointError
-from idisc.images import Size
 from idisc.predict.engine import Engine
+from idisc.sizes import Size
 
 EXAMPLE = "kitchen.jpg"  # the photo of `time_to_predict`
 Runs = Mapping[str, Callable[[], object]]

@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.images import MOST_SEEN, Photo, PhotoSource, Size, read_photo, resize_smooth, size_text
+from idisc.images import MOST_SEEN, Photo, PhotoSource, read_photo
 from idisc.outputs.pictures import spread_meaning
 from idisc.predict import doubts, tiles
 from idisc.predict.engine import UNKNOWN, USUAL_SIZE, Engine, ModelFacts, open_model
 from idisc.predict.prediction import Known, Prediction, Scale
 from idisc.settings import Precision
+from idisc.sizes import Size, resize_smooth, size_text
 
 CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
 """A camera, its matrix, or how to make one for a picture of some size; None: EXIF, or assumed."""

@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.images import Size, resize_map, resize_smooth
 from idisc.predict.prediction import FloatMap, Prediction
+from idisc.sizes import Size, resize_map, resize_smooth
 from idisc.visualize import Picture
 
 FLICKER = "mean over frames of the median over still pixels of |log d_t - log d_(t-1)|"

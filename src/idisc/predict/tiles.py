@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc.errors import InputError
-from idisc.images import Size
+from idisc.sizes import Size
 
 FloatMap = NDArray[np.float32]
 OVERLAP = 0.25  # share of a tile's side, at least

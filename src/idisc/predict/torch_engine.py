@@ -13,13 +13,13 @@ from torch import Tensor
 
 from idisc import files
 from idisc.errors import InputError
-from idisc.images import Size
 from idisc.model import devices
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.settings import Precision, Task
+from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -24,7 +24,7 @@ import numpy as np
 
 from idisc import files, outputs, visualize
 from idisc.errors import IdiscWarning, InputError, MissingExtra, require
-from idisc.images import Photo, resize_smooth
+from idisc.images import Photo
 from idisc.outputs.depicted import MOST_STEPS, fact_line, record
 from idisc.outputs.numbers import MILLIMETRE, png16_unit
 from idisc.outputs.pictures import enlargement
@@ -32,6 +32,7 @@ from idisc.predict.inputs import VIDEOS
 from idisc.predict.prediction import Known, Prediction, Scale
 from idisc.predict.predictor import Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
+from idisc.sizes import resize_smooth
 from idisc.visualize import Picture
 
 FILM = "png"  # the format that is a picture of a photo and a film of a clip

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import InputError, MissingExtra, require
-from idisc.images import Size, resize_smooth
 from idisc.predict.engine import card_of, network_of, open_model
 from idisc.predict.predictor import Predictor
+from idisc.sizes import Size, resize_smooth
 from idisc.zoo import cards
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, edges_of
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError, counted
-from idisc.images import FORMATS, Size, open_picture, size_text
+from idisc.images import FORMATS, open_picture
+from idisc.sizes import Size, size_text
 
 Severity = Literal["error", "warning"]
 RUN = 4

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from idisc.data.doctor.alignment import REACH, Edges, crosswise, shifted, turned
 from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed, told
 from idisc.errors import counted
-from idisc.images import size_text
+from idisc.sizes import size_text
 
 _ASPECT = 0.02  # in log: 640x480 beside 641x480 is no mistake
 _STAMP = 10**6  # larger numbers in names are time stamps, which differ between sensors

@@ -34,7 +34,8 @@ from idisc.data.prepare.frames import (
     understood,
 )
 from idisc.errors import InputError
-from idisc.images import Size, picture_size
+from idisc.images import picture_size
+from idisc.sizes import Size
 
 NEEDS = "train1..train4 and val of tracking v1.1, each with the folders of its logs"
 CAMERAS = (

@@ -36,7 +36,8 @@ from idisc.data.prepare.frames import (
     understood,
 )
 from idisc.errors import InputError
-from idisc.images import Size, picture_size
+from idisc.images import picture_size
+from idisc.sizes import Size
 
 NEEDS = "ddad.json (or another dataset file of DGP) and the folders of its scenes"
 CAMERAS = ("CAMERA_01", "CAMERA_05", "CAMERA_06", "CAMERA_09")  # those of the published lists

@@ -30,7 +30,8 @@ from idisc.data.prepare.frames import (
     stem_of,
 )
 from idisc.errors import InputError
-from idisc.images import picture_size, size_text
+from idisc.images import picture_size
+from idisc.sizes import size_text
 
 NEEDS = "the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy,"
 _SPLITS = {"train": "train", "val": "test"}

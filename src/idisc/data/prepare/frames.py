@@ -16,8 +16,9 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import FloatArray, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
-from idisc.images import Size, open_picture
+from idisc.images import open_picture
 from idisc.outputs.depicted import MOST_STEPS
+from idisc.sizes import Size
 
 Item = TypeVar("Item")
 

@@ -34,7 +34,8 @@ from idisc.data.prepare.frames import (
     understood,
 )
 from idisc.errors import DataError, InputError
-from idisc.images import picture_size, size_text
+from idisc.images import picture_size
+from idisc.sizes import size_text
 
 NEEDS = "<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth"
 CAMERAS = ("image_00", "image_01", "image_02", "image_03")  # the first two are grey

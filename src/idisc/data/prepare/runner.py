@@ -37,7 +37,8 @@ from idisc.data.prepare.frames import (
     decode_picture,
 )
 from idisc.errors import DataError, InputError, counted
-from idisc.images import Size, open_picture, picture_size
+from idisc.images import open_picture, picture_size
+from idisc.sizes import Size
 
 NOTES = ".prepare"
 MISSING = "missing.txt"

@@ -25,7 +25,8 @@ from idisc.data.prepare.frames import (
     stem_of,
 )
 from idisc.errors import InputError
-from idisc.images import Size, picture_size
+from idisc.images import picture_size
+from idisc.sizes import Size
 
 NEEDS = "SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png"
 _ROOT = "SUNRGBD"

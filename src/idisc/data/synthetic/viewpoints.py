@@ -15,7 +15,7 @@ from idisc.data.synthetic.render import Rendered, develop
 from idisc.data.synthetic.rooms import make_room
 from idisc.data.synthetic.scenes import Kind, Point, Pose, Scene, bounds, overlap
 from idisc.data.synthetic.streets import make_street
-from idisc.images import Size
+from idisc.sizes import Size
 
 CLEARANCE = 0.3  # metres between the camera and anything
 _TRIES = 30  # for a place in one scene, before another scene is made
