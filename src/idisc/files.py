@@ -39,12 +39,17 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """The same for a new folder: it appears under its name with all of its files, or not at all."""
-    check_new_folder(path)
+def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """The same for a folder: it appears under its name with all of its files, or not at all.
+
+    It is a new one, unless it is to `replace` one that is there.
+    """
+    if not replace:
+        check_new_folder(path)
     with _place_beside(path):
         name = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     draft = Path(name)
+    former = draft.with_suffix(".old")
     try:
         with _naming(path, draft):
             yield draft
@@ -53,10 +58,11 @@ def atomic_folder(path: Path) -> Iterator[Path]:
                 if file.is_file():
                     _publish(file)
             if path.exists():
-                path.rmdir()  # an empty one, which the user made first
+                path.replace(former)  # an empty one, which the user made first, or an old result
             draft.replace(path)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(former, ignore_errors=True)
 
 
 def check_new_folder(path: Path) -> None:

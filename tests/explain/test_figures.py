@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -265,10 +265,20 @@ def test_owners_of_pixels_are_named_where_they_are() -> None:
     for level, tile in zip(explained.explanation().levels, hard[1:], strict=True):
         assert tile is not None
         assert tile.caption.endswith(f" of {explained.IDRS}")
-        for across, down, text in tile.marks:
-            assert 0 < across < 1
-            assert 0 < down < 1
-            assert int(text) in level.dominant
+        assert tile.marks
+        assert {int(text) for _, _, text in tile.marks} <= set(level.dominant.ravel())
+
+
+def test_names_of_owners_keep_apart() -> None:
+    dominant = np.zeros((60, 80), np.intp)
+    dominant[29:31, :] = 1  # a stripe through the middle of the first
+    dominant[:, 70:] = 2
+    marks = figures.place_names(dominant, [0, 1, 2])
+    assert {text for _, _, text in marks} == {"0", "1", "2"}
+    for across, down, text in marks:
+        assert dominant[int(down * 60), int(across * 80)] == int(text)
+    for (left, top, _), (right, below, _) in combinations(marks, 2):
+        assert abs(left - right) >= 0.14 or abs(top - below) >= 0.11
 
 
 def test_a_bar_shows_its_whole_map_and_round_numbers() -> None:

@@ -35,6 +35,8 @@ def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path: Path) -> None:
         ("road", 4.0, 1 / 256),
         ("road", 255.9, 1 / 256),
         ("roadside inns", 4.0, 0.001),
+        ("indoor", 0.11, 0.001),
+        ("indoor", 0.09, 1e-5),  # of millimetres there would be too few
     ],
 )
 def test_png16_has_the_unit_of_its_domain(
@@ -50,7 +52,7 @@ def test_png16_says_what_does_not_fit(tmp_path: Path) -> None:
     far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
     with pytest.raises(InputError, match=r"depth of 300\.0 m, but 16 bits in steps of 0\.0039"):
         write("png16", tmp_path, far)
-    with pytest.raises(InputError, match=r"end at 65\.5 m; save npy, npz or exr instead"):
+    with pytest.raises(InputError, match=r"end at 65\.5 m; save npy instead"):
         write("png16", tmp_path, far, metres_per_unit=0.001)
     assert (
         np.asarray(Image.open(write("png16", tmp_path, far, metres_per_unit=0.01))).max() == 30000
@@ -89,6 +91,14 @@ def test_npz_holds_all_there_is(tmp_path: Path) -> None:
     assert np.array_equal(full["spread"], spread)
     assert np.array_equal(full["normals"], normals)
     assert np.array_equal(full["depth"], RESULT.depth, equal_nan=True)
+
+
+def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path: Path) -> None:
+    normals = np.ones((*SIZE, 3), np.float32)
+    path = write("npz", tmp_path, replace(RESULT, normals=normals), axes="opengl")
+    found = np.load(path, allow_pickle=False)
+    assert found["normals"][0, 0].tolist() == [1, -1, -1]
+    assert json.loads(str(found["facts"]))["axes"] == "opengl: x right, y up, z back"
 
 
 def test_exr_has_the_depth_in_channel_z(tmp_path: Path) -> None:

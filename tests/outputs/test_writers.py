@@ -71,6 +71,13 @@ def test_nothing_is_written_if_one_format_is_wrong(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_format_that_cannot_hold_a_result_does_not_cost_the_others(tmp_path: Path) -> None:
+    far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
+    with pytest.raises(InputError, match=r"room_depth16\.png: .*; the others are written: "):
+        outputs.save(far, tmp_path, "room", ["png16", "npy"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["room_depth.json", "room_depth.npy"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -50,6 +50,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((480, 640), (4000, 3000), (640, 480)),
         ((480, 640), (1080, 1920), (416, 736)),
         ((480, 640), (16, 16), (544, 544)),
+        ((240, 320), (576, 1024), (192, 352)),  # not 192x384: that would be squeezed by an eighth
         ((480, 640), (16, 12_000), (32, 9600)),
         ((480, 640), (12_000, 16), (9600, 32)),
         ((48, 64), (100, 100), (64, 64)),
@@ -66,6 +67,8 @@ def test_sizes_are_of_steps_of_32_and_near_the_shape(height: int, width: int) ->
     rows, columns = adapted((480, 640), (height, width))
     assert rows % 32 == columns % 32 == 0
     assert 0.7 < rows * columns / (480 * 640) < 1.4
+    if 1 / 2 <= height / width <= 2:
+        assert 0.95 < (rows / columns) / (height / width) < 1.05
 
 
 def test_the_picture_is_reduced_and_the_answer_comes_back_in_one_step(engine: Brightness) -> None:

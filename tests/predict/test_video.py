@@ -316,8 +316,20 @@ def test_plans_that_make_no_sense_are_refused(still: Path, tmp_path: Path) -> No
     with pytest.raises(InputError, match="still_npz: exists already"):
         video.predict_video(Predictor(engine), still, tmp_path, video.Plan(formats=("npz",)))
     assert engine.calls == 0
+    assert (tmp_path / "still_npz" / "mine.txt").read_text() == "precious"
     with pytest.raises(InputError, match="of a video, depth is written, not normals"):
         video.predict_video(Predictor(engine), still, tmp_path, normals=True)
+
+
+def test_a_clip_predicted_again_replaces_its_frames(still: Path, tmp_path: Path) -> None:
+    plan = video.Plan(formats=("npz",))
+    for _ in range(2):
+        video.predict_video(Predictor(Flickering()), still, tmp_path, plan)
+    every = list((tmp_path / "still_npz").iterdir())
+    sparse = video.Plan(formats=("npz",), every=2)
+    video.predict_video(Predictor(Flickering()), still, tmp_path, sparse)
+    assert 1 < len(list((tmp_path / "still_npz").iterdir())) < len(every)
+    assert {path.name for path in tmp_path.iterdir()} == {"still.mp4", "still_npz"}  # no leftovers
 
 
 def test_without_pyav_the_extra_is_named(

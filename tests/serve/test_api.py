@@ -185,6 +185,8 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
     change = unpacked(answer["depth"], (48, 64)) - whole
     assert change[:, :20] == pytest.approx(0.5, abs=0.001)
     assert change[:, 24:40] == pytest.approx(0.0, abs=0.001)
+    told = unpacked(answer["change"], (48, 64)) + answer["change_from_m"]
+    assert told == pytest.approx(change, abs=0.001)
     assert answer["mean_m"] == pytest.approx(np.abs(change).mean(), abs=0.001)
     assert answer["largest_m"] == pytest.approx(0.5, abs=0.001)
     assert server.explorer is not None

@@ -247,7 +247,7 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     assert pixels(page, "#explored .dim")[:, -3:, 3].min() > 200
     page.locator("#mute").click()
     page.locator("#effect-note", has_text="1 muted:").wait_for()
-    assert opened.read("#effect-note").endswith("up to 0.50 m")
+    assert opened.read("#effect-note").endswith("at 99 of 100 pixels up to 0.50 m")
     changed = np.abs(pixels(page, "#without canvas") - whole).sum(axis=2)
     assert (changed[:, 5:40] > 0).mean() > 0.9
     assert (changed[:, 50:] > 20).mean() == 0

@@ -128,9 +128,12 @@ def name_networks(models: Sequence[str]) -> dict[str, str | None]:
     if not models:
         return {"default": None}
     for parts in (1, 2):
-        names = ["/".join(Path(model).resolve().parts[-parts:]) for model in models]
-        if len(set(names)) == len(models):
-            return dict(zip(names, models, strict=True))
+        names = [
+            "/".join(Path(model).resolve().parts[-parts:]) if Path(model).is_dir() else model
+            for model in models
+        ]
+        if len(set(names)) == len(models) and not {"best", "last"}.intersection(names):
+            return dict(zip(names, models, strict=True))  # a run's folder tells more than these
     return {model: model for model in models}
 
 

@@ -128,6 +128,7 @@ def _panels(
     from idisc.data.dataset import spread_evenly
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import EnginePredictor, score
+    from idisc.evaluate.tables import ranking_metric
     from idisc.explain import figures
 
     ask = {name: EnginePredictor(predictor.engine) for name, predictor in predictors.items()}
@@ -144,9 +145,14 @@ def _panels(
         "panels": [case(dataset[index]) for index in spread_evenly(len(dataset), CASES)],
         "worst": [case(each.sample) for each in result.worst[:CASES] if each.row.numbers],
     }
+    first, ranked = next(iter(ask)), ranking_metric(result)
     titles = {
         "panels": f"{dataset.spec.title}: pictures evenly spread over it",
-        "worst": f"{dataset.spec.title}: the worst pictures of {next(iter(ask))}",
+        "worst": f"{dataset.spec.title}: the worst pictures of {first}, by {ranked}",
+    }
+    others = list(predictors.items())[1:]
+    beside = {
+        f"beside it, {name}": f"{each.facts.name}, {each.facts.sha256}" for name, each in others
     }
     paths = []
     for name, cases in chosen.items():
@@ -156,5 +162,5 @@ def _panels(
             limit = visualize.ERROR_LIMIT_DEG
             if not normals:
                 limit = visualize.error_limit_m(dataset.spec.domain, *targets)
-            paths.append(saving.figure(name, figures.panels(cases, limit, titles[name])))
+            paths.append(saving.figure(name, figures.panels(cases, limit, titles[name]), beside))
     return paths

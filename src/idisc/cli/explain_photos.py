@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,11 +88,12 @@ class FigureFolder:
         facts = self.predictor.facts
         return {"model": facts.name, "weights_sha256": facts.sha256, "trained on": facts.data}
 
-    def figure(self, name: str, grid: Grid) -> Path:
-        """Write one figure."""
+    def figure(self, name: str, grid: Grid, beside: Mapping[str, str] | None = None) -> Path:
+        """Write one figure; it may say more of itself."""
         from idisc.explain import sheets
 
-        return sheets.save(grid, self.folder / f"{name}.{self.suffix}", self.about)
+        about = {**self.about, **(beside or {})}
+        return sheets.save(grid, self.folder / f"{name}.{self.suffix}", about)
 
 
 class PhotoRun:

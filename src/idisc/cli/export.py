@@ -32,7 +32,12 @@ class SizeOrAny(options.NetworkSize):
 
 @click.command(name="export")
 @click.argument("checkpoint")
-@click.option("-o", "--out", type=options.PATH, help="File to write [beside the checkpoint]")
+@click.option(
+    "-o",
+    "--out",
+    type=options.PATH,
+    help="File to write [beside the checkpoint; of a model that ships, here]",
+)
 @click.option(
     "--format",
     "kind",

@@ -173,12 +173,12 @@ class Run:
 
     def _picture(self, item: Input) -> Done:
         from idisc.images import read_photo
-        from idisc.outputs.numbers import coarse_steps
+        from idisc.outputs.numbers import unusual_steps
 
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
         prediction = self.predictor.predict(photo, **self.how)
         written, facts = self.saving.write(item, prediction), dict(prediction.facts)
-        steps = coarse_steps(prediction)
+        steps = unusual_steps(prediction)
         if steps and "png16" in self.saving.kinds(item, prediction.task):
             facts["steps"] = steps
         return _in_words(prediction), written, facts

@@ -42,6 +42,7 @@ _PAGE = 700.0  # points: rows of a figure that should fit on one
 _CAPTION = 15.0  # points of a row that are not its pictures
 _LEAST_ROW = 12.0  # points of its pictures, even if that is more than a page
 _LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
+_RIM, _APART = 0.05, (0.11, 0.14)  # shares of a picture: around names on it, and between two
 _BACK = 0.3  # share of the grey photo behind a partition
 
 
@@ -113,11 +114,9 @@ def partition(explanation: Explanation, name: str) -> Grid:
         areas = np.bincount(dominant.ravel(), minlength=level.idrs)
         order = np.argsort(-areas, kind="stable").tolist()
         colours = visualize.member_colours(order)
-        marks = [
-            _mark(level.dominant, idr)
-            for idr in order[: len(visualize.MEMBER_COLOURS)]
-            if areas[idr] > _LEAST_AREA * areas.sum()
-        ]
+        coloured = order[: len(visualize.MEMBER_COLOURS)]
+        named = [idr for idr in coloured if areas[idr] > _LEAST_AREA * areas.sum()]
+        marks = place_names(dominant, named)
         owners = int((areas > 0).sum())
         hard.append(Tile(_mixed(colours[dominant], grey), f"{owners} of {level.idrs}", marks=marks))
         sure = f"largest share {shares.max(axis=0).mean():.0%} on average"
@@ -130,8 +129,9 @@ def partition(explanation: Explanation, name: str) -> Grid:
         sides=["majority", "shares"],
         title=f"{name}: which IDR owns which pixel",
         note=f"Shares of each pixel in each IDR ({source}). Above: the largest wins; the seven"
-        " largest areas have colours and numbers, the others are grey, and the number below is how"
-        " many own anything. Below: the mixture of all colours by shares; muddy is undecided.",
+        " largest areas have colours and, with room for them, numbers, the others are grey, and the"
+        " number below is how many own anything. Below: the mixture of all colours by shares;"
+        " muddy is undecided.",
     )
 
 
@@ -312,14 +312,32 @@ def _mixed(colours: Picture, grey: Picture) -> Picture:
     return mixed
 
 
-def _mark(dominant: NDArray[np.intp], idr: int) -> tuple[float, float, str]:
-    """Where to write the number of an IDR: its pixel that is farthest from any other's."""
-    layer = inside = np.pad(dominant == idr, 1)
-    while inside.any():  # peel the area until nothing is left; its last layer has the place
-        layer, core = inside, inside[1:-1, 1:-1]
+def place_names(dominant: NDArray[np.intp], idrs: Sequence[int]) -> list[tuple[float, float, str]]:
+    """Where to write the numbers of IDRs: each deep in its area (H, W), and apart from the others.
+
+    One that has no such place is left out.
+    """
+    found: list[tuple[float, float, str]] = []
+    rows, columns = ((np.arange(length) + 0.5) / length for length in dominant.shape)  # shares
+    for idr in idrs:
+        depth = _depth_inside(dominant == idr)
+        depth[(rows < _RIM) | (rows > 1 - _RIM)] = 0
+        depth[:, (columns < _RIM) | (columns > 1 - _RIM)] = 0
+        for across, down, _ in found:
+            near = np.ix_(np.abs(rows - down) < _APART[0], np.abs(columns - across) < _APART[1])
+            depth[near] = 0
+        row, column = np.unravel_index(depth.argmax(), depth.shape)
+        if depth[row, column]:
+            found.append((float(columns[column]), float(rows[row]), str(idr)))
+    return found
+
+
+def _depth_inside(area: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Steps from each pixel of an area (H, W) to its end; 0 is outside."""
+    inside, depth = np.pad(area, 1), np.zeros(area.shape, np.intp)
+    while inside.any():  # peel it until nothing is left
+        core = inside[1:-1, 1:-1]
+        depth += core
         core = core & inside[:-2, 1:-1] & inside[2:, 1:-1] & inside[1:-1, :-2] & inside[1:-1, 2:]
         inside = np.pad(core, 1)
-    places = np.argwhere(layer)
-    place = places[len(places) // 2]
-    down, across = np.clip((place - 0.5) / dominant.shape, 0.05, 0.95).tolist()
-    return across, down, str(idr)
+    return depth

@@ -42,6 +42,7 @@ class Tolerance:
     d1: float  # share of pixels that agree, at least
 
 
+_REMEDIES = {"int8": "; --pictures with more of them, to calibrate on, brings it nearer"}
 TOLERANCES: dict[FilePrecision, Tolerance] = {
     "fp32": Tolerance(largest=1e-3, mean=1e-3, d1=1.0),
     "fp16-weights": Tolerance(largest=float("inf"), mean=0.01, d1=0.999),
@@ -77,7 +78,7 @@ class Parity:
         if not fine:  # also for NaN
             raise CheckFailed(
                 f"{name}: differs from the network by {self.in_words()}; {self.precision} allows"
-                f" {_bounds(bound, self.unit)}"
+                f" {_bounds(bound, self.unit)}{_REMEDIES.get(self.precision, '')}"
             )
 
     def in_words(self) -> str:

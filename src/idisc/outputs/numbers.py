@@ -15,19 +15,24 @@ from idisc.errors import InputError
 from idisc.outputs.depicted import AXES, MOST_STEPS, Depicted, Options, record, save_png
 
 MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
+FINE_UNIT, FEW_STEPS = 1e-5, 100  # of a scene that would have fewer steps of a millimetre
 
 
 def png16_unit(domain: str, deepest: float) -> float:
     """Metres for each step of a 16-bit PNG that reaches so many metres."""
-    far = domain == "road" or deepest > MOST_STEPS * MILLIMETRE
-    return ROAD_UNIT if far else MILLIMETRE
+    if domain == "road" or deepest > MOST_STEPS * MILLIMETRE:
+        return ROAD_UNIT
+    return FINE_UNIT if 0 < deepest < FEW_STEPS * MILLIMETRE else MILLIMETRE
 
 
-def coarse_steps(depicted: Depicted) -> str | None:
-    """What is said of a 16-bit PNG whose depth is too large for its usual millimetres."""
+def unusual_steps(depicted: Depicted) -> str | None:
+    """What is said of a 16-bit PNG whose depth is too large or too small for millimetres."""
     domain, deepest = depicted.facts.get("domain", ""), _deepest(depicted)
-    if domain == "road" or png16_unit(domain, deepest) == MILLIMETRE:
+    unit = png16_unit(domain, deepest)
+    if domain == "road" or unit == MILLIMETRE:
         return None
+    if unit == FINE_UNIT:
+        return f"png16 in steps of {1000 * unit:g} mm, as depth ends at {1000 * deepest:.2g} mm"
     most = MOST_STEPS * MILLIMETRE
     return f"png16 in steps of 1/256 m, as depth of {deepest:.1f} m is beyond {most:.1f} m"
 
@@ -45,7 +50,7 @@ def write_png16(depicted: Depicted, path: Path, options: Options) -> None:
     if deepest > MOST_STEPS * unit:
         raise InputError(
             f"{path}: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at "
-            f"{MOST_STEPS * unit:.1f} m; save npy, npz or exr instead"
+            f"{MOST_STEPS * unit:.1f} m; save npy instead"
         )
     units = np.rint(np.where(there, depicted.depth, 0) / np.float64(unit))
     values = np.where(there, np.clip(units, 1, MOST_STEPS), 0).astype(np.uint16)
@@ -73,13 +78,17 @@ def _beside(path: Path, about: dict[str, Any], options: Options) -> Iterator[Non
         yield
 
 
-def write_npz(depicted: Depicted, path: Path, _: Options) -> None:
+def write_npz(depicted: Depicted, path: Path, options: Options) -> None:
     """Arrays depth, camera (3, 3), normals and spread if there are any; facts as JSON text."""
-    arrays = {"depth": depicted.depth, "normals": depicted.normals, "spread": depicted.spread}
+    axes = options.axes or "opencv"
+    normals = depicted.normals
+    if normals is not None:
+        normals = normals * np.array(AXES[axes].signs, np.float32)
+    arrays = {"depth": depicted.depth, "normals": normals, "spread": depicted.spread}
     there: dict[str, Any] = {
         name: array.astype(np.float32) for name, array in arrays.items() if array is not None
     }
-    about = np.array(json.dumps(record(depicted, axes=f"opencv: {AXES['opencv'].text}")))
+    about = np.array(json.dumps(record(depicted, axes=f"{axes}: {AXES[axes].text}")))
     with files.atomic(path) as draft, draft.open("wb") as file:
         np.savez_compressed(file, **there, camera=depicted.camera.matrix, facts=about)
 

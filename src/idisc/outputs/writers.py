@@ -63,8 +63,15 @@ def save(
     for kind in formats:
         _check(kind, depicted)
     written: list[Path] = []
+    failed: list[str] = []
     for kind in dict.fromkeys(formats):
-        written += write(kind, folder / f"{name}{WRITERS[kind].suffix}", depicted, options)
+        try:
+            written += write(kind, folder / f"{name}{WRITERS[kind].suffix}", depicted, options)
+        except InputError as error:  # what one format cannot hold is no reason to lose the others
+            failed.append(str(error))
+    if failed:
+        others = f"; the others are written: {', '.join(map(str, written))}" if written else ""
+        raise InputError("; ".join(failed) + others)
     return written
 
 

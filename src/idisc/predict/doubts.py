@@ -61,20 +61,24 @@ def of_shape(seen: Size, picture: Size, better: Size | None) -> str | None:
     `better` is the size of as many pixels that comes nearest to its shape; None: of a file for one
     size.
     """
-    squeezed = seen[1] * picture[0] / (seen[0] * picture[1])
-    if max(squeezed, 1 / squeezed) <= SQUEEZED:
+    if not _is_squeezed(seen, picture):
         return None
     advice = (
         f"{size_text(better)}, or no --size at all, keeps it"
         if better
         else "a file for any size keeps it"
     )
-    if better == seen:  # too few pixels to follow a shape
+    if better and _is_squeezed(better, picture):  # too few pixels to follow a shape
         advice = "a larger one, or no --size at all, keeps it"
     return (
         f"the network sees {size_text(picture)} squeezed into {size_text(seen)}, and depth changes"
         f" with the shape; {advice}"
     )
+
+
+def _is_squeezed(seen: Size, picture: Size) -> bool:
+    ratio = seen[1] * picture[0] / (seen[0] * picture[1])
+    return max(ratio, 1 / ratio) > SQUEEZED
 
 
 def of_size(seen: Size, trained: Size | None) -> str | None:

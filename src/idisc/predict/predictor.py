@@ -343,10 +343,15 @@ def adapted(trained: Size, picture: Size) -> Size:
     if (round(height), round(width)) == trained:
         return trained  # which need not be of such steps
     # A panorama's shorter side cannot shrink below a step, so the longer one stops growing.
-    rows, columns = (
-        max(STRIDE, round(min(side, pixels / STRIDE) / STRIDE) * STRIDE) for side in (height, width)
-    )
-    return rows, columns
+    steps = [min(side, pixels / STRIDE) / STRIDE for side in (height, width)]
+    rows, columns = ({max(1, math.floor(step)), max(1, math.ceil(step))} for step in steps)
+
+    def misfit(size: Size) -> float:
+        """The shape counts most: what is squeezed has other metres."""
+        squeezed, more = size[0] / size[1] / aspect, size[0] * size[1] / pixels
+        return abs(math.log(squeezed)) + abs(math.log(more)) / 4
+
+    return min(((STRIDE * row, STRIDE * column) for row in rows for column in columns), key=misfit)
 
 
 def _read_all(sources: Sequence[Any]) -> list[Photo]:

@@ -39,6 +39,7 @@ FILM = "png"  # the format that is a picture of a photo and a film of a clip
 SEQUENCES = ("png16", "npy", "npz", "exr")  # formats with one file for each frame
 SAMPLES = 5  # frames that the range of colours is taken from
 MOST_PIXELS = 100_000_000  # of a frame
+RECORD = "clip.json"  # in a folder of frames: what they are of
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they open other files
 _CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
 _TICKS = 90_000  # of a film's clock, in a second
@@ -68,11 +69,15 @@ class Plan:
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} {value:g}: a number above 0 is needed")
 
-    def places(self, folder: Path, name: str) -> tuple[Path | None, dict[str, Path]]:
-        """Where the film goes, if there is one, and the new folder of each other format."""
+    def places(self, folder: Path, name: str, clip: str) -> tuple[Path | None, dict[str, Path]]:
+        """Where the film goes, if there is one, and the folder of each other format.
+
+        A folder is new, or holds what came of a `clip` of that name before.
+        """
         homes = {kind: folder / f"{name}_{kind}" for kind in self.formats if kind != FILM}
         for home in homes.values():
-            files.check_new_folder(home)
+            if not _is_of(home, clip):
+                files.check_new_folder(home)
         ending = "_beside.mp4" if self.side_by_side else "_depth.mp4"
         made = self.side_by_side or FILM in self.formats
         return (folder / f"{name}{ending}" if made else None), homes
@@ -225,7 +230,7 @@ def predict_video(
     if predictor.engine.task == "normals" or how.get("normals"):
         raise InputError(f"{path}: of a video, depth is written, not normals")
     plan, clip = plan or Plan(), Clip(path)
-    film, homes = plan.places(folder, name or path.stem)
+    film, homes = plan.places(folder, name or path.stem, path.name)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
     ask = _asking(predictor, clip, how)
     plan = _settled(plan, clip, ask, predictor.facts.domain)
@@ -234,7 +239,10 @@ def predict_video(
         sinks: list[Write] = []
         if film:
             sinks.append(stack.enter_context(_film(film, plan, clip.rate)))
-        drafts = {kind: stack.enter_context(files.atomic_folder(homes[kind])) for kind in homes}
+        drafts = {
+            kind: stack.enter_context(files.atomic_folder(home, replace=_is_of(home, path.name)))
+            for kind, home in homes.items()
+        }
         sinks += [partial(_write_frame, kind, drafts[kind], plan.options) for kind in drafts]
         for done, frame in enumerate(clip.frames(plan.every), start=1):
             shown = course.follow(frame, ask(frame.image))
@@ -258,10 +266,18 @@ def predict_video(
         about |= {"metres_per_unit": plan.options.metres_per_unit, **asdict(outcome)}
         del about["files"]
         for draft in drafts.values():
-            files.write_json(draft / "clip.json", about)
+            files.write_json(draft / RECORD, about)
     if film:
         files.write_json(film.with_suffix(".json"), about)
     return outcome
+
+
+def _is_of(folder: Path, clip: str) -> bool:
+    """Whether a folder holds the frames of a clip of that name."""
+    if not (folder / RECORD).is_file():
+        return False
+    record = files.read_json(folder / RECORD)
+    return isinstance(record, dict) and record.get("clip") == clip
 
 
 def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:

@@ -160,8 +160,12 @@ class Answers:
         )
         factor = scale(self.results.find(token).prediction, known)
         depth = self._thinned(token, effect.prediction) * np.float32(factor)
+        change = self._thinned(token, effect.change) * np.float32(factor)
         return {
             "depth": outputs.packed_depth(depth),
+            # By itself: the difference of two packed depths would show their steps.
+            "change": outputs.packed_depth(change - change.min()),
+            "change_from_m": float(change.min()),
             "mean_m": effect.mean * factor,
             "largest_m": effect.largest * factor,
         }
@@ -225,7 +229,7 @@ def _as_bytes(maps: NDArray[np.float32]) -> bytes:
 
 def _plain(name: str) -> str:
     """A file's name without folders and without letters that do not print."""
-    last = name.replace("\\", "/").rpartition("/")[2]
+    last = name.replace("\\", "/").rpartition("/")[2].replace("%22", '"')  # as browsers send it
     kept = "".join(
         "_" if letter in _RESERVED else letter for letter in last if letter.isprintable()
     )

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from pathlib import PurePath
 from string import Template
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
@@ -240,7 +241,8 @@ async def explain(
         photo = server.answers.photo(upload)
         found = server.answers.explain(photo.image)
         if format == "npz":
-            return File(answers.explanation_npz(found), answers.MEDIA[".npz"], "explanation.npz")
+            name = f"{PurePath(photo.name).stem}_explanation.npz"
+            return File(answers.explanation_npz(found), answers.MEDIA[".npz"], name)
         prediction = server.answers.predict(upload, photo)
         return server.answers.summary(server.answers.results.keep(prediction, found))
 

@@ -147,6 +147,8 @@ class Muted(BaseModel):
     """Depth without some IDRs."""
 
     depth: Packed
+    change: Packed = Field(description="What depth changes by, above change_from_m")
+    change_from_m: float = Field(description="Its least value; below 0 something comes nearer")
     mean_m: float = Field(description="Mean size of the change")
     largest_m: float = Field(description="Its 99th percentile")
 

@@ -254,22 +254,22 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   /** Depth of a pixel without what is muted, or what it changed by. */
   function tellEffect(index) {
     const value = (without?.depth ?? whole)[index];
-    const change = value - whole[index];
+    const change = without?.change[index] ?? 0;
     return showsChange() ? `${change < 0 ? "\u2212" : "+"}${length(Math.abs(change))}` : scene.metres(value);
   }
 
   function showEffect() {
     const change = showsChange();
     const canvas = byId("without").querySelector("canvas");
-    const { depth, mean_m: mean, largest_m: largest } = without ?? { depth: whole, mean_m: 0, largest_m: 0 };
+    const { mean_m: mean, largest_m: largest } = without ?? { mean_m: 0, largest_m: 0 };
     if (change) {
       const end = Math.max(largest, 0.001);
-      scene.draw(canvas, depth.map((value, index) => value - whole[index]), table, [-end, end]);
-    } else scene.draw(canvas, depth);
+      scene.draw(canvas, without?.change ?? whole.map(() => 0), table, [-end, end]);
+    } else scene.draw(canvas, without?.depth ?? whole);
     const count = [...applied.values()].reduce((sum, idrs) => sum + idrs.size, 0);
     const scale = change && count ? `; orange is farther, purple nearer, full colour at ${length(Math.max(largest, 0.001))}` : "";
     byId("effect-note").textContent = count
-      ? `${count} muted: ${length(mean)} on average, up to ${length(largest)}${scale}`
+      ? `${count} muted: ${length(mean)} on average, at 99 of 100 pixels up to ${length(largest)}${scale}`
       : "nothing is muted";
   }
 
@@ -302,7 +302,11 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     try {
       const idrs = Object.fromEntries([...muted].map(([level, some]) => [level, [...some]]));
       const answer = muted.size ? await mute(idrs) : null;
-      const found = answer && { ...answer, depth: await scene.unpackedDepth(answer.depth) };
+      const found = answer && {
+        ...answer,
+        depth: await scene.unpackedDepth(answer.depth),
+        change: (await scene.unpackedDepth(answer.change)).map((value) => value + answer.change_from_m),
+      };
       if (mine === latest) [without, applied] = [found, muted];
     } catch (error) {
       if (mine !== latest) return;
