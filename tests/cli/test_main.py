@@ -44,7 +44,17 @@ def test_help_lists_every_command_with_its_line(run: Run) -> None:
 
 
 def test_every_module_of_a_command_is_listed() -> None:
-    shared = {"__init__", "batch", "cameras", "main", "options", "progress", "saving", "tables"}
+    shared = {
+        "__init__",
+        "batch",
+        "cameras",
+        "datasets",
+        "main",
+        "options",
+        "progress",
+        "saving",
+        "tables",
+    }
     modules = {path.stem for path in Path(command_line.__file__).parent.glob("*.py")}
     halves = {"explain_photos", "explain_dataset"}
     assert modules - shared - halves == set(command_line.COMMANDS)
