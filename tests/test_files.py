@@ -257,3 +257,36 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path: Path) 
     if Path("/proc/self").is_dir():
         with pytest.raises(InputError, match=r"^/proc/x\.onnx: cannot be written \("):
             files.check_writable(Path("/proc/x.onnx"))
+
+
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "frames"
+    old.mkdir()
+    (old / "a.txt").write_text("old")
+    move = Path.replace
+
+    def fail(self: Path, target: Path) -> Path:
+        if self.suffix == ".part":
+            raise PermissionError(13, "denied")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises((InputError, OSError)), files.atomic_folder(old, replace=True) as draft:
+        (draft / "a.txt").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["frames"]
+    assert (old / "a.txt").read_text() == "old"
+
+
+def test_what_appears_in_the_place_of_a_new_folder_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+
+    def write() -> None:
+        with files.atomic_folder(path):
+            path.mkdir()
+            (path / "b.txt").write_text("theirs")
+
+    with pytest.raises((InputError, OSError)):
+        write()
+    assert [each.name for each in path.iterdir()] == ["b.txt"]

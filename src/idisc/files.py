@@ -49,7 +49,6 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     with _place_beside(path):
         name = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     draft = Path(name)
-    former = draft.with_suffix(".old")
     try:
         with _naming(path, draft):
             yield draft
@@ -57,12 +56,26 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
             for file in draft.rglob("*"):
                 if file.is_file():
                     _publish(file)
-            if path.exists():
-                path.replace(former)  # an empty one, which the user made first, or an old result
-            draft.replace(path)
+            _exchange(path, draft, replace)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-        shutil.rmtree(former, ignore_errors=True)
+
+
+def _exchange(path: Path, draft: Path, replace: bool) -> None:
+    """The draft under its name; what was there is gone only once that has happened."""
+    former = draft.with_suffix(".old")
+    if path.exists():
+        if replace:
+            path.replace(former)
+        else:
+            path.rmdir()  # an empty one, which the user made first
+    try:
+        draft.replace(path)
+    except OSError:
+        if former.exists():
+            former.replace(path)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
 
 
 def check_new_folder(path: Path) -> None:

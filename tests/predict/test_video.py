@@ -330,6 +330,10 @@ def test_a_clip_predicted_again_replaces_its_frames(still: Path, tmp_path: Path)
     video.predict_video(Predictor(Flickering()), still, tmp_path, sparse)
     assert 1 < len(list((tmp_path / "still_npz").iterdir())) < len(every)
     assert {path.name for path in tmp_path.iterdir()} == {"still.mp4", "still_npz"}  # no leftovers
+    (tmp_path / "still_npz" / "mine.txt").write_text("precious")
+    with pytest.raises(InputError, match="still_npz: exists already"):
+        video.predict_video(Predictor(Flickering()), still, tmp_path, plan)
+    assert (tmp_path / "still_npz" / "mine.txt").read_text() == "precious"
 
 
 def test_without_pyav_the_extra_is_named(

@@ -165,9 +165,8 @@ def _bench_file(path: Path, asked: Asked) -> dict[str, Any]:
     if asked.threads:
         torch.set_num_threads(asked.threads)
     model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
-    network = (
-        IDisc(model).eval().requires_grad_(False)
-    )  # random: the time does not depend on weights
+    # Weights are random: the time does not depend on them.
+    network = IDisc(model).eval().requires_grad_(False)
     about |= _about("cpu")
     click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
     others = {"onnx": OnnxEngine(path, threads=torch.get_num_threads())}

@@ -315,29 +315,30 @@ def _mixed(colours: Picture, grey: Picture) -> Picture:
 def place_names(dominant: NDArray[np.intp], idrs: Sequence[int]) -> list[tuple[float, float, str]]:
     """Where to write the numbers of IDRs: each deep in its area (H, W), and apart from the others.
 
-    One that has no such place is left out.
+    Of each: x and y as shares of width and height, and the number. One that has no such place is
+    left out.
     """
     found: list[tuple[float, float, str]] = []
     rows, columns = ((np.arange(length) + 0.5) / length for length in dominant.shape)  # shares
     for idr in idrs:
-        depth = _depth_inside(dominant == idr)
-        depth[(rows < _RIM) | (rows > 1 - _RIM)] = 0
-        depth[:, (columns < _RIM) | (columns > 1 - _RIM)] = 0
+        steps = _steps_inside(dominant == idr)
+        steps[(rows < _RIM) | (rows > 1 - _RIM)] = 0
+        steps[:, (columns < _RIM) | (columns > 1 - _RIM)] = 0
         for across, down, _ in found:
             near = np.ix_(np.abs(rows - down) < _APART[0], np.abs(columns - across) < _APART[1])
-            depth[near] = 0
-        row, column = np.unravel_index(depth.argmax(), depth.shape)
-        if depth[row, column]:
+            steps[near] = 0
+        row, column = np.unravel_index(steps.argmax(), steps.shape)
+        if steps[row, column]:
             found.append((float(columns[column]), float(rows[row]), str(idr)))
     return found
 
 
-def _depth_inside(area: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _steps_inside(area: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Steps from each pixel of an area (H, W) to its end; 0 is outside."""
-    inside, depth = np.pad(area, 1), np.zeros(area.shape, np.intp)
+    inside, steps = np.pad(area, 1), np.zeros(area.shape, np.intp)
     while inside.any():  # peel it until nothing is left
         core = inside[1:-1, 1:-1]
-        depth += core
+        steps += core
         core = core & inside[:-2, 1:-1] & inside[2:, 1:-1] & inside[1:-1, :-2] & inside[1:-1, 2:]
         inside = np.pad(core, 1)
-    return depth
+    return steps

@@ -56,7 +56,8 @@ def save(
 ) -> list[Path]:
     """Write a picture's result in several formats as FOLDER/NAME_...; returns all files written.
 
-    Names of formats and what they need are checked before the first file is written.
+    Names of formats and what they need are checked before the first file is written. InputError
+    for formats that cannot hold this result, after all others are there.
     """
     if name in ("", ".", "..") or Path(name).name != name:
         raise InputError(f"name {name!r}: a name without a folder is needed; the folder is apart")

@@ -222,7 +222,7 @@ def open_engine(
         return engine
     if not path.is_dir():
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
-        if path.suffix in (".pt2", ".xml"):
+        if path.is_file() and path.suffix in (".pt2", ".xml"):
             what = "an export for other programs; `idisc export` makes an .onnx file for this one"
         raise CheckpointError(f"{path}: {what}")
     if not (path / config.FILE).is_file():

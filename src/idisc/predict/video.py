@@ -10,6 +10,7 @@ What follows from one frame to the next, flicker and smoothing and cuts, is in `
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -40,6 +41,7 @@ SEQUENCES = ("png16", "npy", "npz", "exr")  # formats with one file for each fra
 SAMPLES = 5  # frames that the range of colours is taken from
 MOST_PIXELS = 100_000_000  # of a frame
 RECORD = "clip.json"  # in a folder of frames: what they are of
+_FRAME = re.compile(r"\d{6,}\.[a-z]+$")
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they open other files
 _CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
 _TICKS = 90_000  # of a film's clock, in a second
@@ -273,8 +275,10 @@ def predict_video(
 
 
 def _is_of(folder: Path, clip: str) -> bool:
-    """Whether a folder holds the frames of a clip of that name."""
+    """Whether a folder holds the frames of a clip of that name, and nothing of the user's own."""
     if not (folder / RECORD).is_file():
+        return False
+    if any(path.name != RECORD and not _FRAME.match(path.name) for path in folder.iterdir()):
         return False
     record = files.read_json(folder / RECORD)
     return isinstance(record, dict) and record.get("clip") == clip

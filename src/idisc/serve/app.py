@@ -262,7 +262,7 @@ async def view(request: Request, token: Token, known: KnownText = None) -> Any:
 async def explain_result(request: Request, token: Token) -> Any:
     """The IDRs of a result, in short."""
     server = Server.of(request)
-    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
+    _check_kept(server, token)
     return await server.jobs.run(request, "explain", partial(server.answers.summary, token))
 
 
@@ -270,7 +270,7 @@ async def explain_result(request: Request, token: Token) -> Any:
 async def maps(request: Request, token: Token) -> Response:
     """All maps of all IDRs as deflated bytes: for each level attention, then partition."""
     server = Server.of(request)
-    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
+    _check_kept(server, token)
 
     def work() -> bytes:
         return answers.maps_bytes(server.answers.explanation_of(token))
@@ -283,7 +283,7 @@ async def maps(request: Request, token: Token) -> Response:
 async def mute(request: Request, token: Token, without: schemas.Mute) -> Any:
     """Depth without some IDRs."""
     server = Server.of(request)
-    server.answers.results.find(token)  # if it is gone, say so now, not after a wait in the line
+    _check_kept(server, token)
     work = partial(server.answers.muted, token, without.muted, without.known)
     return await server.jobs.run(request, "mute", work)
 
@@ -362,6 +362,11 @@ async def metrics(request: Request) -> Response:
     """Counters for Prometheus."""
     text = Server.of(request).metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _check_kept(server: Server, token: str) -> None:
+    """Gone, and so 404, now and not after a wait in the line."""
+    server.answers.results.find(token)
 
 
 def _attached(file: File) -> Response:
