@@ -38,6 +38,7 @@ def session(path: str) -> onnxruntime.InferenceSession:
     """ONNX Runtime with as many threads as all others have."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
+    options.log_severity_level = 3  # FastDepth's file has initialisers that nothing uses
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

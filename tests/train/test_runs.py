@@ -55,6 +55,22 @@ def test_what_ended_before_its_first_checkpoint_starts_again(
     assert start(pairs.recipe(iterations=1), data, out).train().finished
 
 
+def test_what_was_killed_while_it_wrote_its_record_starts_again(
+    data: Path, tmp_path: Path
+) -> None:
+    draft = tmp_path / "run" / ".config.json.x1.part"
+    draft.parent.mkdir()
+    draft.write_text('{"format": "idi')
+    assert start(pairs.recipe(iterations=1), data, tmp_path / "run").train().finished
+
+
+def test_what_a_user_calls_part_is_not_a_draft(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "film.part").touch()
+    with pytest.raises(InputError, match="exists already"):
+        start(pairs.recipe(), data, tmp_path / "run")
+
+
 def test_a_record_of_something_else_is_not_written_over(data: Path, tmp_path: Path) -> None:
     files.write_json(tmp_path / "run" / "config.json", {"mine": 1})
     with pytest.raises(CheckpointError, match="not the record of a run"):

@@ -138,11 +138,11 @@ def resume(out: Path, world: World, workers: int | None = None) -> Run:
 def _check_free(out: Path) -> None:
     """A new folder, or what a run left behind that ended before it began to train."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    ours = all(name in (config.FILE, state.LAST) or name.endswith(".part") for name in names)
-    if ours and config.FILE in names:
+    drafts = {name for name in names if name.startswith(".") and name.endswith(".part")}
+    if config.FILE in names and names - drafts <= {config.FILE, state.LAST}:
         _record(out)
-        return
-    files.check_new_folder(out)
+    elif not drafts or names != drafts:  # nothing but drafts: killed while it wrote its record
+        files.check_new_folder(out)
 
 
 def _record(out: Path) -> dict[str, Any]:
