@@ -32,6 +32,8 @@ def main() -> None:
         network.config = replace(network.config, companion="fastdepth")
         read_weights(network.companion, given.companion)
     origin = json.loads((given.checkpoint / CONFIG).read_text())["origin"]
+    if given.companion and "validation" in origin:
+        origin["validation_alone"] = origin.pop("validation")
     stated = {"licence": given.licence, "data": given.data}
     origin |= {name: text for name, text in stated.items() if text}
     state = {

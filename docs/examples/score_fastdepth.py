@@ -5,9 +5,9 @@ gives 224x224 metres. It was trained on the middle of the picture: 640x480 reduc
 to 304x228, brought to 224x224. This script does the same, puts the prediction back where it belongs
 in the frame, and leaves 0 around it. Nothing of it knows how the score is computed.
 
-    idisc prepare nyu_labelled --raw RAW --out nyu
-    python score_fastdepth.py --data nyu --model fastdepth.onnx --out predictions
-    idisc evaluate --predictions predictions --data nyu --protocol bts --holes skip
+    idisc prepare nyu_labelled --raw RAW --out nyu_labelled
+    python score_fastdepth.py --data nyu_labelled --model fastdepth.onnx --out predictions
+    idisc evaluate --predictions predictions --data nyu_labelled --holes skip
 """
 
 from __future__ import annotations

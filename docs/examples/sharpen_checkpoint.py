@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=4.0)
     given = parser.parse_args()
     origin = json.loads((given.checkpoint / CONFIG).read_text())["origin"]
+    origin.pop("validation", None)  # of other weights
     state = {
         name: value * given.factor if name.endswith(QUERIES) else value
         for name, value in read_state(given.checkpoint / WEIGHTS).items()

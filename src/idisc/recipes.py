@@ -1,4 +1,4 @@
-"""Every published configuration as a typed value: what network, on which data, trained how.
+"""Every published configuration and two of our own as values: which network, on what, how trained.
 
 A recipe is a function, so that the paper's numbers stand in its docstring; `RECIPES` holds their
 values by name. Where the paper's text and the released code differ, the recipe follows the code (it
@@ -212,8 +212,12 @@ def tiny_synthetic() -> Recipe:
 def indoor_small() -> Recipe:
     """Rooms at 240x320, for a CPU: an encoder from ImageNet beside that of FastDepth.
 
-    The model that ships was made by it, twice in a row and five hours on two cores, by the commands
-    and the data of docs/results.md: on NYU's test pictures d1 0.782 with its companion.
+    The model that ships was made by it, twice in a row (the second time with other rates), by the
+    commands and the data of docs/results.md, in five hours on two cores. On the 654 test pictures
+    of NYU-Depth v2: d1 0.756, AbsRel 0.169, RMSE 0.574 m; with its companion 0.782, 0.157, 0.543 m.
+
+        idisc train indoor_small --data nyu_labelled --data synthetic --set data.mix=0.75,0.25
+        --weights imagenet+fastdepth.onnx --out run
     """
     return Recipe(
         name="indoor_small",

@@ -1,4 +1,4 @@
-"""FastDepth with random weights, as its authors' file has it."""
+"""FastDepth with random weights, as its file has it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from idisc.model.fastdepth import SKIPS, FastDepth
 
 
 def network(seed: int = 0) -> FastDepth:
-    """Weights and statistics that are all positive, so that something arrives at the end."""
+    """Statistics that are positive, as half of the weights: something arrives at the end."""
     generator = torch.Generator().manual_seed(seed)
     made = FastDepth()
     for name, value in made.state_dict().items():

@@ -55,9 +55,7 @@ def test_what_ended_before_its_first_checkpoint_starts_again(
     assert start(pairs.recipe(iterations=1), data, out).train().finished
 
 
-def test_what_was_killed_while_it_wrote_its_record_starts_again(
-    data: Path, tmp_path: Path
-) -> None:
+def test_what_was_killed_while_it_wrote_its_record_starts_again(data: Path, tmp_path: Path) -> None:
     draft = tmp_path / "run" / ".config.json.x1.part"
     draft.parent.mkdir()
     draft.write_text('{"format": "idi')

@@ -66,6 +66,22 @@ def test_its_two_forms_give_the_same_metres() -> None:
     np.testing.assert_allclose(exported, checkpoint, atol=0.01)  # both have rounded weights
 
 
+def test_its_companion_is_fastdepth_as_published() -> None:
+    torch = pytest.importorskip("torch")
+    ramp = torch.linspace(0, 1, 224)
+    channels = (ramp.expand(224, 224), ramp[:, None].expand(224, 224), torch.full((224, 224), 0.5))
+    network = idisc.load_network(cards.locate(CARD, cards.CHECKPOINT))
+    with torch.no_grad():
+        metres = network.companion.metres(torch.stack(channels)[None])[0, 0, ::74, ::74].numpy()
+    of_its_file = [  # what ONNX Runtime computes with the file that NOTICE.md names
+        [1.3337, 0.9876, 0.9426, 1.1850],
+        [1.1103, 1.0407, 0.9772, 0.9262],
+        [1.0648, 0.9857, 0.9642, 0.9297],
+        [1.2291, 1.0366, 0.9980, 1.1254],
+    ]
+    np.testing.assert_allclose(metres, of_its_file, atol=0.004)  # weights are rounded to fp16
+
+
 def test_it_is_what_predict_takes_when_nothing_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from idisc.zoo import cards, published
 if TYPE_CHECKING:
     from idisc.zoo.cards import ModelCard, Score
 
-TOLD = ("d1", "rmse", "abs_rel", "a11.5", "mean_deg")  # of the paper's numbers, in the list
+TOLD = ("d1", "rmse", "abs_rel", "a11.5", "mean_deg")  # of all numbers, in the list
 
 
 @click.command(name="models")
@@ -44,14 +44,14 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
     if not found:
         click.echo("No model ships with this version.\n")
         return
-    chosen = next((card.name for card in found.values() if card.default or len(found) == 1), "")
+    defaults = cards.defaults(found.values())
     rows = [
         [
-            f"{card.name} (default)" if card.name == chosen else card.name,
+            f"{card.name} (default)" if defaults == [card] else card.name,
             f"{card.bytes / 1e6:.0f} MB",
             card.domain,
             card.licence,
-            " ".join(f"{score.metric} {score.value:.3f}" for score in card.scores[:3]) or "-",
+            _numbers({s.metric: s.value for s in card.scores if s.metric in TOLD}) or "-",
         ]
         for card in found.values()
     ]
@@ -109,7 +109,7 @@ def _print_card(card: ModelCard) -> None:
         "size": f"{card.bytes / 1e6:.1f} MB, {card.parameters:g} M parameters",
         "licence": card.licence,
         "domain": card.domain,
-        "range": f"{low:g} to {high:g} m in training",
+        "range": f"depth of {low:g} to {high:g} m counted in training",
         "pictures": f"{height}x{width} in training{fov}",
     }
     _print_lines(lines)

@@ -1,9 +1,9 @@
 """FastDepth (Wofk et al., ICRA 2019): a pruned MobileNet that has seen depth.
 
 Thirteen pairs of a depthwise and a pointwise convolution, each with batch norm and ReLU6, and six
-layers back up; the widths are what pruning left of them. The authors' file (MIT licence) was
-trained on 48,000 frames of NYU-Depth v2. Its encoder can be one of ours, free to learn; the whole
-of it can be the companion of a network, and stays as it is.
+layers back up; the widths are what pruning left of them. Its ONNX file (MIT licence) holds weights
+that its authors trained on 48,000 frames of NYU-Depth v2. Its encoder can be one of ours, free to
+learn; the whole of it can be the companion of a network, and stays as it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class FastDepthEncoder(nn.Module):
         return [every[end - 1] for end in ENDS]
 
     def each_pair(self, rgb: Tensor) -> list[Tensor]:
-        """RGB -> what each of the pairs makes of it."""
+        """RGB (B, 3, H, W) in [0, 1] -> a map (B, C, h, w) of each of the 13 pairs."""
         maps, x = [], self.stem(rgb)
         for pair in self.pairs:
             x = pair(x)
@@ -94,13 +94,13 @@ class FastDepth(nn.Module):
         return self.in_cells(rgb, (max(down, 1), max(across, 1)))
 
     def in_cells(self, rgb: Tensor, cells: Size) -> Tensor:
-        """The same, the picture shown in so many cells down and across."""
+        """The same in so many cells down and across -> (B, 1, 32 down, 32 across)."""
         size = (32 * cells[0], 32 * cells[1])
         shown = F.interpolate(rgb, size, mode="bilinear", align_corners=False)
         return (self.metres(shown).clamp(min=NEAREST) * ZOOM).log()
 
     def metres(self, rgb: Tensor) -> Tensor:
-        """RGB (B, 3, 32 n, 32 m) -> metres (B, 1, 32 n, 32 m), as the authors' file."""
+        """RGB (B, 3, 32 n, 32 m) -> metres (B, 1, 32 n, 32 m), as its file."""
         pairs = self.encoder.each_pair(rgb)
         x = pairs[-1]
         for index, layer in enumerate(self.decoder):
@@ -112,7 +112,7 @@ class FastDepth(nn.Module):
 
 
 def read_weights(network: FastDepth | FastDepthEncoder, path: Path) -> None:
-    """Fill from the authors' ONNX file, whose layers are ours in our order, the encoder's first."""
+    """Fill from its ONNX file, whose layers are ours in our order, the encoder's first."""
     fill(network, _named(network, _tensors(path)), str(path))
 
 

@@ -4,7 +4,7 @@ RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
 
 A companion, which the paper does not have, is another network, frozen: outside training, the answer
-is the geometric mean of both depths. Each learns by itself, so that their errors differ.
+is the geometric mean of both depths. The network learns without it, so that their errors differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class Output:
     prediction: Tensor
     """Depth in metres (B, 1, H, W); or normals (B, 3, H, W), whose length is not exactly one."""
     levels: tuple[Tensor, ...]
-    """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration."""
+    """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration.
+
+    A companion is not among them: its depth joins when they are fused.
+    """
     idrs: tuple[Tensor, ...]
     """Internal discrete representations (B, N, E); empty where there is no ISD."""
     concentration: Tensor | None = None
@@ -120,7 +123,9 @@ class IDisc(nn.Module):
         if isinstance(rgb, Tensor):
             encoded, size = self.encode(rgb), size or size_of(rgb)
         elif size is None:
-            raise InputError("size: encoded maps do not tell that of the picture")
+            raise InputError(
+                "size: encoded maps do not tell the picture's; pass size=(height, width)"
+            )
         else:
             encoded = rgb
         features, embeddings = self.decode(encoded.maps)  # from here on, coarse to fine
@@ -179,8 +184,8 @@ class IDisc(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """`Output.levels` -> metres and None, or normals and their concentration, of that size.
 
-        Of some of them only, `fine` is the size of the finest of all, where the mean is taken.
-        `opinion` is that of `Encoded`.
+        `fine` (height, width) is where the mean is taken, by default at the finest of them; name it
+        where that one is left out. `opinion` is that of `Encoded`.
         """
         if self.config.task == "depth":
             depth = fuse_depth(levels, size, fine)

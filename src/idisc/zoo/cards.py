@@ -5,13 +5,14 @@
     checkpoint/    the same network for torch; may be left out
 
 Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so a card speaks of
-the weights that answer, and of no others. What it says of them counts before what they say.
+the weights that answer, and of no others. Where card and file differ, the card counts.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ class ModelCard:
     title: str  # one line
     licence: str  # of the weights
     domain: str  # indoor, road, any
-    depth_range: tuple[float, ...]  # metres, nearest and farthest of the depth it learnt from
+    depth_range: tuple[float, ...]  # metres; in training, depth outside counted as none
     training_size: tuple[int, ...]  # height and width of pictures in the network
     training_fov_deg: float | None = None  # from left to right of these pictures
     parameters: float  # millions
@@ -88,7 +89,9 @@ class ModelCard:
 
     def __post_init__(self) -> None:
         if self.format != config.FORMAT:
-            raise InputError(f"format {self.format!r}, this version reads {config.FORMAT!r}")
+            raise InputError(
+                f"format {self.format!r}, this version reads {config.FORMAT!r}; install another"
+            )
         low, high = self.depth_range if len(self.depth_range) == 2 else (0.0, 0.0)
         if not 0 <= low < high < math.inf:
             raise InputError(f"depth_range {self.depth_range}: two rising distances in metres")
@@ -99,7 +102,7 @@ class ModelCard:
 
     @property
     def data(self) -> str:
-        """What it learnt from, in one line."""
+        """What it is made of, in one line: data, and weights it began with."""
         return ", ".join(ingredient.name for ingredient in self.ingredients)
 
     @property
@@ -139,14 +142,21 @@ def read_card(folder: Path) -> ModelCard:
     except InputError as error:  # to its reader a model is one thing
         raise CheckpointError(str(error)) from None
     if card.name != folder.name:
-        raise CheckpointError(f"{path}: of {card.name!r}, in the folder of {folder.name!r}")
+        raise CheckpointError(
+            f"{path}: of {card.name!r}, in the folder of {folder.name!r}; install idisc again"
+        )
     return card
 
 
+def defaults(cards: Iterable[ModelCard]) -> list[ModelCard]:
+    """Which of them may be taken when none is named: those that say so, or else all."""
+    every = list(cards)
+    return [card for card in every if card.default] or every
+
+
 def default_card() -> ModelCard:
-    """The model that is taken when none is named: the one that says so, or the only one."""
-    cards = list(shipped().values())
-    chosen = [card for card in cards if card.default] or cards
+    """The model that is taken when none is named; InputError unless it is one."""
+    chosen = defaults(shipped().values())
     if not chosen:
         raise InputError(
             "no model ships with this version; name a checkpoint folder or an .onnx file"
@@ -163,7 +173,9 @@ def locate(card: ModelCard, part: str = ONNX) -> Path:
     folder = HOME / card.name
     wanted = card.part(part)
     if not wanted:
-        raise CheckpointError(f"{card.name}: ships without its {part}")
+        raise CheckpointError(
+            f"{card.name}: ships without its {part}; name another model (--weights)"
+        )
     for file in wanted:
         path = folder / file.path
         if not path.is_file():

@@ -35,10 +35,10 @@ from idisc.data.prepare.frames import (
     stem_of,
     understood,
 )
-from idisc.errors import InputError, require
+from idisc.errors import InputError, first_line, require
 from idisc.images import picture_size
 
-NEEDS = "nyu_depth_v2_labeled.mat with splits.mat"
+NEEDS = "nyu_depth_v2_labeled.mat with splits.mat, or train.txt and test.txt of a packed copy"
 MATRICES, SPLITS = "nyu_depth_v2_labeled.mat", "splits.mat"
 SPLITS_HOME = "http://horatio.cs.nyu.edu/mit/silberman/indoor_seg_sup/splits.mat"
 _DEPTHS = {"filled": "depths", "raw": "rawDepths"}
@@ -96,7 +96,10 @@ def _official_split(path: Path) -> dict[str, list[int]]:
     except KeyError as error:
         raise InputError(f"{path}: no {error.args[0]} in it; get it from {SPLITS_HOME}") from None
     except Exception as error:  # scipy raises a dozen kinds for a damaged file
-        raise InputError(f"{path}: not readable as a MATLAB file ({error})") from None
+        raise InputError(
+            f"{path}: not readable as a MATLAB file ({first_line(error)}); get it from"
+            f" {SPLITS_HOME}"
+        ) from None
 
 
 def _frames_of_matrices(scene: Scene) -> Iterator[Frame | Fault]:
@@ -139,7 +142,8 @@ class _Matrices:
         depth = self._read(line.target, index).T  # (W, H) -> (H, W)
         if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
             raise InputError(
-                f"{self.path}: {image.shape} pixels with {depth.shape} depths at {index}"
+                f"{self.path}: {image.shape} pixels with {depth.shape} depths at {index}; get it"
+                " again"
             )
         return Frame(
             name=line.image,
@@ -154,7 +158,9 @@ class _Matrices:
         except KeyError:
             raise InputError(f"{self.path}: no `{name}` in it; get it again") from None
         except (IndexError, ValueError, OSError) as error:
-            raise InputError(f"{self.path}: `{name}` {index} not readable ({error})") from None
+            raise InputError(
+                f"{self.path}: `{name}` {index} not readable ({first_line(error)}); get it again"
+            ) from None
         return array
 
 

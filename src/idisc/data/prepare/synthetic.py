@@ -24,7 +24,7 @@ _BLOCK = 20  # pictures that a worker makes in one go
 
 
 def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
-    """Blocks of pictures of one split each; `raw` is only what their names are below."""
+    """Blocks of pictures of one split each; `raw` is not read."""
     if lines is not None:
         raise InputError("synthetic: no list names its pictures; leave out --list")
     tests = set(range(9, choices.count, 10)) or {choices.count - 1}

@@ -1,4 +1,4 @@
-"""Rendered rooms and streets with exact depth and normals; numpy only, any amount, no licence.
+"""Rendered rooms and streets with exact depth and normals; numpy only, any amount.
 
 `make_shot(generator, "room", (240, 320))` is a picture of a new room; the parts it is made of are
 `make_room`, `make_street`, `make_camera`, `place_camera` and `render`.

@@ -192,11 +192,13 @@ def _try_wall(
     length, _ = site.along(wall)
     low, high = bounds(*piece)
     span = length / 2 + low[0], length / 2 - high[0]
+    hangs, flat = low[2] > 0.01, high[1] < 0.2  # a picture or a window; a door
+    gap = 0.001 if hangs or flat else 0.02  # furniture stands before the skirting board
     for _ in range(tries):
         if span[0] + span[1] <= 0:
             break
         place = generator.uniform(-span[0], span[1])
-        if site.at_wall(piece, wall, place, gap=0.001 if low[2] > 0.01 or high[1] < 0.2 else 0.02):
+        if site.at_wall(piece, wall, place, gap=gap):
             return place
     return None
 
@@ -261,7 +263,7 @@ def _lighting(
         lamp = Sphere(centre=(x, y, below - 0.08), radius=0.14, materials=(shade,), shadow=False)
     power = generator.uniform(0.5, 1.3)
     lights = [Light(position=(x, y, below - 0.1), colour=toned(warm, power), reach=4.0)]
-    for window in windows[:2]:
+    for window in windows[:2]:  # every light costs a ray for each pixel
         day = paint(generator, (0.55, 0.62), (0.0, 0.25), (0.9, 1.0))
         strength = generator.uniform(0.3, 1.2)
         lights.append(Light(position=window, colour=toned(day, strength), reach=3.0))

@@ -281,7 +281,7 @@ def _people(generator: np.random.Generator, side: int, edge: float, path: float)
     for _ in range(int(generator.integers(0, 4))):
         x = side * (edge + generator.uniform(0.9, path))
         y, tall = generator.uniform(4, 35), generator.uniform(1.55, 1.9)
-        coat = Material(colour=paint(generator), second=(0, 0, 0), texture="plain")
+        coat = Material(colour=paint(generator))
         legs = Material(colour=paint(generator, saturation=(0, 0.6), value=(0.1, 0.5)))
         skin = Material(colour=paint(generator, (0.04, 0.08), (0.3, 0.6), (0.35, 0.9)))
         foot, hip, neck = _KERB, _KERB + 0.48 * tall, _KERB + 0.86 * tall

@@ -58,7 +58,7 @@ def dice(i: NDArray[np.int32], j: NDArray[np.int32], seed: NDArray[np.int32]) ->
 
 
 def noise(u: FloatArray, v: FloatArray, seed: NDArray[np.int32]) -> FloatArray:
-    """Smooth random values in [0, 1) with a period of 1."""
+    """Smooth random values in [0, 1), drawn on a grid of spacing 1."""
     i, j = np.floor(u), np.floor(v)
     a, b = u - i, v - j
     a, b = a * a * (3 - 2 * a), b * b * (3 - 2 * b)
@@ -206,7 +206,7 @@ def outlook(patch: Patch) -> FloatArray:
 
 
 def facade(patch: Patch) -> FloatArray:
-    """A house front: a grid of windows, one period high and two thirds wide, in a rough wall."""
+    """A house front: windows in fields one period high and about 0.8 wide, in a rough wall."""
     i, a, _ = _fields(patch, patch.scale * 0.8)
     j, b = _cells(patch.v, patch.scale)
     wide, high = np.abs(a - 0.5), np.abs(b - 0.55)
