@@ -30,7 +30,7 @@ def test_every_result_says_which_model_and_for_what(engine: Brightness) -> None:
         "picture": "room.jpg",
         "model": "brightness (sha256 0123456789ab)",
         "domain": "indoor",
-        "range": "depth of 0.01 to 10 m counted in training",
+        "range": "depth to 10 m in training",
         "camera": "assumed 60 deg",
         "network size": "48x64, as in training",
         "trained on": "rooms",

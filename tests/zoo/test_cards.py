@@ -102,7 +102,9 @@ def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -
 def test_a_checkpoint_is_checked_as_well(home: Path) -> None:
     folder = shipped.make(home / "rooms")
     card = cards.default_card()
-    with pytest.raises(CheckpointError, match=r"^rooms: ships without its checkpoint; name another"):
+    with pytest.raises(
+        CheckpointError, match=r"^rooms: ships without its checkpoint; name another"
+    ):
         cards.locate(card, cards.CHECKPOINT)
     (folder / "checkpoint").mkdir()
     (folder / "checkpoint" / "config.json").write_text("{}")

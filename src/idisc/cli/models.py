@@ -100,7 +100,6 @@ def _print_file(entry: published.Published) -> None:
 
 
 def _print_card(card: ModelCard) -> None:
-    low, high = card.depth_range
     height, width = card.training_size
     fov = "" if card.training_fov_deg is None else f", {card.training_fov_deg:g} deg across"
     lines = {
@@ -109,7 +108,7 @@ def _print_card(card: ModelCard) -> None:
         "size": f"{card.bytes / 1e6:.1f} MB, {card.parameters:g} M parameters",
         "licence": card.licence,
         "domain": card.domain,
-        "range": f"depth of {low:g} to {high:g} m counted in training",
+        "range": f"depth to {card.depth_range[1]:g} m in training",
         "pictures": f"{height}x{width} in training{fov}",
     }
     _print_lines(lines)

@@ -248,7 +248,7 @@ class Predictor:
             "picture": photo.name,
             "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
             "domain": model.domain,
-            "range": "depth of {:g} to {:g} m counted in training".format(*model.depth_range)
+            "range": f"depth to {model.depth_range[1]:g} m in training"
             if model.depth_range
             else UNKNOWN,
             "camera": _camera_text(camera),
