@@ -25,6 +25,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from idisc.cli.main import run_script
+from idisc.errors import InputError
+
 FRAME = (640, 480)  # width and height, as Pillow counts
 FOCAL_PX = 518.86  # of NYU's camera at that size
 MISSING, UNIT = 65_000, 512  # values from here on are no surface; others are 1/512 m
@@ -60,9 +63,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the pairs")
     parser.add_argument("--normals", type=Path, help="folder for pictures with normals")
     given = parser.parse_args()
+    pictures = sorted((given.raw / "rgb").glob("*_domain_rgb.jpg"))
+    if not pictures:
+        raise InputError(f"{given.raw / 'rgb'}: no views (*_domain_rgb.jpg) in it")
     for kind in ("images", "depth"):
         (given.out / kind).mkdir(parents=True, exist_ok=True)
-    for path in sorted((given.raw / "rgb").glob("*_domain_rgb.jpg")):
+    for path in pictures:
         view = path.name.removesuffix("_domain_rgb.jpg")
         pose = json.loads((given.raw / "points" / f"{view}_domain_fixatedpose.json").read_text())
         with Image.open(path) as picture:
@@ -77,4 +83,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -13,10 +13,8 @@ measured here.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,9 @@ import onnxruntime
 import torch
 from matplotlib import pyplot
 
+from idisc.cli.main import run_script
+from idisc.errors import InputError
+from idisc.predict import pace
 from idisc.zoo import cards
 
 DEPTH_ANYTHING_D1 = 0.961  # Depth Anything V2, table of metric depth, ViT-S, NYU-D
@@ -36,6 +37,8 @@ ROUNDS = 15
 
 def session(path: str) -> onnxruntime.InferenceSession:
     """ONNX Runtime with as many threads as all others have."""
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.log_severity_level = 3  # FastDepth's file has initialisers that nothing uses
@@ -85,24 +88,13 @@ def depth_anything(folder: Path) -> dict[str, Callable[[], Any]]:
     }
 
 
-def timed(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Median milliseconds of each, in turn, so that a busy moment hits all of them."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS + 1):  # the first one warms up
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: 1000 * statistics.median(values[1:]) for name, values in seconds.items()}
-
-
 def plot(points: list[tuple[str, float, float]], out: Path) -> None:
     """Name, milliseconds and d1 of each as a dot."""
     figure, axes = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
     for name, milliseconds, d1 in points:
         axes.scatter(milliseconds, d1, s=50)
         axes.annotate(name, (milliseconds, d1), xytext=(7, -4), textcoords="offset points")
-    axes.set(xscale="log", xlim=(10, 20_000), ylim=(0.7, 1))
+    axes.set(xscale="log", xlim=(10, 5_000), ylim=(0.7, 1))
     axes.set(
         xlabel=f"milliseconds a picture, {THREADS} threads of a CPU", ylabel="d1, NYU-Depth v2"
     )
@@ -123,13 +115,15 @@ def main() -> None:
     torch.set_num_threads(THREADS)
     card = cards.default_card()
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        times = timed(
+        seconds = pace.medians(
             {
                 card.name: ours(card),
                 "FastDepth": fastdepth(given.fastdepth),
                 **depth_anything(Path(folder)),
-            }
+            },
+            ROUNDS,
         )
+    times = {name: 1000 * value for name, value in seconds.items()}
     for name, milliseconds in times.items():
         sys.stdout.write(f"{name:<40}{milliseconds:8.0f} ms\n")
     d1 = next(score.value for score in card.scores if score.metric == "d1")
@@ -145,4 +139,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

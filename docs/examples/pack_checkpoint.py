@@ -13,6 +13,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from idisc.cli.main import run_script
 from idisc.model.checkpoint import CONFIG, load_network, save_checkpoint
 from idisc.model.fastdepth import FastDepth, read_weights
 
@@ -27,12 +28,13 @@ def main() -> None:
     parser.add_argument("--data", help="that they learnt from, if more is to be said")
     given = parser.parse_args()
     network = load_network(given.checkpoint)
+    alone = network.companion is None
     if given.companion:
         network.companion = FastDepth()
         network.config = replace(network.config, companion="fastdepth")
         read_weights(network.companion, given.companion)
     origin = json.loads((given.checkpoint / CONFIG).read_text())["origin"]
-    if given.companion and "validation" in origin:
+    if given.companion and alone and "validation" in origin:
         origin["validation_alone"] = origin.pop("validation")
     stated = {"licence": given.licence, "data": given.data}
     origin |= {name: text for name, text in stated.items() if text}
@@ -44,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

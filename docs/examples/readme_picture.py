@@ -16,6 +16,7 @@ from PIL import Image
 
 import idisc
 from idisc import visualize
+from idisc.cli.main import run_script
 
 HEIGHT = 300  # of each of the three
 TURN_DEG, RISE_DEG = 13.0, 8.0  # of the camera around the middle of the scene
@@ -73,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -21,6 +21,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.cli.main import run_script
+from idisc.errors import InputError
+
 FRAME = (640, 480)  # width and height, as Pillow counts
 REDUCED = (333, 250)
 MIDDLE = (14, 11, 318, 239)  # left, top, right, bottom: 304x228 of the reduced picture
@@ -62,11 +65,15 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="fastdepth.onnx")
     parser.add_argument("--out", type=Path, required=True, help="folder for the predictions")
     options = parser.parse_args()
+    images = test_pictures(options.data)
+    if not images or not options.model.is_file():
+        missing = options.model if images else options.data / "images"
+        raise InputError(f"{missing}: not there, or nothing in it")
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 3  # errors only; the file has initialisers that nothing uses
     session = onnxruntime.InferenceSession(options.model, quiet, providers=["CPUExecutionProvider"])
     name = session.get_inputs()[0].name
-    for image in test_pictures(options.data):
+    for image in images:
         depth = session.run(None, {name: read(options.data / image)})[0][0, 0]  # (224, 224)
         path = options.out / Path(image).with_suffix(".npy")  # the picture's name is all it needs
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -15,6 +15,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from idisc.cli.main import run_script
 from idisc.model.checkpoint import CONFIG, WEIGHTS, read_config, save_checkpoint
 from idisc.model.states import read_state
 
@@ -40,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

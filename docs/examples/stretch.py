@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.cli import datasets
+from idisc.cli.main import run_script
 from idisc.data.dataset import Dataset, Sample, open_dataset
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import EnginePredictor, evaluate
@@ -76,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 from idisc import files, load_network
+from idisc.cli.main import run_script
 from idisc.zoo import cards
 
 NAME = "indoor_small"
@@ -35,9 +36,15 @@ INGREDIENTS = (
         source="https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html",
     ),
     cards.Ingredient(
-        name="460 more indoor pairs",
-        role="pictures and depth (NYU-Depth v2 raw, and recordings of a course at IST Lisbon)",
+        name="NYU-Depth v2, 352 raw frames",
+        role="pictures and depth, which has steps of 4 cm",
         licence="published for research, without a licence text",
+        source="https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html",
+    ),
+    cards.Ingredient(
+        name="108 frames of a course at IST Lisbon",
+        role="pictures and depth, whose scale may be off by 5 %",
+        licence="none stated",
     ),
     cards.Ingredient(
         name="rendered rooms",
@@ -108,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_script(main)

@@ -118,7 +118,7 @@ class ModelConfig:
     """The network. The defaults are the published Swin-T of NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, timm:NAME, or A+B for two side by side
-    companion: Literal["none", "fastdepth"] = "none"  # frozen; its depth is half of the answer
+    companion: Literal["none", "fastdepth"] = "none"  # frozen; up to half of the answer
     task: Task = "depth"  # normals come with a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first

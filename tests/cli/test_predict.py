@@ -265,3 +265,24 @@ def test_a_large_file_says_its_size(
     arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
     _, said, _ = run(photos / "a.png", *arguments)
     assert "a_depth.npy (0.0 GB), " in said
+
+
+def test_what_was_done_before_an_interruption_is_told(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from idisc.cli import predict
+
+    names, add = iter("abc"), predict.Run.add
+
+    def interrupted(self: predict.Run, *given: object) -> None:
+        if next(names) == "c":
+            raise KeyboardInterrupt
+        add(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(predict.Run, "add", interrupted)
+    (photos / "b.png").write_bytes(b"no picture")
+    code, said, err = run(photos, "-o", photos.parent / "out", "--weights", model)
+    assert (code, err.splitlines()[-1]) == (130, "idisc: interrupted")
+    assert len(said.splitlines()) == 1
+    assert "a_depth16.png" in said
+    assert "failed: " in err

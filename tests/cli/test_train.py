@@ -18,6 +18,7 @@ from idisc.cli import train
 from idisc.model.network import IDisc
 from idisc.train.distributed import World
 from idisc.train.loop import Summary
+from idisc.zoo import cards
 
 TINY = {
     "model.encoder": "timm:test_efficientnet",
@@ -173,3 +174,27 @@ def test_several_processes_go_on_as_several(capsys: pytest.CaptureFixture[str]) 
     train.report(ended, summary)  # type: ignore[arg-type]
     said = capsys.readouterr().out
     assert "go on with: torchrun as before, with -m idisc train --resume run" in said
+
+
+def test_a_model_that_ships_is_named_and_trained_on(data: Path, tmp_path: Path) -> None:
+    changes = ("train.iterations=1", "train.batch_size=2", "data.size=48x64", "data.holdout=0")
+    flags = [part for change in changes for part in ("--set", change)]
+    call = ("train", "indoor_small", "--weights", "indoor_small", "--data", data, "--workers", 0)
+    assert run(*call, "--out", tmp_path / "run", *flags) == 0
+    before, after = (
+        load_network(folder).state_dict()
+        for folder in (cards.locate(cards.default_card(), cards.CHECKPOINT), tmp_path / "run/best")
+    )
+    for name, value in before.items():
+        if name.startswith(
+            ("companion.", "isd.")
+        ):  # these have no running statistics, or keep them
+            assert torch.allclose(after[name].float(), value.float(), atol=0.001), name
+
+
+def test_a_misspelt_model_is_answered_with_those_that_ship(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = ("train", "indoor_small", "--weights", "indor_small", "--data", data)
+    assert run(*call, "--out", tmp_path / "run") == 2
+    assert "did you mean indoor_small?" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
+from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, trust
 
 
 def test_depth_is_averaged_in_metres_not_in_logs() -> None:
@@ -39,3 +39,10 @@ def test_a_head_reads_each_pixel_alone(channels: int) -> None:
     out = head(pixels)
     assert out.shape == (2, 10, channels)
     torch.testing.assert_close(head(pixels[:, 3:4]), out[:, 3:4])
+
+
+def test_a_companion_far_from_the_network_is_lost() -> None:
+    apart = torch.tensor([1.0, 1.9, 2.0, 2**1.5, 4.0, 100.0])  # times as far
+    for sign in (1, -1):  # as near
+        weights = trust(sign * apart.log()).tolist()
+        assert weights == pytest.approx([1, 1, 1, 0.5, 0, 0], abs=1e-6)

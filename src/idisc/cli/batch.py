@@ -19,13 +19,17 @@ class Failures:
         """One more."""
         self.found.append((label, told(error)))
 
+    def tell(self) -> None:
+        """Each on a line of its own."""
+        for _, reason in self.found:
+            tables.note(f"failed: {reason}")
+
     def finish(self, total: int) -> None:
-        """InputError if some of `total` failed; of several, each is told on a line of its own."""
+        """InputError if some of `total` failed; of several, each is told."""
         if not self.found:
             return
         if total == 1:
             raise InputError(self.found[0][1])
-        for _, reason in self.found:
-            tables.note(f"failed: {reason}")
+        self.tell()
         names = ", ".join(label for label, _ in self.found)
         raise InputError(f"{len(self.found)} of {total} failed: {names}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import click
@@ -80,6 +80,18 @@ def main(args: Sequence[str] | None = None) -> None:
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
         _fail(told(error), 2)
     sys.exit(code or 0)
+
+
+def run_script(script: Callable[[], None]) -> None:
+    """Run one of docs/examples: there, too, an error of the user's is one line."""
+    try:
+        script()
+    except IdiscError as error:
+        _fail(str(error), error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(told(error), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -44,14 +44,14 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
     if not found:
         click.echo("No model ships with this version.\n")
         return
-    defaults = cards.defaults(found.values())
+    candidates = cards.candidates(found.values())
     rows = [
         [
-            f"{card.name} (default)" if defaults == [card] else card.name,
+            f"{card.name} (default)" if candidates == [card] else card.name,
             f"{card.bytes / 1e6:.0f} MB",
             card.domain,
             card.licence,
-            _numbers({s.metric: s.value for s in card.scores if s.metric in TOLD}) or "-",
+            _numbers(_first_scores(card)) or "-",
         ]
         for card in found.values()
     ]
@@ -60,6 +60,12 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
     for card in found.values():
         tables.paragraph(f"{card.name} is made of {card.data}; more: idisc models {card.name}")
     click.echo()
+
+
+def _first_scores(card: ModelCard) -> dict[str, float]:
+    """Those of TOLD on the first dataset of a card."""
+    first = next(iter(_by_dataset(card).values()), [])
+    return {score.metric: score.value for score in first if score.metric in TOLD}
 
 
 def _print_published() -> None:

@@ -118,8 +118,14 @@ def command(
     kinds |= {FILM} if film.get("side_by_side") else set()
     _refuse_idle(kinds, axes=axes, limits=limits, colours=colours)
     run = Run(loaded, saving, how, film, Failures(found.problems))
-    run.add_all(found.inputs)
-    run.report()
+    try:
+        run.add_all(found.inputs)
+    except KeyboardInterrupt:
+        run.tell()  # what is done is done
+        run.failures.tell()
+        raise
+    run.tell()
+    run.failures.finish(len(run.lines) + len(run.failures.found))
 
 
 class Run:
@@ -209,14 +215,13 @@ class Run:
             facts["left out"] = f"a video, without {', '.join(without)}, which pictures have"
         return _film_in_words(outcome), list(outcome.files), facts
 
-    def report(self) -> None:
-        """Say what was done; what was not is an error with exit code 2."""
+    def tell(self) -> None:
+        """Say what was done."""
         for line in self.lines:
             click.echo(line, err=self.aside)
         for text, labels in self.told.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")
-        self.failures.finish(len(self.lines) + len(self.failures.found))
 
 
 def _in_words(prediction: Prediction) -> str:

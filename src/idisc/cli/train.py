@@ -16,6 +16,7 @@ import click
 from idisc import config, paper
 from idisc.cli import options, progress, tables
 from idisc.errors import require
+from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.settings import Recipe
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
 @click.option(
     "--weights",
     metavar="SOURCE",
-    help="Start from a checkpoint folder, a file of the encoder's, or `imagenet` (a download).",
+    help="Start from a checkpoint folder, a shipped model by name, a file of the encoder's, or"
+    " `imagenet` (a download).",
 )
 @click.option(
     "--companion",
     type=options.PATH,
     metavar="FILE",
-    help="FastDepth's ONNX file: its depth, frozen, is half of the answer.",
+    help="FastDepth's ONNX file: its depth, frozen, is up to half of the answer.",
 )
 @click.option(
     "--workers",
@@ -70,6 +72,7 @@ def command(
         raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
     if resume and (recipe or data or out or weights or companion or changes):
         raise click.UsageError("--resume goes on as the run began; leave out everything else")
+    weights = _located(weights)
     if weights and Path(weights).is_dir() and any(c.strip().startswith("model.") for c in changes):
         raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
@@ -98,6 +101,16 @@ def command(
             summary = run.train(tell)
         if world.leads:
             report(run, summary)
+
+
+def _located(weights: str | None) -> str | None:
+    """Of a model that ships, named as elsewhere, the folder of its checkpoint."""
+    from idisc.predict.engine import card_of
+
+    if weights is None or weights == "imagenet" or "+" in weights or Path(weights).suffix:
+        return weights
+    card = card_of(weights)
+    return str(cards.locate(card, cards.CHECKPOINT)) if card else weights
 
 
 def _interrupt() -> None:

@@ -35,7 +35,7 @@ _COLUMNS = 8  # of a contact sheet
 _FUSION = {
     False: "The prediction is the mean of the levels.",
     True: "The mean of the levels is half of the prediction, the companion's depth the other half,"
-    " here as well: each answer is the geometric mean with it.",
+    " here as well, where they are within a factor of two: each answer is the geometric mean.",
 }
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
 _PAGE = 700.0  # points: rows of a figure that should fit on one

@@ -6,6 +6,7 @@ the network has no depth range of its own. All resizing aligns the corners, as t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -14,6 +15,8 @@ from torch import Tensor, nn
 
 from idisc.model.tokens import in_chunks, size_of
 from idisc.sizes import Size
+
+DOUBTED = math.log(2)  # apart: twice as far or as near as the network; see docs/results.md
 
 
 class OutputHead(nn.Module):
@@ -40,6 +43,15 @@ def fuse_depth(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -
     fine = fine or size_of(levels[-1])
     depth = torch.stack([resized(level.exp(), fine) for level in levels]).mean(0)
     return resized(depth, size)
+
+
+def trust(apart: Tensor) -> Tensor:
+    """How much a companion counts, 1 to 0, by how far its log depth is from the network's.
+
+    All of it up to twice as far or as near, nothing from four times on: there it is not of another
+    opinion but lost, and says 0.1 m or 100.
+    """
+    return (2 - apart.abs() / DOUBTED).clamp(0, 1)
 
 
 def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:

@@ -4,7 +4,8 @@ RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
 
 A companion, which the paper does not have, is another network, frozen: outside training, the answer
-is the geometric mean of both depths. The network learns without it, so that their errors differ.
+is the geometric mean of both depths where it is to be trusted (`heads.trust`). The network learns
+without it, so that their errors differ.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.fastdepth import FastDepth
-from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized
+from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized, trust
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
 from idisc.settings import ModelConfig
@@ -190,7 +191,8 @@ class IDisc(nn.Module):
         if self.config.task == "depth":
             depth = fuse_depth(levels, size, fine)
             if opinion is not None:
-                depth = (depth * resized(opinion, size).exp()).sqrt()
+                apart = resized(opinion, size) - depth.log()
+                depth = depth * (trust(apart) * apart / 2).exp()  # the geometric mean, if trusted
             return depth, None
         normals = fuse_normals(levels, size, fine)
         return normals[:, :3], normals[:, 3:]

@@ -65,7 +65,7 @@ class ModelFacts:
     name: str
     sha256: str  # of its weights or its file
     domain: str = UNKNOWN  # indoor, road, any
-    depth_range: tuple[float, float] | None = None  # metres; other depth was none in training
+    depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training
     training_size: Size | None = None  # of pictures in the network
     training_fov_deg: float | None = None  # from left to right of these pictures
     data: str = UNKNOWN  # what it learnt from

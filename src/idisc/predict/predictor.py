@@ -259,7 +259,7 @@ class Predictor:
         if model.precision not in (UNKNOWN, "fp32"):
             facts["precision"] = model.precision
         if model.companion != "none":
-            facts["companion"] = f"{model.companion}: half of depth is its answer"
+            facts["companion"] = f"{model.companion}: up to half of depth is its answer"
         if request.tta:
             facts["tta"] = "mean of the picture and its mirror image"
         if photo.notes:

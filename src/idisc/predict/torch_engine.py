@@ -15,7 +15,7 @@ from idisc import files
 from idisc.errors import InputError
 from idisc.model import devices
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
-from idisc.model.heads import resized
+from idisc.model.heads import DOUBTED, resized, trust
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.settings import Precision, Task
@@ -104,14 +104,17 @@ def disagreement(levels: tuple[Tensor, ...], size: Size, opinion: Tensor | None 
 
     Only their mean is trained, so that one may be too far everywhere, and the others too near: what
     each is off by over the whole picture is left out. The opinion of a companion (B, 1, h, w) is
-    half of the answer, and counts as that. Taken where the network fuses them, at the finest
-    resolution, and resized as depth is.
+    up to half of the answer; how far it is away counts as well. Taken where the network fuses them,
+    at the finest resolution, and resized as depth is.
     """
     fine = size_of(levels[-1])
     logs = torch.stack([resized(level.exp(), fine).log() for level in levels])  # (L, B, 1, h, w)
     answer = logs.exp().mean(0).log()
     variance = (logs - logs.mean((-2, -1), keepdim=True)).var(0, correction=0)
     if opinion is not None:
-        half = (answer - resized(opinion, fine)) / 2
-        answer, variance = answer - half, variance / 4 + half.square()
+        apart = resized(opinion, fine) - answer
+        share = trust(apart) / 2  # the companion's, in the answer
+        answer = answer + share * apart
+        doubt = apart.clamp(-2 * DOUBTED, 2 * DOUBTED) / 2  # lost it is still a doubt, up to there
+        variance = variance * (1 - share).square() + doubt.square()
     return resized(variance.sqrt() * answer.exp(), size)

@@ -77,7 +77,7 @@ class ModelCard:
     title: str  # one line
     licence: str  # of the weights
     domain: str  # indoor, road, any
-    depth_range: tuple[float, ...]  # metres; in training, depth outside counted as none
+    depth_range: tuple[float, ...]  # metres; other depth was ignored in training
     training_size: tuple[int, ...]  # height and width of pictures in the network
     training_fov_deg: float | None = None  # from left to right of these pictures
     parameters: float  # millions
@@ -148,7 +148,7 @@ def read_card(folder: Path) -> ModelCard:
     return card
 
 
-def defaults(cards: Iterable[ModelCard]) -> list[ModelCard]:
+def candidates(cards: Iterable[ModelCard]) -> list[ModelCard]:
     """Which of them may be taken when none is named: those that say so, or else all."""
     every = list(cards)
     return [card for card in every if card.default] or every
@@ -156,7 +156,7 @@ def defaults(cards: Iterable[ModelCard]) -> list[ModelCard]:
 
 def default_card() -> ModelCard:
     """The model that is taken when none is named; InputError unless it is one."""
-    chosen = defaults(shipped().values())
+    chosen = candidates(shipped().values())
     if not chosen:
         raise InputError(
             "no model ships with this version; name a checkpoint folder or an .onnx file"
