@@ -190,3 +190,23 @@ def test_a_command_that_is_done_exits_with_0(run: Run) -> None:
     assert f"    expected {expected}\n" in out
     assert out.count("https://dl.cv.ethz.ch/idisc/checkpoints/") == 13
     assert out.splitlines()[-1].startswith("All are CC BY-NC 4.0: not for commercial use.")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (errors.InputError("a.jpg: no such file"), 2, "idisc: a.jpg: no such file\n"),
+        (errors.CheckFailed("parity: off"), 3, "idisc: parity: off\n"),
+        (FileNotFoundError(errno.ENOENT, "Nothing there", "b"), 2, "idisc: b: Nothing there\n"),
+        (KeyboardInterrupt(), 130, "idisc: interrupted\n"),
+    ],
+)
+def test_an_example_answers_a_mistake_in_one_line(
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        command_line.run_script(script)
+    assert (ended.value.code, capsys.readouterr().err) == (code, message)

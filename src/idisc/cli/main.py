@@ -88,6 +88,8 @@ def run_script(script: Callable[[], None]) -> None:
         script()
     except IdiscError as error:
         _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
     except OSError as error:
         if error.filename is None:
             raise
