@@ -280,8 +280,8 @@ def test_what_was_done_before_an_interruption_is_told(
         add(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(predict.Run, "add", interrupted)
-    (photos / "b.png").write_bytes(b"no picture")
-    code, said, err = run(photos, "-o", photos.parent / "out", "--weights", model)
+    (photos / "b.jpg").write_bytes(b"no picture")
+    code, said, err = run(photos, photos / "deep", "-o", photos.parent / "out", "--weights", model)
     assert (code, err.splitlines()[-1]) == (130, "idisc: interrupted")
     assert len(said.splitlines()) == 1
     assert "a_depth16.png" in said
