@@ -117,15 +117,7 @@ def command(
     kinds = {kind for item in found.inputs for kind in saving.kinds(item, loaded.engine.task)}
     kinds |= {FILM} if film.get("side_by_side") else set()
     _refuse_idle(kinds, axes=axes, limits=limits, colours=colours)
-    run = Run(loaded, saving, how, film, Failures(found.problems))
-    try:
-        run.add_all(found.inputs)
-    except KeyboardInterrupt:
-        run.tell()  # what is done is done
-        run.failures.tell()
-        raise
-    run.tell()
-    run.failures.finish(len(run.lines) + len(run.failures.found))
+    Run(loaded, saving, how, film, Failures(found.problems)).work(found.inputs)
 
 
 class Run:
@@ -145,6 +137,17 @@ class Run:
         self.aside = False  # lines are for stderr, because stdout has bytes
         self.failures = failures
         self.told: dict[str, list[str]] = {}  # text -> pictures
+
+    def work(self, items: Sequence[Input]) -> None:
+        """Predict and save each of them, and say what was done; InputError if some failed."""
+        try:
+            self.add_all(items)
+        except KeyboardInterrupt:
+            self.tell()  # what is done is done
+            self.failures.tell()
+            raise
+        self.tell()
+        self.failures.finish(len(self.lines) + len(self.failures.found))
 
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
