@@ -46,7 +46,7 @@ def fuse_depth(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -
 
 
 def trust(apart: Tensor) -> Tensor:
-    """How much a companion counts, 1 to 0, by how far its log depth is from the network's.
+    """How much a companion counts, 1 to 0, by its log depth less the network's; any shape.
 
     All of it up to twice as far or as near, nothing from four times on: there it is not of another
     opinion but lost, and says 0.1 m or 100.
