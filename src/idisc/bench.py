@@ -240,7 +240,7 @@ def _parts(network: IDisc) -> dict[str, Sequence[nn.Module]]:
     decoder = network.decoder
     msda = [decoder.msda] if isinstance(decoder, DeformablePixelDecoder) else []
     return {
-        "encoder": [network.encoder, *([network.companion] if network.companion else [])],
+        "encoder": [network.encoder],
         "MSDA": msda,
         "FPN": [decoder],
         "AFP": list(network.afp),

@@ -97,6 +97,8 @@ def _parsed(text: str, kind: Any) -> object:
         return None if text.lower() == "none" else _parsed(text, args[0])
     if origin is tuple:
         return [_parsed(part, args[0]) for part in re.split("[x,]", text)]
+    if origin is Literal:
+        return next((choice for choice in args if str(choice) == text), text)
     if kind is bool:
         return {"true": True, "yes": True, "false": False, "no": False}.get(text.lower(), text)
     if kind in (int, float):

@@ -44,6 +44,7 @@ class DecoderConfig:
     layers: int = 4  # MSDA layers; the paper says four, the outdoor configurations have six
     heads: int = 4  # MSDA heads
     points: int = 4  # sampling points of each head on each level; eight outdoors
+    finest: Literal[4, 8] = 4  # stride of the finest map that is decoded; 8 is four times cheaper
 
     def __post_init__(self) -> None:
         for name in ("width", "layers", "heads", "points"):
@@ -117,11 +118,12 @@ class EddConfig:
 class ModelConfig:
     """The network. The defaults are the published Swin-T of NYU."""
 
-    encoder: str = "swin_tiny"  # a name of BACKBONES, timm:NAME, or A+B for two side by side
-    companion: Literal["none", "fastdepth"] = "none"  # frozen; up to half of the answer
+    encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
     task: Task = "depth"  # normals come with a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
-    resolutions: int = 3  # how many of the strides 4, 8, 16, 32 are discretized, finest first
+    resolutions: int = 3  # how many of the decoded strides are discretized, finest first
+    # bilinear: as published; guided: along the edges of the image, to its full size
+    upsampling: Literal["bilinear", "guided"] = "bilinear"
     activation: Activation = "gelu"  # of all MLPs and convolutions outside the encoder
     expansion: int = 4  # inner width of an MLP over its outer width
     decoder: DecoderConfig = field(default_factory=DecoderConfig)
@@ -130,18 +132,16 @@ class ModelConfig:
     edd: EddConfig = field(default_factory=EddConfig)
 
     def __post_init__(self) -> None:
+        most = 4 if self.decoder.finest == 4 else 3
         _check(
-            1 <= self.resolutions <= 4, f"resolutions: {self.resolutions} is not between 1 and 4"
+            1 <= self.resolutions <= most,
+            f"resolutions: {self.resolutions} is not between 1 and {most}",
         )
         _check(self.expansion >= 1, f"expansion: {self.expansion}; at least 1 is needed")
         _check_most(self, "expansion")
         _check(
             self.decoder.width % self.isd.heads == 0,
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
-        )
-        _check(
-            self.companion == "none" or self.task == "depth",
-            f"companion: {self.companion} knows depth, not normals",
         )
         _check(
             not (self.discretization == "edd" and self.task == "normals"),
@@ -188,12 +188,19 @@ class DataConfig:
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
     mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
     holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
+    # One camera for all pictures, as focal length over sqrt(height * width): depth is multiplied by
+    # this over the picture's own, and `augment.zoom` crops. 0: every picture keeps its camera.
+    canonical_focal: float = 0.0
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
         known = len(self.size) == 2 and min(self.size) >= 1
         _check(known, f"size: {self.size}; height and width are needed, as 480x640")
         _check(0 <= self.holdout < 1, f"holdout: {self.holdout}; from 0 to less than 1")
+        _check(
+            0 <= self.canonical_focal < MOST,
+            f"canonical_focal: {self.canonical_focal}; 0 or more is needed",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +222,8 @@ class TrainConfig:
     validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
     save_every: int = 200  # steps between two checkpoints to resume from
     freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
-    cache_features: str = ""  # folder for those of a frozen encoder; then no augmentation but flip
+    cache_features: str = ""  # folder for those of a frozen encoder
+    views: int = 4  # of each picture in that folder: so many draws of the augmentation
     ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
     precision: Precision = "fp32"  # MSDA and the loss stay in fp32
     channels_last: bool = False  # memory format of the convolutions
@@ -225,7 +233,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         counts = ("iterations", "batch_size", "accumulate")
-        for name in (*counts, "validate_every", "save_every", "patience"):
+        for name in (*counts, "validate_every", "save_every", "patience", "views"):
             value = getattr(self, name)
             _check(value >= 1, f"{name}: {value}; at least 1 is needed")
         for name in ("lr", "loss_weight", "clip_norm"):
@@ -236,8 +244,8 @@ class TrainConfig:
             _check(value >= 0, f"{name}: {value}; 0 or more is needed")
         _check(0 <= self.ema < 1, f"ema: {self.ema}; from 0 to less than 1 is needed")
         _check(
-            not self.cache_features or "encoder" in self.freeze,
-            "cache_features: features change unless train.freeze=encoder",
+            not self.cache_features or any(n.startswith("encoder") for n in self.freeze),
+            "cache_features: features change unless train.freeze=encoder (encoder.vit of a ViT)",
         )
         _check(
             not (self.compile and self.cache_features),

@@ -144,13 +144,11 @@ def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
     assert names == {"idrs_level0", "partition", "likeness", "levels", "muting_level0", "muted"}
 
 
-def test_the_default_is_the_checkpoint_beside_the_shipped_export(
+def test_the_default_is_the_network_beside_the_shipped_export(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cards, "HOME", tmp_path)
-    folder = tmp_path / "rooms"
-    save_checkpoint(folder / "checkpoint", pairs.TINY, explained.network().state_dict(), {})
-    shipped.make(folder)
+    shipped.make(tmp_path / "rooms", checkpoint=checkpoint())
     for model in (None, "rooms"):
         opened = explain.open_predictor(model, "cpu")
         assert opened.facts.name == "rooms"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -104,10 +103,8 @@ def test_reduced_precision_lies_beside_the_checkpoint_with_its_loss(
 def test_the_checkpoint_of_a_shipped_model_goes_by_its_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "zoo" / "rooms"
-    shutil.copytree(exported.checkpoint(), folder / cards.CHECKPOINT)
-    shipped.make(folder)
-    monkeypatch.setattr(cards, "HOME", folder.parent)
+    shipped.make(tmp_path / "zoo" / "rooms", checkpoint=exported.checkpoint())
+    monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
     sound = exported.any_size()  # made before its maker is replaced
     monkeypatch.setattr(onnx_export, "build", lambda *_, **__: read_onnx(sound))
     here = tmp_path / "here"

@@ -41,7 +41,7 @@ def test_a_shipped_model_stands_first_with_what_it_is(run: Run, home: Path) -> N
 
 
 def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
-    folder = shipped.make(home / "rooms")
+    path = shipped.make(home / "rooms").with_suffix(".onnx")
     code, out, _ = run("models", "rooms")
     assert code == 0
     lines = [line.split(maxsplit=1) for line in out.splitlines()]
@@ -49,8 +49,8 @@ def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
     assert ["pictures", "48x64 in training, 60 deg across"] in lines
     assert "made of   encoder: ImageNet-1k weights (BSD-3-Clause, https://example.org" in out
     assert "NYU-Depth v2, protocol bts: d1 0.810 [0.800, 0.820], rmse 0.500" in out
-    (file,) = cards.describe(folder)
-    assert f"model.onnx, {file.bytes} bytes, SHA-256 {file.sha256}" in out
+    (file,) = cards.describe([path])
+    assert f"rooms.onnx, {file.bytes} bytes, SHA-256 {file.sha256}" in out
 
 
 def test_a_published_file_is_told_with_its_address(run: Run) -> None:

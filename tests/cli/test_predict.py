@@ -133,6 +133,19 @@ def test_words_keep_away_from_a_stdout_of_bytes(
 # Options
 
 
+@pytest.mark.parametrize("flag", ["--camera-correction", "--no-camera-correction"])
+def test_a_lens_unlike_training_is_corrected_for_or_warned_of(
+    run: Run, model: Path, photos: Path, flag: str
+) -> None:
+    onnx_files.describe(model, training_fov_deg="60", training_size="48x64")
+    call = (photos / "a.png", "-o", photos.parent / "out", "--weights", model, "--fov", "20", flag)
+    code, said, err = run(*call)
+    assert code == 0
+    corrected = flag == "--camera-correction"
+    assert ("focal length over that of training (60 deg)" in said) == corrected
+    assert ("field of view 20 deg across" in err) != corrected
+
+
 def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     out = photos.parent / "out"
     options = ["--size", "48x64", "--tta", "--known", "5,5 30,5 = 200cm", "--normals"]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files
+from idisc.camera import Camera
 from idisc.data import catalog
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import DepthMap, NormalMap, write_normals
@@ -320,6 +321,27 @@ def test_an_engine_is_asked_for_the_size_of_the_ground_truth(tmp_path: Path) -> 
     (result,) = evaluate(dataset, EnginePredictor(FakeEngine(3.0)), [PAPER])
     assert result.totals["abs_rel"] == 0.5
     assert result.rows[0].pixels == 6
+
+
+@pytest.mark.parametrize(("canonical", "factor"), [(True, 2.0), (False, 1.0)])
+def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(
+    tmp_path: Path, canonical: bool, factor: float
+) -> None:
+    """It was trained with half the focal length; others are scored as they are."""
+    engine = FakeEngine(1.0, spread=0.1)
+    training = Camera.from_focal(4.0, (2, 4))
+    engine.origin = {
+        "training_fov_deg": training.fov_deg,
+        "training_size": [2, 4],
+        "canonical": canonical,
+    }
+    (sample,) = dataset_of(tmp_path, {"a": [[2, 2, 2, 2]]}, (8.0, 8.0, 1.5, 0.5))
+    depth, spread = EnginePredictor(engine).with_spread(sample)
+    np.testing.assert_allclose(depth, factor, rtol=1e-5)
+    assert spread is not None
+    assert spread[0, 0] == pytest.approx(0.1 * factor)
+    uncalibrated, _ = EnginePredictor(engine).with_spread(replace(sample, camera=None))
+    np.testing.assert_allclose(uncalibrated, 1.0)
 
 
 def test_errors_are_set_against_the_spread_of_an_engine(tmp_path: Path) -> None:

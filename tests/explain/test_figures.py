@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image, ImageFont
-from tests.fakes import explained, fastdepth
-from tests.fakes.pairs import TINY
+from tests.fakes import explained
 
 from idisc import visualize
 from idisc.errors import MissingExtra
@@ -20,7 +19,6 @@ from idisc.explain import ablate, figures, look, sheets, usage_page
 from idisc.explain.idrs import explain
 from idisc.explain.sheets import Bar, Grid, Tile
 from idisc.explain.usage import Collector, usage_of
-from idisc.model.network import IDisc
 
 NAME = "küche 厨房.jpg"
 RED = np.full((30, 40, 3), (200, 0, 0), np.uint8)
@@ -342,17 +340,3 @@ def test_the_page_stands_alone_and_escapes_names() -> None:
     assert page.count('class="bar"') == explained.LEVELS * explained.IDRS
     assert page.count('dy="0.35em">6</text>') == 6  # beside each matrix
     assert page.count('<td class="words wraps">') == 12
-
-
-def test_the_levels_of_a_network_with_a_companion_are_not_said_to_be_its_mean() -> None:
-    network = IDisc(replace(TINY, companion="fastdepth")).eval()
-    network.companion = fastdepth.network()
-    explanation = explain(network, explained.picture())
-    assert explanation.companion is not None
-    alone = ablate.alone(explanation)
-    grid = figures.levels(explanation, alone, ablate.leave_one_out(explanation), NAME)
-    assert "the companion's depth the other half" in grid.note
-    mean = np.mean([each.prediction for each in alone], axis=0)
-    assert not np.allclose(mean, explanation.depth, rtol=1e-4)
-    assert grid.heads[-1] == "companion"
-    assert [row[-1] is not None for row in grid.rows] == [True, True, False]

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.fakes import explained, fastdepth
+from tests.fakes import explained
 from tests.fakes.pairs import TINY
 
 from idisc.errors import InputError
 from idisc.explain.idrs import explain, explain_photo, shown
 from idisc.images import Photo, read_photo
-from idisc.model.heads import DOUBTED, fuse_depth
+from idisc.model.heads import fuse_depth
 from idisc.model.network import IDisc, Output
 from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.engine import network_of
@@ -41,6 +41,16 @@ def test_every_pixel_is_dealt_out_once_at_every_level() -> None:
             assert maps.shape == (explained.IDRS, 12, 16)
             assert (maps >= 0).all()
             np.testing.assert_allclose(maps.sum(axis=0), 1, rtol=1e-5)
+
+
+def test_what_is_upsampled_along_edges_is_explained_as_it_is_predicted() -> None:
+    decoder = replace(TINY.decoder, finest=8)
+    network = explained.network(replace(TINY, decoder=decoder, upsampling="guided"))
+    explanation = explain(network, explained.picture())
+    assert [level.stride for level in explanation.levels] == [32, 16, 8]
+    expected = output(network, explained.picture()).prediction[0, 0].numpy()
+    for depth in (explanation.depth, explanation.muted({}), explanation.fused({0, 1, 2})):
+        assert np.array_equal(depth, expected)
 
 
 def test_maps_are_the_first_layer_of_isd_and_the_last_round_of_afp() -> None:
@@ -89,11 +99,11 @@ def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> No
     rgb = torch.tensor(image).permute(2, 0, 1)[None].float() / 255
     left = [0, 1, 2, 4, 5, 7]
     with torch.inference_mode():
-        features, embeddings = network.decode(network.encode(rgb).maps)
+        features, embeddings = network.pixel_decoder(network.encode(rgb))
         answers = []
         for level, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             idrs = network.afp[level](to_placed_tokens(f))
-            answers.append(network.answer(level, p, idrs[:, left] if level == 1 else idrs))
+            answers.append(network.decode_level(level, p, idrs[:, left] if level == 1 else idrs))
         expected = fuse_depth(answers, (48, 64))[0, 0].numpy()
     muted = explanation.muted({1: {3, 6}})
     np.testing.assert_allclose(muted, expected, rtol=1e-5)
@@ -213,26 +223,6 @@ def test_a_photo_of_another_shape_keeps_its_own_size() -> None:
     again = explain(explained.network(), seen, size=(40, 120))
     assert np.array_equal(again.depth, explanation.depth)
     assert size_of(explanation.kept.embeddings[2]) == (8, 24)
-
-
-def test_a_companion_has_its_part_in_what_is_left_without_an_idr() -> None:
-    network = IDisc(replace(TINY, companion="fastdepth")).eval()
-    network.companion = fastdepth.network()
-    alone = IDisc(TINY).eval()
-    own = {n: v for n, v in network.state_dict().items() if not n.startswith("companion.")}
-    alone.load_state_dict(own)
-    image = explained.picture()
-    explanation = explain(network, image)
-    assert np.array_equal(explanation.depth, output(network, image).prediction[0, 0].numpy())
-    assert np.array_equal(explanation.muted({}), explanation.depth)
-    assert explanation.companion is not None
-    own_depth = explain(alone, image).depth
-    near = np.abs(np.log(explanation.companion / own_depth)) < 0.99 * DOUBTED
-    mean = np.sqrt(explanation.companion * own_depth)
-    assert near.any()
-    np.testing.assert_allclose(mean[near], explanation.depth[near], rtol=1e-4)
-    changed = explanation.muted({0: {1}})
-    assert 0 < np.abs(changed / explanation.depth - 1).max() < 0.5  # the companion is still there
 
 
 def test_its_memory_is_counted() -> None:

@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from tests.fakes import exported, fastdepth
+from tests.fakes import exported, vit
 from tests.fakes.mutations import mutated
 
 from idisc.errors import CheckpointError
 from idisc.export import onnx as onnx_export
 from idisc.export.make import Request, make
-from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_onnx
 from idisc.predict.engine import ModelFacts
@@ -32,16 +31,6 @@ def picture(size: Size, seed: int = 0) -> np.ndarray:
 @pytest.fixture(scope="module")
 def engines() -> tuple[OnnxEngine, TorchEngine]:
     return OnnxEngine(exported.any_size()), TorchEngine.load(exported.checkpoint())
-
-
-@pytest.fixture(scope="module")
-def companion() -> tuple[OnnxEngine, TorchEngine]:
-    network = IDisc(replace(exported.BINS, companion="fastdepth")).eval()
-    network.companion = fastdepth.network()
-    folder = exported.place() / "companion"
-    save_checkpoint(folder, network.config, network.state_dict(), exported.ORIGIN)
-    make(Request(model=folder, out=exported.place() / "companion.onnx"))
-    return OnnxEngine(exported.place() / "companion.onnx"), TorchEngine.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +166,14 @@ def test_40_mutated_files_are_refused_or_answer(tmp_path: Path) -> None:
     assert not [message for message in refused if "\n" in message]
 
 
-@pytest.mark.parametrize("size", [(96, 128), (133, 61), (14, 18)])
-def test_a_companion_sees_pictures_of_any_size_in_the_file_as_well(
-    companion: tuple[OnnxEngine, TorchEngine], size: Size
+def test_a_vit_with_guided_upsampling_takes_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, network = companion
-    np.testing.assert_allclose(file(picture(size)), network(picture(size)), atol=2e-5)
+    decoder = replace(exported.SMALL.decoder, finest=8)
+    encoder = vit.register(monkeypatch)
+    config = replace(exported.SMALL, encoder=encoder, decoder=decoder, upsampling="guided")
+    folder = exported.save_network(tmp_path / "vit", config)
+    make(Request(model=folder, out=tmp_path / "vit.onnx"))
+    file, network = OnnxEngine(tmp_path / "vit.onnx"), TorchEngine.load(folder)
+    for size in ((96, 128), (133, 61), (14, 18)):
+        np.testing.assert_allclose(file(picture(size)), network(picture(size)), atol=2e-5)

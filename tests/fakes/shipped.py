@@ -1,4 +1,4 @@
-"""A model as it ships: a card, and a graph that puts brightness at metres."""
+"""A model as it ships: a card, a graph that puts brightness at metres, and weights."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from pathlib import Path
 from tests.fakes import onnx_files
 
 from idisc import config, files
+from idisc.settings import ModelConfig
 from idisc.zoo import cards
 
 
-def make(folder: Path, *, default: bool = False) -> Path:
-    """depth = 0.5 m + brightness / 50, in a folder named after the model."""
-    folder.mkdir(parents=True, exist_ok=True)  # a checkpoint may be there already
-    onnx_files.depth_of_brightness(folder / cards.ONNX)
+def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) -> Path:
+    """depth = 0.5 m + brightness / 50; the files are called like `model`. Returns the card.
+
+    The weights are those of a checkpoint folder, or nothing that can be opened.
+    """
+    model.parent.mkdir(parents=True, exist_ok=True)
+    graph = onnx_files.depth_of_brightness(model.with_suffix(".onnx"))
+    weights, network = model.with_suffix(".safetensors"), ModelConfig()
+    weights.write_bytes(b"no tensors")
+    if checkpoint:
+        weights.write_bytes((checkpoint / "model.safetensors").read_bytes())
+        record = files.read_json(checkpoint / config.FILE)["model"]
+        network = config.from_json(ModelConfig, record, "model")
     card = cards.ModelCard(
-        name=folder.name,
+        name=model.name,
         title="Brightness as depth",
         licence="Apache-2.0",
         domain="indoor",
@@ -23,6 +33,8 @@ def make(folder: Path, *, default: bool = False) -> Path:
         training_size=(48, 64),
         training_fov_deg=60.0,
         parameters=0.01,
+        model=network,
+        weights=(weights.name,),
         ingredients=(
             cards.Ingredient(
                 name="Rendered rooms", role="pictures and depth", licence="Apache-2.0"
@@ -45,9 +57,10 @@ def make(folder: Path, *, default: bool = False) -> Path:
             ),
             cards.Score(dataset="NYU-Depth v2", protocol="bts", metric="rmse", value=0.5),
         ),
-        files=cards.describe(folder),
+        files=cards.describe([graph, weights]),
         default=default,
         notes="Knows nothing of the world.",
     )
-    files.write_json(folder / cards.CARD, config.to_json(card))
-    return folder
+    path = model.with_suffix(".json")
+    files.write_json(path, config.to_json(card))
+    return path

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import idisc
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
+from idisc.model.states import State
 from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
@@ -103,3 +105,21 @@ def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "nyu.pt").write_bytes(b"")
     with pytest.raises(CheckpointError, match="a file; `idisc convert` makes a checkpoint folder"):
         load_network(str(tmp_path / "nyu.pt"))
+
+
+def test_a_record_may_name_several_files_in_half_precision(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    names: dict[str, State] = {"encoder.safetensors": {}, "rest.safetensors": {}}
+    for name, value in weights.items():
+        file = "encoder" if name.startswith("encoder.") else "rest"
+        names[f"{file}.safetensors"][name] = value.half() if value.is_floating_point() else value
+    for name, state in names.items():
+        save_file(state, folder / name)
+    record = json.loads((folder / "config.json").read_text())
+    (folder / "rooms.json").write_text(json.dumps({**record, "weights": [*names]}))
+    for name, value in load_network(folder / "rooms.json").state_dict().items():
+        assert value.dtype == weights[name].dtype
+        torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-6)
+    (folder / "rooms.json").write_text(json.dumps({**record, "weights": ["rest.safetensors"]}))
+    with pytest.raises(CheckpointError, match=r"rest\.safetensors: .*encoder\."):
+        load_network(folder / "rooms.json")

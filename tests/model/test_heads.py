@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, trust
+from idisc.model.heads import GuidedUpsampling, OutputHead, fuse_depth, fuse_normals, upsample
 
 
 def test_depth_is_averaged_in_metres_not_in_logs() -> None:
@@ -41,8 +41,21 @@ def test_a_head_reads_each_pixel_alone(channels: int) -> None:
     torch.testing.assert_close(head(pixels[:, 3:4]), out[:, 3:4])
 
 
-def test_a_companion_far_from_the_network_is_lost() -> None:
-    apart = torch.tensor([1.0, 1.9, 2.0, 2**1.5, 4.0, 100.0])  # times as far
-    for sign in (1, -1):  # as near
-        weights = trust(sign * apart.log()).tolist()
-        assert weights == pytest.approx([1, 1, 1, 0.5, 0, 0], abs=1e-6)
+def test_guided_upsampling_mixes_the_values_around_a_pixel() -> None:
+    guide = GuidedUpsampling(8, 6, "gelu")(torch.randn(1, 6, 7, 9), torch.randn(1, 8, 4, 5))
+    maps = torch.rand(1, 2, 4, 5)
+    fine = upsample(maps, guide)
+    assert fine.shape == (1, 2, 4 * 7, 4 * 9)
+    assert maps.min() - 1e-6 < fine.min() < fine.max() < maps.max() + 1e-6
+    flat = upsample(torch.full((1, 1, 4, 5), 2.5), guide)
+    torch.testing.assert_close(flat, torch.full((1, 1, 28, 36), 2.5))
+
+
+def test_a_guide_places_an_edge_within_a_coarse_pixel() -> None:
+    """Of the 4x4 new pixels those in the left half have the value of the neighbour on the left."""
+    maps = torch.arange(3.0).expand(1, 1, 2, 3)
+    guide = torch.zeros(1, 9, 16, 2, 3)
+    for pixel in range(16):
+        guide[:, 3 if pixel % 4 < 2 else 4, pixel] = 1  # of 3x3 neighbours, row by row
+    row = torch.tensor([0.0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2])
+    assert torch.equal(upsample(maps, guide), row.expand(1, 1, 8, 12))

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.fakes import fastdepth
+from tests.fakes import vit
 
 from idisc import config, recipes
 from idisc.errors import InputError
 from idisc.model import sampling
-from idisc.model.heads import resized
 from idisc.model.network import IDisc
 from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
@@ -38,9 +37,6 @@ def learns(network: IDisc, height: int = 64, width: int = 96) -> None:
     loss.backward()
     assert torch.isfinite(loss)
     for name, parameter in network.named_parameters():
-        if name.startswith("companion."):
-            assert parameter.grad is None, name
-            continue
         assert parameter.grad is not None, f"{name} has no gradient"
         assert torch.isfinite(parameter.grad).all(), name
 
@@ -74,6 +70,8 @@ def test_every_row_of_the_ablation_table_learns(row: str) -> None:
         "decoder.points=8",
         "decoder.heads=8",
         "decoder.msda=false",
+        "decoder.finest=8",
+        "upsampling=guided",
         "task=normals",
     ],
 )
@@ -146,6 +144,27 @@ def test_any_size_goes_in_and_comes_out(size: tuple[int, int]) -> None:
     height, width = size
     fine = (-(-height // 4), -(-width // 4))
     assert tuple(out.levels[-1].shape[2:]) == fine
+
+
+@pytest.mark.parametrize("encoder", [SMALL.encoder, "vit"])
+def test_extracted_features_take_the_place_of_the_encoder(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if encoder == "vit":
+        encoder = vit.register(monkeypatch)
+    guided = replace(SMALL.decoder, finest=8)
+    network = build(replace(SMALL, encoder=encoder, decoder=guided, upsampling="guided"))
+    rgb = torch.rand(2, 3, 65, 90)
+    with torch.no_grad():
+        expected, extracted = network(rgb), network.extract(rgb)
+        if encoder == "test_vit":  # two taps; a class token and one for each 16x16 pixels
+            assert [tuple(values.shape) for values in extracted] == [(2, 2, 1 + 5 * 6, 64)]
+            monkeypatch.setattr(network.encoder, "tokens", None)
+        else:
+            monkeypatch.setattr(network, "encoder", None)
+        assert torch.equal(network(rgb, extracted=extracted).prediction, expected.prediction)
+    assert expected.prediction.shape == (2, 1, 65, 90)
+    assert [level.shape[2:] for level in expected.levels] == [(3, 3), (5, 6), (9, 12)]
 
 
 def test_the_size_of_the_prediction_can_be_asked_for() -> None:
@@ -244,36 +263,3 @@ def test_a_compiler_sees_the_plain_path_in_one_graph() -> None:
     with torch.no_grad():
         found = compiled(rgb).prediction
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_the_answer_is_the_geometric_mean_with_a_companion_that_is_not_lost() -> None:
-    network = build(replace(SMALL, companion="fastdepth"))
-    network.companion = fastdepth.network()
-    alone = build()
-    own = {n: v for n, v in network.state_dict().items() if not n.startswith("companion.")}
-    alone.load_state_dict(own)
-    rgb = torch.rand(1, 3, 64, 96)
-    with torch.no_grad():
-        both, mine, opinion = network(rgb), alone(rgb), network.companion(rgb)
-    other = resized(opinion, (64, 96)).exp()
-    factor = torch.maximum(other / mine.prediction, mine.prediction / other)
-    mean = (mine.prediction * other).sqrt()
-    for where, expected in ((factor < 1.99, mean), (factor > 4.01, mine.prediction)):
-        assert where.any()
-        torch.testing.assert_close(both.prediction[where], expected[where])
-    for level, same in zip(both.levels, mine.levels, strict=True):
-        assert torch.equal(level, same)
-
-
-def test_a_companion_is_not_asked_in_training_and_does_not_drift() -> None:
-    network = build(replace(SMALL, companion="fastdepth"))
-    before = {name: value.clone() for name, value in network.companion.state_dict().items()}
-    network.companion.register_forward_hook(lambda *_: pytest.fail("asked in training"))
-    learns(network)
-    after = network.companion.state_dict()
-    assert all(torch.equal(value, before[name]) for name, value in after.items())
-
-
-def test_a_companion_knows_depth_only() -> None:
-    with pytest.raises(InputError, match="companion: fastdepth knows depth, not normals"):
-        replace(SMALL, companion="fastdepth", task="normals")

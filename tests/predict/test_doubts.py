@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.brightness import FACTS, Brightness, jpeg, picture
 
 from idisc.camera import Camera
-from idisc.errors import IdiscWarning, InputError
+from idisc.errors import IdiscWarning
 from idisc.predict.predictor import Predictor
 
 
@@ -20,13 +20,13 @@ def engine() -> Brightness:
 
 
 @pytest.mark.parametrize(("fov_deg", "far"), [(60, False), (66, False), (76, True), (45, True)])
-def test_a_camera_unlike_training_is_warned_of(
+def test_a_camera_unlike_training_that_is_not_corrected_for_is_warned_of(
     engine: Brightness, fov_deg: float, far: bool
 ) -> None:
     camera = Camera.from_fov(fov_deg, (48, 64), "given")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = Predictor(engine).predict(picture(), camera=camera)
+        result = Predictor(engine).predict(picture(), camera=camera, camera_correction=False)
     assert ("warning" in result.facts) == far
     assert [item.category for item in caught] == [IdiscWarning] * far
     if far:
@@ -52,11 +52,12 @@ def test_a_warning_has_the_field_of_view_that_was_given(engine: Brightness) -> N
         IdiscWarning, match=r"field of view 20 deg across, 60 deg in training \(67 deg in"
     ):
         result = Predictor(engine).predict(
-            picture(72, 128), camera=lambda size: Camera.from_fov(20, size)
+            picture(72, 128), camera=lambda size: Camera.from_fov(20, size), camera_correction=False
         )
     assert result.facts["camera"] == "given 20 deg"
     like = Camera.from_fov(67, (72, 128))  # the number it names is one that it does not warn of
-    assert "warning" not in Predictor(engine).predict(picture(72, 128), camera=like).facts
+    plain = Predictor(engine).predict(picture(72, 128), camera=like, camera_correction=False)
+    assert "warning" not in plain.facts
 
 
 def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
@@ -70,10 +71,9 @@ def test_a_squeezed_picture_is_warned_of(engine: Brightness) -> None:
 
 
 def test_remedies_are_called_as_on_the_command_line(engine: Brightness) -> None:
-    with pytest.warns(
-        IdiscWarning, match="; --rescale-to-training-camera or a distance by --known"
-    ):
-        Predictor(engine).predict(picture(), camera=lambda size: Camera.from_fov(20, size))
+    tele = Camera.from_fov(20, (48, 64))
+    with pytest.warns(IdiscWarning, match="; leave out --no-camera-correction, or give a distance"):
+        Predictor(engine).predict(picture(), camera=tele, camera_correction=False)
     with pytest.warns(IdiscWarning, match="48x64 in training, .*; leave out --size"):
         Predictor(engine).predict(picture(), size=(96, 128))
 
@@ -117,26 +117,43 @@ def test_a_scale_is_warned_of_beside_other_doubts(engine: Brightness) -> None:
     assert scale.startswith("the known distance is ")
 
 
-def test_depth_is_corrected_for_another_focal_length(engine: Brightness) -> None:
+def test_depth_is_corrected_for_another_focal_length_unless_told_not_to(
+    engine: Brightness,
+) -> None:
     model = Predictor(engine)
     training = Camera.from_fov(60.0, (48, 64), "training")
     for factor in (0.5, 2.0):
         camera = Camera.from_focal(training.fx * factor, (48, 64), "given")
-        result = model.predict(picture(), camera=camera, rescale_to_training_camera=True)
+        result = model.predict(picture(), camera=camera)
         np.testing.assert_allclose(result.depth, 2.0 * factor, rtol=1e-5)
         assert result.spread is not None
         np.testing.assert_allclose(result.spread, 0.1 * factor, rtol=1e-5)
         expected = f"depth x {factor:g}, focal length over that of training (60 deg)"
-        assert result.facts["rescaled"] == expected
-    larger = model.predict(
-        picture(96, 128), camera=camera.resized((96, 128)), rescale_to_training_camera=True
-    )
+        assert result.facts["correction"] == expected
+        assert not {"rescaled", "warning"} & set(result.facts)
+    larger = model.predict(picture(96, 128), camera=camera.resized((96, 128)))
     np.testing.assert_allclose(larger.depth, 4.0, rtol=1e-5)  # at equal width, whatever the size
+    with pytest.warns(IdiscWarning, match="field of view"):
+        plain = model.predict(picture(), camera=camera, camera_correction=False)
+    np.testing.assert_allclose(plain.depth, 2.0, rtol=1e-5)
+    assert "correction" not in plain.facts
 
 
-def test_what_is_not_known_cannot_be_corrected_for(engine: Brightness) -> None:
-    with pytest.raises(InputError, match=r"^array: the camera is assumed 60 deg, so depth cannot"):
-        Predictor(engine).predict(picture(), rescale_to_training_camera=True)
-    unknown = Predictor(Brightness(origin={}))
-    with pytest.raises(InputError, match=r"brightness does not say with which field of view"):
-        unknown.predict(jpeg(30), rescale_to_training_camera=True)
+def test_exif_is_enough_for_a_correction_and_a_known_distance_comes_after(
+    engine: Brightness,
+) -> None:
+    photo = Predictor(engine).predict(jpeg(60))
+    assert "correction" in photo.facts
+    training = Camera.from_fov(60.0, (48, 64), "training")
+    ratio = photo.camera.relative_focal / training.relative_focal
+    np.testing.assert_allclose(photo.depth, 2.0 * ratio, rtol=1e-5)
+    known = Predictor(engine).predict(jpeg(60), known=((10, 20), (40, 20), 1.0))
+    assert known.measured((10, 20), (40, 20)) == pytest.approx(1.0)
+    assert {"correction", "rescaled"} <= set(known.facts)
+
+
+def test_what_is_not_known_is_not_corrected_for(engine: Brightness) -> None:
+    for model, source in ((engine, picture()), (Brightness(origin={}), jpeg(60))):
+        result = Predictor(model).predict(source)
+        np.testing.assert_allclose(result.depth, 2.0, rtol=1e-5)
+        assert "correction" not in result.facts

@@ -208,25 +208,3 @@ def test_a_resolution_that_is_too_far_everywhere_is_no_disagreement() -> None:
     log_depth = torch.randn(2, 1, 6, 8)
     levels = (log_depth + 0.7, log_depth, log_depth - 0.4)
     assert disagreement(levels, (6, 8)).max() < 1e-3
-
-
-def test_a_companion_counts_as_the_half_that_it_is() -> None:
-    log_depth = torch.full((1, 1, 6, 8), math.log(2.25))
-    opinion = torch.full((1, 1, 12, 16), math.log(1.44))
-    found = disagreement((log_depth, log_depth), (24, 32), opinion)
-    # Both are a factor of 1.25 away from the answer, which is 1.8 m.
-    torch.testing.assert_close(found, torch.full((1, 1, 24, 32), 1.8 * math.log(1.25)))
-
-
-def test_a_companion_that_is_lost_counts_as_a_doubt() -> None:
-    log_depth = torch.full((1, 1, 6, 8), math.log(3.0))
-    opinion = torch.full((1, 1, 12, 16), math.log(0.1))
-    found = disagreement((log_depth, log_depth), (24, 32), opinion)
-    # The answer is the network's own 3 m; the other one is taken for four times as near.
-    torch.testing.assert_close(found, torch.full((1, 1, 24, 32), 3 * math.log(2.0)))
-    waves = torch.linspace(-0.2, 0.2, 8).expand(1, 1, 6, 8)  # where the resolutions disagree, too
-    levels = (log_depth + waves, log_depth - waves)
-    alone, more = disagreement(levels, (6, 8)), disagreement(levels, (6, 8), opinion)
-    answer = 3 * torch.cosh(waves)  # the mean of both, in metres
-    expected = (alone.square() + (answer * math.log(2.0)).square()).sqrt()
-    torch.testing.assert_close(more, expected)

@@ -37,18 +37,11 @@ def predictor() -> Predictor:
 
 
 @pytest.fixture
-def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Room for models that ship."""
-    monkeypatch.setattr(cards, "HOME", tmp_path)
-    return tmp_path
-
-
-def ship(folder: Path, *, checkpoint: bool = True) -> None:
-    """A model with both of its parts, or with its exported file alone."""
-    if checkpoint:
-        state = explained.network().state_dict()
-        save_checkpoint(folder / cards.CHECKPOINT, pairs.TINY, state, {})
-    shipped.make(folder)
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The zoo of one model."""
+    save_checkpoint(tmp_path / "tiny", pairs.TINY, explained.network().state_dict(), {})
+    shipped.make(tmp_path / "zoo" / "rooms", checkpoint=tmp_path / "tiny")
+    monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
 
 
 def answers(opened: Opened) -> tuple[str, int]:
@@ -96,31 +89,21 @@ def test_a_network_without_idrs_cannot_be_explored() -> None:
     assert opened.missing == "plain: a network with discretization=none has no IDRs"
 
 
+@pytest.mark.usefixtures("zoo")
 @pytest.mark.parametrize("name", [None, "rooms"])
-def test_of_a_shipped_model_the_checkpoint_predicts_and_explains(
-    zoo: Path, name: str | None
-) -> None:
-    ship(zoo / "rooms")
+def test_of_a_shipped_model_the_checkpoint_predicts_and_explains(name: str | None) -> None:
     opened = open_network(name)
     assert isinstance(opened.predictor.engine, TorchEngine)  # and no second network beside it
     assert opened.predictor.facts.name == "rooms"
     assert answers(opened) == ("", 200)
 
 
+@pytest.mark.usefixtures("zoo")
 def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(
-    zoo: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ship(zoo / "rooms")
     monkeypatch.setitem(sys.modules, "torch", None)
     opened = open_network()
     assert isinstance(opened.predictor.engine, OnnxEngine)
     why = "IDRs of rooms: torch is not installed; it comes with: pip install 'idisc[train]'"
-    assert answers(opened) == (why, 400)
-
-
-def test_a_model_that_ships_without_its_checkpoint_predicts(zoo: Path) -> None:
-    ship(zoo / "rooms", checkpoint=False)
-    opened = open_network("rooms")
-    assert isinstance(opened.predictor.engine, OnnxEngine)
-    why = "IDRs of rooms: it ships without the checkpoint they are read from"
     assert answers(opened) == (why, 400)

@@ -1,4 +1,4 @@
-"""Kept features of a frozen encoder give the losses that the encoder itself would give."""
+"""Cached views of a frozen encoder give the losses that the encoder itself would give."""
 
 from __future__ import annotations
 
@@ -9,27 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.fakes import pairs
+from tests.fakes import pairs, vit
 from tests.fakes.training import ALONE, start, stopped_after
 
+from idisc.data.dataset import open_dataset
 from idisc.errors import InputError
+from idisc.model.network import IDisc
 from idisc.settings import AugmentConfig, Recipe, TrainConfig
 from idisc.train import features, log, runs
+from idisc.train.loader import Stream
 
-FLIP_ONLY = AugmentConfig(
-    colour=0,
-    gamma=0,
-    rotation_deg=0,
-    zoom=0,
-    translation=0,
-    geometry_weight=0,
-    translation_weight=0,
-)
+MOVES = ("flip", "colour", "gamma", "contrast_weight", "geometry_weight", "translation_weight")
+STILL = AugmentConfig(**dict.fromkeys(MOVES, 0.0))
 
 
-def recipe(**train: Any) -> Recipe:
-    made = pairs.recipe(iterations=4, freeze=("encoder",), **train)
-    return replace(made, data=replace(made.data, augment=FLIP_ONLY))
+def recipe(augment: AugmentConfig = STILL, **train: Any) -> Recipe:
+    made = pairs.recipe(**{"iterations": 4, "freeze": ("encoder",), "views": 3, **train})
+    return replace(made, data=replace(made.data, augment=augment))
 
 
 def losses(data: Path, out: Path, made: Recipe) -> list[float]:
@@ -37,75 +33,113 @@ def losses(data: Path, out: Path, made: Recipe) -> list[float]:
     return [row["loss"] for row in log.read(out, "step")]
 
 
-def test_kept_features_train_like_the_encoder_itself(tmp_path: Path) -> None:
+def test_cached_features_train_like_the_encoder_itself(tmp_path: Path) -> None:
     data = pairs.make(tmp_path / "data")
-    kept = tmp_path / "features"
+    cache = tmp_path / "features"
     with_encoder = losses(data, tmp_path / "a", recipe())
-    with_features = losses(data, tmp_path / "b", recipe(cache_features=str(kept)))
-    assert with_features == pytest.approx(with_encoder, rel=0.02)  # half precision, no colours
+    with_features = losses(data, tmp_path / "b", recipe(cache_features=str(cache)))
+    assert with_features == pytest.approx(with_encoder, rel=0.02)  # half precision
 
 
-def test_features_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = pairs.make(tmp_path / "data")
-    made = recipe(cache_features=str(tmp_path / "features"))
+def test_views_are_computed_once_for_each_choice_of_pictures_and_views(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, cache = pairs.make(tmp_path / "data"), tmp_path / "features"
+    made = recipe(cache_features=str(cache))
     first = losses(data, tmp_path / "a", made)
+    others = pairs.make(tmp_path / "others", train=5)
+    start(made, others, tmp_path / "b")
+    start(recipe(cache_features=str(cache), views=2), data, tmp_path / "c")
+    start(recipe(replace(STILL, flip=0.3), cache_features=str(cache)), data, tmp_path / "d")
+    assert len(list(cache.iterdir())) == 4
     monkeypatch.setattr(features, "write_features", lambda *_: pytest.fail("computed again"))
-    assert losses(data, tmp_path / "b", made) == first
-
-
-def test_other_pictures_have_other_features(tmp_path: Path) -> None:
-    made = recipe(cache_features=str(tmp_path / "features"))
-    losses(pairs.make(tmp_path / "a", train=4), tmp_path / "run_a", made)
-    losses(pairs.make(tmp_path / "b", train=5), tmp_path / "run_b", made)
-    assert len(list((tmp_path / "features").iterdir())) == 2
+    assert losses(data, tmp_path / "e", made) == first
 
 
 def test_a_resumed_run_reads_the_features_it_began_with(tmp_path: Path) -> None:
-    data, kept = pairs.make(tmp_path / "data"), tmp_path / "features"
-    made = recipe(cache_features=str(kept))
+    data, cache = pairs.make(tmp_path / "data"), tmp_path / "features"
+    made = recipe(cache_features=str(cache))
     whole = losses(data, tmp_path / "whole", made)
     stopped_after(start(made, data, tmp_path / "parts"), 2)
     runs.resume(tmp_path / "parts", ALONE).train()
     assert [row["loss"] for row in log.read(tmp_path / "parts", "step")] == whole
-    assert len(list(kept.iterdir())) == 1
+    assert len(list(cache.iterdir())) == 1
 
 
-def test_a_full_disk_is_told_and_leaves_no_features(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, kept = pairs.make(tmp_path / "data"), tmp_path / "features"
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
-    message = r"cache_features: .*features cannot be written \(No space left on device\)"
-    with pytest.raises(InputError, match=message):
-        start(recipe(cache_features=str(kept)), data, tmp_path / "run")
-    assert not list(kept.iterdir())
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    data = pairs.make(tmp_path / "data")
+    taken = str(data / "train" / "images" / "0.png")
+    with pytest.raises(
+        InputError, match=r"cache_features: .* cannot be written \(Not a directory\)"
+    ):
+        start(recipe(cache_features=taken), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_kept_features_are_those_of_the_encoder_and_of_the_mirror_image(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def stream(data: Path, **train: Any) -> Stream:
+    made = recipe(AugmentConfig(), **train)
+    return Stream([open_dataset(data, "folder", "train", size=pairs.SIZE)], made.data, made.train)
+
+
+@pytest.mark.parametrize("rows", [0, 2, 4, 5, 8, 14, 15])
+def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path, rows: int) -> None:
+    """Of five pictures with three views each; the targets are one row behind the images."""
+    source, network = stream(pairs.make(tmp_path / "data", train=5)), IDisc(pairs.TINY)
+    done: list[int] = []
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    features.write_features(network, source, 0, whole, lambda n, total: done.append(n))
+    assert done == [4, 8, 12, 15]
+    parts.mkdir()
+    for path in whole.iterdir():
+        content, row = path.read_bytes(), np.load(path, mmap_mode="r")[0].nbytes
+        count = rows - (path.name == "1.npy") if rows else 0
+        (parts / path.name).write_bytes(content[: len(content) - (15 - count) * row + (count < 15)])
+    done.clear()
+    features.write_features(network, source, 0, parts, lambda n, total: done.append(n))
+    assert done == [n for n in (4, 8, 12, 15) if n > max(rows - 1, 0) // 4 * 4]
+    for path in whole.iterdir():
+        assert (parts / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("encoder", [pairs.TINY.encoder, "vit"])
+def test_a_view_is_an_augmented_sample_with_the_features_of_its_image(
+    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # They are not written through a memory map, which on a full disk ends the process by a signal.
-    monkeypatch.setattr(np.lib.format, "open_memmap", lambda *_, **__: pytest.fail("a memory map"))
-    data, kept = pairs.make(tmp_path / "data", train=2), tmp_path / "features"
-    made = recipe(cache_features=str(kept))
-    run = start(made, data, tmp_path / "run")
-    stored = np.load(next(kept.rglob("level_0.npy")))
-    assert stored.dtype == np.float16
-    assert len(stored) == 4  # each picture and its mirror image
-    rgb = torch.tensor(run.stream.folders[0][1].image).permute(2, 0, 1)[None] / 255
-    with torch.no_grad():
-        maps, _ = run.stepper.network.eval().encode(torch.cat([rgb, rgb.flip(-1)]))
-    np.testing.assert_allclose(stored[2:], maps[0].numpy(), rtol=1e-2, atol=1e-2)
+    if encoder == "vit":
+        encoder = vit.register(monkeypatch)
+    source = stream(pairs.make(tmp_path / "data", train=2))
+    network = IDisc(replace(pairs.TINY, encoder=encoder)).requires_grad_(False)
+    paths = features.cache_features(network, source, tmp_path / "features", ALONE)
+    cached = features.FeatureStream(source.folders, source.data, source.train, paths)
+    images = set()
+    for seed in range(20):
+        item = cached.item(0, 1, np.random.default_rng(seed))
+        images.add(item.image.tobytes())
+        rgb = torch.tensor(item.image).permute(2, 0, 1)[None] / 255
+        for mine, expected in zip(item.extracted, network.extract(rgb), strict=True):
+            assert mine.dtype == np.float16
+            np.testing.assert_allclose(mine, expected[0].numpy(), rtol=1e-2, atol=1e-2)
+        assert item.name == source.folders[0].records[1].image
+        shade = 1 - item.image[..., 0] / 255  # brightness is nearness, up to colours and edges
+        assert np.corrcoef(item.target[item.valid], shade[item.valid])[0, 1] > 0.8
+        assert 2 < item.target[item.valid].mean() < 5
+    assert len(images) == 3
 
 
 def test_features_of_an_encoder_that_learns_are_refused() -> None:
     with pytest.raises(InputError, match=r"features change unless train\.freeze=encoder"):
         TrainConfig(cache_features="somewhere")
+
+
+def test_of_a_vit_the_transformer_is_enough_to_be_frozen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = stream(pairs.make(tmp_path / "data", train=1))
+    network = IDisc(replace(pairs.TINY, encoder=vit.register(monkeypatch)))
+    with pytest.raises(InputError, match=r"unless train\.freeze=encoder\.vit"):
+        features.cache_features(network, source, tmp_path, ALONE)
+    network.encoder.vit.requires_grad_(False)
+    assert features.cache_features(network, source, tmp_path, ALONE)
 
 
 def test_an_encoder_that_does_not_run_is_not_compiled() -> None:

@@ -148,7 +148,6 @@ def test_without_augmentation_a_sample_is_what_is_on_disk(tmp_path: Path) -> Non
     source = Stream([folder], replace(recipe.data, augment=still), recipe.train)
     item = source[0]
     assert isinstance(item, Item)
-    sample = item.sample
     stored = folder[source.order[0][1]]
-    np.testing.assert_allclose(sample.image.astype(int), stored.image.astype(int), atol=2)
-    np.testing.assert_array_equal(sample.target, stored.target)
+    np.testing.assert_allclose(item.image.astype(int), stored.image.astype(int), atol=2)
+    np.testing.assert_array_equal(item.target, stored.target)

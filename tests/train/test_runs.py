@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes import exported, fastdepth, pairs
+from tests.fakes import pairs
 from tests.fakes.training import ALONE, same, start, stopped_after
 
 from idisc import files
 from idisc.errors import CheckpointError, DataError, InputError
-from idisc.model.checkpoint import load_network
 from idisc.train import loop, runs, state
 
 
@@ -141,26 +140,3 @@ def test_workers_may_change_when_a_run_goes_on(data: Path, tmp_path: Path) -> No
     assert runs.resume(tmp_path / "run", ALONE).workers == 1
     assert runs.resume(tmp_path / "run", ALONE, workers=3).workers == 3
     assert state.read_training(tmp_path / "run")["step"] == 0
-
-
-def test_a_checkpoint_gets_a_companion_and_keeps_its_own_weights(
-    data: Path, tmp_path: Path
-) -> None:
-    known = exported.save_network(tmp_path / "known", pairs.TINY)
-    file = fastdepth.save(tmp_path / "fastdepth.onnx")
-    run = start(pairs.recipe(), data, tmp_path / "run", weights=str(known), companion=file)
-    run.train(lambda step: None)
-    best = load_network(tmp_path / "run" / "best")
-    assert best.config.companion == "fastdepth"
-    assert same(dict(best.companion.state_dict()), dict(fastdepth.network().state_dict()))
-    further = start(pairs.recipe(), data, tmp_path / "more", weights=str(tmp_path / "run" / "best"))
-    assert same(dict(further.stepper.network.state_dict()), dict(best.state_dict()))
-
-
-def test_a_companion_without_its_file_is_refused(data: Path, tmp_path: Path) -> None:
-    recipe = replace(pairs.recipe(), model=replace(pairs.TINY, companion="fastdepth"))
-    with pytest.raises(
-        InputError, match=r"model\.companion: --companion with FastDepth's ONNX file"
-    ):
-        start(recipe, data, tmp_path / "run")
-    assert not (tmp_path / "run").exists()

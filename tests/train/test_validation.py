@@ -38,12 +38,12 @@ def dataset(tmp_path: Path) -> Dataset:
 def test_pictures_of_all_processes_are_shown_in_order(dataset: Dataset) -> None:
     torch.manual_seed(0)
     network = IDisc(pairs.TINY).eval()
-    alone, cases = validation.validate(network, dataset, World(torch.device("cpu")), 0)
+    alone, cases = validation.validate(network, dataset, World(torch.device("cpu")), 0, {})
     second = Half(torch.device("cpu"), rank=1, size=2)
-    validation.validate(network, dataset, second, 0)
+    validation.validate(network, dataset, second, 0, {})
     first = Half(torch.device("cpu"), rank=0, size=2)
     object.__setattr__(first, "other", tuple(second.mine))  # type: ignore[attr-defined]
-    together, shown = validation.validate(network, dataset, first, 0)
+    together, shown = validation.validate(network, dataset, first, 0, {})
     assert together == pytest.approx(alone, rel=1e-4)
     assert [case.row.name for case in shown] == [case.row.name for case in cases]
     assert len(shown) == 3
@@ -53,7 +53,7 @@ def test_a_picture_that_fails_elsewhere_stops_this_process_too(dataset: Dataset)
     world = Half(torch.device("cpu"), rank=0, size=2)
     object.__setattr__(world, "other", ("7.png: no such file",))
     with pytest.raises(DataError, match=r"7\.png: no such file"):
-        validation.validate(IDisc(pairs.TINY).eval(), dataset, world, 0)
+        validation.validate(IDisc(pairs.TINY).eval(), dataset, world, 0, {})
 
 
 def test_the_picture_lies_beside_its_depth_in_the_same_shape(dataset: Dataset) -> None:

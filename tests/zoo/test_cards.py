@@ -24,8 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def change(folder: Path, **fields: Any) -> None:
-    path = folder / cards.CARD
+def change(path: Path, **fields: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
@@ -42,7 +41,7 @@ def test_an_empty_zoo_says_what_to_do_instead() -> None:
 
 def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> None:
     shipped.make(home / "rooms")
-    for model in (idisc.load(), idisc.load("rooms"), idisc.load(home / "rooms" / "model.onnx")):
+    for model in (idisc.load(), idisc.load("rooms"), idisc.load(home / "rooms.onnx")):
         assert grey(model) == pytest.approx(1.5)
     facts = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).facts
     assert facts["model"].startswith("rooms (sha256 ")
@@ -50,13 +49,15 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
 
 def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
     """All of it by one rule, also what its file is silent about or has otherwise."""
-    onnx_files.describe(shipped.make(home / "rooms") / "model.onnx", domain="road")
-    change(home / "rooms", files=[asdict(file) for file in cards.describe(home / "rooms")])
+    card = shipped.make(home / "rooms")
+    onnx_files.describe(card.with_suffix(".onnx"), domain="road")
+    described = cards.describe([card.with_suffix(".onnx"), card.with_suffix(".safetensors")])
+    change(card, files=[asdict(file) for file in described])
     facts = idisc.load().facts
     assert (facts.domain, facts.depth_range) == ("indoor", (0.5, 5.6))
     assert (facts.training_size, facts.training_fov_deg) == ((48, 64), 60.0)
     assert (facts.data, facts.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
-    assert idisc.load(home / "rooms" / "model.onnx").facts.domain == "road"
+    assert idisc.load(home / "rooms.onnx").facts.domain == "road"
 
 
 def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
@@ -64,7 +65,7 @@ def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
         shipped.make(home / name)
     with pytest.raises(InputError, match=r"could be the default \(halls, rooms, streets\); name"):
         idisc.load()
-    change(home / "rooms", default=True)
+    change(home / "rooms.json", default=True)
     assert cards.default_card().name == "rooms"
     assert list(cards.shipped()) == ["halls", "rooms", "streets"]
 
@@ -88,47 +89,41 @@ def test_a_folder_of_the_users_comes_before_a_name(
 
 @pytest.mark.parametrize("how", ["changed", "longer", "gone"])
 def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -> None:
-    path = shipped.make(home / "rooms") / cards.ONNX
+    path = shipped.make(home / "rooms").with_suffix(".onnx")
     content = path.read_bytes()
     if how == "gone":
         path.unlink()
     else:
         path.write_bytes(b"\0" + content[how == "changed" :])
     reason = "not there" if how == "gone" else r"not the file of its card \(SHA-256 differs\)"
-    with pytest.raises(CheckpointError, match=rf"model\.onnx: {reason}; install idisc again$"):
+    with pytest.raises(CheckpointError, match=rf"rooms\.onnx: {reason}; install idisc again$"):
         idisc.load()
 
 
-def test_a_checkpoint_is_checked_as_well(home: Path) -> None:
-    folder = shipped.make(home / "rooms")
+def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
+    path = shipped.make(home / "rooms")
     card = cards.default_card()
-    with pytest.raises(
-        CheckpointError, match=r"^rooms: ships without its checkpoint; name another"
-    ):
-        cards.locate(card, cards.CHECKPOINT)
-    (folder / "checkpoint").mkdir()
-    (folder / "checkpoint" / "config.json").write_text("{}")
-    change(folder, files=[vars(file) for file in cards.describe(folder)])
-    card = cards.default_card()
-    assert [file.path for file in card.files] == ["model.onnx", "checkpoint/config.json"]
-    assert cards.locate(card, cards.CHECKPOINT) == folder / "checkpoint"
-    (folder / "checkpoint" / "config.json").write_text("[]")
-    with pytest.raises(CheckpointError, match=r"config\.json: not the file of its card"):
-        cards.locate(card, cards.CHECKPOINT)
+    assert cards.locate(card, "checkpoint") == path
+    path.with_suffix(".onnx").unlink()
+    assert cards.locate(card, "checkpoint") == path  # which has no use for the graph
+    shipped.make(home / "rooms").with_suffix(".safetensors").write_bytes(b"other")
+    for part in ("onnx", "checkpoint"):
+        with pytest.raises(CheckpointError, match=r"rooms\.safetensors: not the file of its card"):
+            cards.locate(card, part)
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"name": "halls"}, "of 'halls', in the folder of 'rooms'"),
         ({"format": "idisc/9"}, "format 'idisc/9', this version reads 'idisc/1'"),
         ({"licence": 3}, "licence: 3 is not of type str"),
         ({"licenze": "CC0"}, "field 'licenze' does not exist; did you mean licence"),
         ({"depth_range": [10.0, 0.1]}, "two rising distances in metres"),
         ({"training_size": [480]}, "height and width are needed"),
-        ({"files": []}, r"files: model\.onnx is not among them"),
-        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "not below the folder"),
-        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "not below the folder"),
+        ({"files": []}, r"files: rooms\.onnx is not among them"),
+        ({"weights": ["more.safetensors"]}, r"files: more\.safetensors is not among them"),
+        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "not in the folder of its card"),
+        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "not in the folder of its card"),
         (
             {"scores": [{"dataset": "d", "protocol": "p", "metric": "d1", "value": 1, "low": 0}]},
             "d1 on d: finite, with both ends or none",
@@ -139,8 +134,14 @@ def test_a_faulty_card_is_one_line(home: Path, fields: dict[str, Any], message: 
     change(shipped.make(home / "rooms"), **fields)
     with pytest.raises(CheckpointError, match=message) as caught:
         cards.shipped()
-    assert "card.json" in str(caught.value)
+    assert "rooms.json" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_card_of_another_name_is_refused(home: Path) -> None:
+    shipped.make(home / "rooms").rename(home / "halls.json")
+    with pytest.raises(CheckpointError, match=r"halls\.json: the card of 'rooms'"):
+        cards.shipped()
 
 
 def test_a_score_is_written_with_its_interval() -> None:

@@ -14,7 +14,6 @@ from idisc.cli import options, tables
 from idisc.cli.explain_dataset import common_rule, explain_dataset, thin_out
 from idisc.cli.explain_photos import Choice, FigureFolder, Mute, PhotoRun
 from idisc.errors import InputError, require
-from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.predict.predictor import Predictor
@@ -118,7 +117,7 @@ def open_predictor(model: str | None, device: str) -> Predictor:
     from idisc.predict.engine import network_of, open_model
     from idisc.predict.predictor import Predictor
 
-    engine = open_model(model, device, part=cards.CHECKPOINT)
+    engine = open_model(model, device, part="checkpoint")
     network_of(engine)  # says what is wrong with it
     return Predictor(engine)
 

@@ -46,7 +46,11 @@ LARGE = 200e6  # bytes of a file, from which on its size is said
 @click.option("--focal", metavar="26mm|1400px", help="35 mm equivalent, or in pixels.")
 @click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
 @click.option("--known", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance.")
-@click.option("--rescale-to-training-camera", "rescale", is_flag=True, help="Correct for the lens.")
+@click.option(
+    "--camera-correction/--no-camera-correction",
+    default=True,
+    help="Correct metres for a lens that is known and unlike that of training [yes]",
+)
 @click.option("--normals", is_flag=True, help="Also surface normals.")
 @click.option("--axes", metavar="NAME", help="Of points and normals: opencv or opengl.")
 @click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colours.")
@@ -71,7 +75,7 @@ def command(
     focal: str | None,
     matrix: str | None,
     known: str | None,
-    rescale: bool,
+    camera_correction: bool,
     normals: bool,
     axes: str | None,
     limits: str | None,
@@ -100,7 +104,7 @@ def command(
         "tta": tta,
         "tile": tile_size or tile,
         "known": None if known is None else Known.parse(known),
-        "rescale_to_training_camera": rescale,
+        "camera_correction": camera_correction,
         "normals": normals,
     }
     asked = formats_of(formats) if formats else ()
@@ -235,8 +239,8 @@ def _in_words(prediction: Prediction) -> str:
         return f"normals; {about}"
     step = 1 + max(prediction.depth.shape) // 2000  # a look, not a measurement
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
-    rescaled = f"; {facts['rescaled']}" if "rescaled" in facts else ""
-    return f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{rescaled}"
+    changes = "".join(f"; {facts[name]}" for name in ("correction", "rescaled") if name in facts)
+    return f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{changes}"
 
 
 def _film_in_words(outcome: Outcome) -> str:
@@ -251,8 +255,8 @@ def _film_in_words(outcome: Outcome) -> str:
         many = "cuts at frames" if len(outcome.cuts) > 1 else "cut at frame"
         parts.append(f"scene {many} {', '.join(map(str, outcome.cuts))}")
     facts = outcome.facts
-    rescaled = [facts["rescaled"]] if "rescaled" in facts else []
-    return "; ".join([*parts, _made_by(facts), *rescaled, *outcome.notes])
+    changes = [facts[name] for name in ("correction", "rescaled") if name in facts]
+    return "; ".join([*parts, _made_by(facts), *changes, *outcome.notes])
 
 
 def _made_by(facts: Mapping[str, str]) -> str:

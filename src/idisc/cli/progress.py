@@ -1,11 +1,14 @@
-"""A bar on stderr while something takes long; silent where nobody watches."""
+"""Progress on stderr: a bar in a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+import click
 
 
 class Move(Protocol):
@@ -14,11 +17,30 @@ class Move(Protocol):
     def __call__(self, done: int, total: int, what: str = "", /) -> None: ...
 
 
+EVERY_S = 10.0
+
+
+def _lines(what: str) -> Move:
+    """Prints a line now and then; nothing for what ends within the first ten seconds."""
+    began = last = time.monotonic()
+
+    def move(done: int, total: int, now: str = "") -> None:
+        nonlocal last
+        at = time.monotonic()
+        if at - last < EVERY_S or not done:
+            return
+        last = at
+        left_s = (at - began) / done * (total - done)
+        click.echo(f"{now or what} {done}/{total}, {left_s / 60:.1f} min left", err=True)
+
+    return move
+
+
 @contextmanager
 def bar(what: str) -> Iterator[Move]:
     """Yield a function of (done, total) that moves the bar."""
     if not sys.stderr.isatty():
-        yield lambda done, total, what="": None  # noqa: ARG005
+        yield _lines(what)
         return
     from rich.console import Console
     from rich.progress import (

@@ -40,12 +40,6 @@ if TYPE_CHECKING:
     " `imagenet` (a download).",
 )
 @click.option(
-    "--companion",
-    type=options.PATH,
-    metavar="FILE",
-    help="FastDepth's ONNX file: its depth, frozen, is up to half of the answer.",
-)
-@click.option(
     "--workers",
     type=click.IntRange(0),
     help="Processes that read pictures [2; as before with --resume]",
@@ -58,7 +52,6 @@ def command(
     out: Path | None,
     resume: Path | None,
     weights: str | None,
-    companion: Path | None,
     workers: int | None,
     device: str,
     changes: tuple[str, ...],
@@ -70,30 +63,32 @@ def command(
     new = recipe is not None and bool(data) and out is not None
     if new == (resume is not None):
         raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
-    if resume and (recipe or data or out or weights or companion or changes):
+    if resume and (recipe or data or out or weights or changes):
         raise click.UsageError("--resume goes on as the run began; leave out everything else")
     weights = _located(weights)
-    if weights and Path(weights).is_dir() and any(c.strip().startswith("model.") for c in changes):
+    checkpoint = weights and (Path(weights).is_dir() or Path(weights).suffix == ".json")
+    if checkpoint and any(change.strip().startswith("model.") for change in changes):
         raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
     from idisc.train import runs  # heavy: only when this command runs
     from idisc.train.distributed import joined
 
     with joined(device) as world:
-        with _on_signals(_interrupt):
+        with _on_signals(_interrupt), progress.bar("caching features") as caching:
             if resume is not None:
-                run = runs.resume(resume, world, workers)
+                run = runs.resume(resume, world, workers, caching)
             else:
                 changed = config.override(cast("Recipe", recipe), changes)
-                readers = 2 if workers is None else workers
+                cached = bool(changed.train.cache_features)  # read faster than sent
+                readers = (0 if cached else 2) if workers is None else workers
                 run = runs.start(
                     changed,
                     data,
                     cast(Path, out),
                     world,
                     weights=weights,
-                    companion=companion,
                     workers=readers,
+                    caching=caching,
                 )
         if world.leads and resume is None:
             _note_start(run, weights)
@@ -104,13 +99,13 @@ def command(
 
 
 def _located(weights: str | None) -> str | None:
-    """Of a model that ships, named as elsewhere, the folder of its checkpoint."""
+    """Of a model that ships, named as elsewhere, the record of its checkpoint."""
     from idisc.predict.engine import card_of
 
-    if weights is None or weights == "imagenet" or "+" in weights or Path(weights).suffix:
+    if weights is None or weights == "imagenet" or Path(weights).suffix:
         return weights
     card = card_of(weights)
-    return str(cards.locate(card, cards.CHECKPOINT)) if card else weights
+    return str(cards.locate(card, "checkpoint")) if card else weights
 
 
 def _interrupt() -> None:

@@ -24,7 +24,8 @@ from idisc.evaluate import bootstrap, calibration
 from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import Mask, Protocol
 from idisc.metrics import Terms
-from idisc.predict.engine import Engine
+from idisc.predict import doubts
+from idisc.predict.engine import Engine, ModelFacts
 
 Predictor = Callable[[Sample], FloatArray]
 Progress = Callable[[int, int], None]
@@ -88,7 +89,7 @@ class EnginePredictor:
     """An engine asked for the size of the ground truth, which it reaches in one step."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+        self.engine, self.facts = engine, ModelFacts.of(engine)
 
     def about(self) -> dict[str, str]:
         """What made the predictions, for the report."""
@@ -106,7 +107,14 @@ class EnginePredictor:
         predictions, spreads = self.engine.with_spread(sample.image[None], size)
         if np.isnan(predictions).any():  # only files may have holes
             raise InputError(f"{sample.record.image}: {self.engine.name} predicts NaN")
-        return predictions[0], None if spreads is None else spreads[0]
+        factor = np.float32(self._factor(sample))
+        return factor * predictions[0], None if spreads is None else factor * spreads[0]
+
+    def _factor(self, sample: Sample) -> float:
+        """From the canonical camera to the sample's; published networks are scored as they are."""
+        if not self.facts.canonical or sample.camera is None or self.engine.task == "normals":
+            return 1.0
+        return doubts.correction(self.facts, sample.camera)[0]
 
 
 def evaluate(

@@ -37,10 +37,7 @@ class Effect:
 
 
 def alone(explanation: Explanation) -> list[Effect]:
-    """The answer of each level by itself, all others taken away; the prediction is their mean.
-
-    Not so with a companion: its opinion joins each of them, as it joins the mean of all.
-    """
+    """The answer of each level by itself, all others taken away; the prediction is their mean."""
     return [
         effect(explanation, f"{level.name} alone", explanation.fused({level.index}))
         for level in explanation.levels

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import metrics, visualize
-from idisc.explain import ablate
 from idisc.explain.ablate import Effect
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.look import TILE_WIDTH, Look
@@ -32,11 +31,6 @@ from idisc.explain.usage import Usage, numbered_idrs
 from idisc.visualize import Picture
 
 _COLUMNS = 8  # of a contact sheet
-_FUSION = {
-    False: "The prediction is the mean of the levels.",
-    True: "The mean of the levels is half of the prediction, the companion's depth the other half,"
-    " here as well, where they are within a factor of two: each answer is the geometric mean.",
-}
 _WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
 _PAGE = 700.0  # points: rows of a figure that should fit on one
 _CAPTION = 15.0  # points of a row that are not its pictures
@@ -139,22 +133,19 @@ def levels(
     explanation: Explanation, alone: Sequence[Effect], without: Sequence[Effect], name: str
 ) -> Grid:
     """Each resolution by itself, its difference to all together, and all without it."""
-    companion = explanation.companion
-    beside = [] if companion is None else [ablate.effect(explanation, "companion", companion)]
-    columns = [*alone, *beside]
-    look = Look.of(explanation, columns, without)
+    look = Look.of(explanation, alone, without)
     first = [Tile(_photo(explanation)), look.ranged(explanation.prediction)]
-    first += [look.ranged(each.prediction) for each in columns]
-    second = [None, None, *(look.change(each) for each in columns)]
-    third = [None, None, *(look.change(each) for each in without), *(None for _ in beside)]
-    heads = [*(level.name for level in explanation.levels), *("companion" for _ in beside)]
+    first += [look.ranged(each.prediction) for each in alone]
+    second = [None, None, *(look.change(each) for each in alone)]
+    third = [None, None, *(look.change(each) for each in without)]
+    heads = [level.name for level in explanation.levels]
     ranges = "Below each depth its range but for 2 % of pixels at each end. " if look.ends else ""
     return Grid(
         rows=[first, second, third] if without else [first, second],
         heads=["picture", "prediction", *heads],
         sides=[look.task, "alone, against the prediction", "without it, against the prediction"],
         title=f"{name}: what each resolution says",
-        note=f"{_FUSION[bool(beside)]} {look.signs} {ranges}"
+        note=f"The prediction is the mean of the levels. {look.signs} {ranges}"
         "Below each change the mean of its size.",
         bars=look.bars,
     )

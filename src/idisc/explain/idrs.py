@@ -90,7 +90,7 @@ class _Kept:
     embeddings: list[Tensor]  # P (1, C, H_l, W_l)
     idrs: list[Tensor]  # H (1, N, E)
     answers: list[Tensor]  # log depth or raw normals, (1, 1 or 4, H_l, W_l)
-    opinion: Tensor | None  # of the companion, as in `network.Encoded`
+    guide: Tensor | None  # of the upsampling, as `network.guide` gives it
     size: Size  # of the prediction
 
 
@@ -112,22 +112,13 @@ class Explanation:
         return self.prediction
 
     @property
-    def companion(self) -> FloatMaps | None:
-        """Depth (H, W) of the companion alone, if there is one.
-
-        It has its part in every prediction here, those without an IDR or a level too.
-        """
-        opinion = self.kept.opinion
-        return None if opinion is None else _as_array(resized(opinion, self.kept.size).exp())
-
-    @property
     def nbytes(self) -> int:
         """Of memory: maps, prediction, and what muting needs."""
         maps = [each for level in self.levels for each in (level.attention, level.partition)]
         arrays: list[NDArray[Any]] = [self.image, self.prediction]
         arrays += [each for each in maps if each is not None]
         kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
-        kept += [] if self.kept.opinion is None else [self.kept.opinion]
+        kept += [] if self.kept.guide is None else [self.kept.guide]
         return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
 
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
@@ -138,25 +129,22 @@ class Explanation:
         kept = self.kept
         with torch.inference_mode():
             answers = [
-                kept.network.answer(level, p, kept.idrs[level], muted=masks[level])
+                kept.network.decode_level(level, p, kept.idrs[level], muted=masks[level])
                 if level in masks
                 else kept.answers[level]
                 for level, p in enumerate(kept.embeddings)
             ]
-            return _as_array(kept.network.fuse(answers, kept.size, opinion=kept.opinion)[0])
+            return _as_array(kept.network.fuse(answers, kept.size, guide=kept.guide)[0])
 
     def fused(self, levels: Collection[int]) -> FloatMaps:
-        """The prediction as the mean of some levels only; of all of them it is the prediction.
-
-        A companion's opinion joins that mean, as it joins the prediction.
-        """
+        """The prediction as the mean of some levels only; of all of them it is the prediction."""
         chosen = sorted({self._known(level) for level in levels})
         if not chosen:
             raise InputError("no level is left; one at least is needed")
         kept = self.kept
         answers, fine = [kept.answers[level] for level in chosen], size_of(kept.answers[-1])
         with torch.inference_mode():
-            return _as_array(kept.network.fuse(answers, kept.size, fine, kept.opinion)[0])
+            return _as_array(kept.network.fuse(answers, kept.size, fine, kept.guide)[0])
 
     def _mask(self, level: int, numbers: Collection[int]) -> Tensor:
         """(N,), true for what is muted."""
@@ -188,29 +176,32 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
-        maps, opinion = network.encode(rgb)
-        features, embeddings = network.decode(maps)
+        maps = network.encode(rgb)
+        features, embeddings = network.pixel_decoder(maps)
+        guide = network.guide(maps[0], embeddings[-1])
         fine = size_of(embeddings[-1])
         idrs, answers, levels = [], [], []
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             rounds: list[Tensor] = []
             idrs.append(network.afp[index](to_placed_tokens(f), rounds))  # H (1, N, E)
-            answers.append(network.answer(index, p, idrs[index]))  # in chunks, as predictions are
+            answers.append(
+                network.decode_level(index, p, idrs[index])
+            )  # in chunks, as predictions are
             first = cast(SceneDiscretization, network.isd[index]).layers[0]
             _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
             levels.append(
                 Level(
                     index=index,
-                    stride=4 * 2 ** (len(embeddings) - 1 - index),
+                    stride=network.config.decoder.finest * 2 ** (len(embeddings) - 1 - index),
                     size=size_of(p),
                     attention=_maps(weights, size_of(p), fine),
                     partition=_maps(rounds[-1], size_of(p), fine) if rounds else None,
                 )
             )
-        prediction = _as_array(network.fuse(answers, size, opinion=opinion)[0])
+        prediction = _as_array(network.fuse(answers, size, guide=guide)[0])
     if not np.isfinite(prediction).all():
         raise InputError("the network predicts NaN or infinity")
-    kept = _Kept(network, embeddings, idrs, answers, opinion, size)
+    kept = _Kept(network, embeddings, idrs, answers, guide, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
 

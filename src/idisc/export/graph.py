@@ -16,25 +16,22 @@ The batch is one picture: index arithmetic is simpler, and a CPU gains nothing f
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from idisc.model import swin
-from idisc.model.backbones import SideBySide
 from idisc.model.deformable import DeformableAttention, DeformableLayer
-from idisc.model.fastdepth import CELL, FastDepth, FastDepthEncoder
-from idisc.model.network import Encoded, IDisc, rgb_of
+from idisc.model.network import IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
+from idisc.model.vit import VitPyramid
 from idisc.predict.torch_engine import disagreement
 from idisc.sizes import Size
 
 STRIDES = (2, 4, 8, 16, 32)
-COMPANION = "companion"  # its ruler: one for each of its cells of 32x32 pixels
 PROBE: Size = (117, 150)  # the traced picture: its maps differ in size from stride to stride
 
 
@@ -70,14 +67,12 @@ class BytesToMetres(nn.Module):
         super().__init__()
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
         self.dynamic = dynamic
-        self.rulers: dict[int | str, Tensor] = {}
+        self.rulers: dict[int, Tensor] = {}
         for module in self.network.modules():
             if isinstance(module, DeformableLayer):
                 module.add_module("attention", SampledAttention(module.attention))
         if dynamic:
-            self._measure_encoder()
-            if self.network.companion is not None:
-                self._measure_companion(self.network.companion)
+            self._measure(self.network.encoder)
 
     def forward(self, image: Tensor, canvas: Tensor, *rulers: Tensor) -> tuple[Tensor, ...]:
         """Bytes (1, H, W, 3) and rulers -> depth (1, h, w) and spread, or normals (1, h, w, 3).
@@ -86,18 +81,18 @@ class BytesToMetres(nn.Module):
         only the canvas.
         """
         if rulers:
-            of = [length.of for length in lengths(self.network)]
+            of = [length.of for length in lengths()]
             self.rulers = dict(zip(of, rulers, strict=True))  # for the hooks, too
-        maps, opinion = self.network.encode(rgb_of(image))
+        maps = self.network.encode(rgb_of(image))
         maps = [self._as_long(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
         self.rulers = {}
         size = (canvas.shape[0], canvas.shape[1])
-        output = self.network(Encoded(maps, opinion), size=size)
+        output = self.network.decode(maps, size)
         if self.network.config.task == "normals":
             return (output.prediction.permute(0, 2, 3, 1),)
         if len(output.levels) < 2:
             return (output.prediction[:, 0],)
-        return output.prediction[:, 0], disagreement(output.levels, size, opinion)[:, 0]
+        return output.prediction[:, 0], disagreement(output.levels, size)[:, 0]
 
     def _as_long(self, maps: Tensor, stride: int, *, axis: int = 2, whole: bool = False) -> Tensor:
         """Maps measured by the ruler of their stride; `whole`: of a picture padded to 32."""
@@ -105,13 +100,6 @@ class BytesToMetres(nn.Module):
             return maps
         ruler, times = (32, 32 // stride) if whole else (stride, 1)
         return measured(maps, self.rulers[ruler], axis, times)
-
-    def _measure_encoder(self) -> None:
-        """Have the maps within the encoder measured, too, wherever their size changes."""
-        encoder = self.network.encoder
-        together = encoder.encoders if isinstance(encoder, SideBySide) else [encoder]
-        for each in together:
-            self._measure(each)
 
     def _measure(self, encoder: nn.Module) -> None:
         if isinstance(encoder, swin.Swin):
@@ -121,9 +109,13 @@ class BytesToMetres(nn.Module):
                     if isinstance(module, (swin.PatchMerging, swin.SwinBlock)):
                         self._measure_result(module, stride, axis=1)
             return
-        body = encoder if isinstance(encoder, FastDepthEncoder) else getattr(encoder, "body", None)
-        if body is None:
-            return  # a ViT has one size, an easy one
+        if isinstance(encoder, VitPyramid):
+            for module, stride in _reducing(encoder, encoder, whole=False):
+                self._measure_result(module, stride)
+            self._measure_result(encoder.vit.patch_embed, 16, axis=1)
+            object.__setattr__(encoder, "grid", self._grid)  # in place of the method
+            return
+        body = cast(nn.Module, encoder.body)
         whole = bool(getattr(encoder, "align", False))
         if whole:
             body.register_forward_pre_hook(
@@ -132,36 +124,15 @@ class BytesToMetres(nn.Module):
         for module, stride in _reducing(encoder, body, whole=whole):
             self._measure_result(module, stride, whole=whole)
 
-    def _measure_companion(self, companion: FastDepth) -> None:
-        stride = 1
-        for module in companion.encoder.modules():
-            if isinstance(module, nn.Conv2d) and module.stride == (2, 2):
-                stride *= 2
-                module.register_forward_hook(partial(self._as_cells, times=32 // stride))
-        self.network.add_module(
-            "companion", RuledCompanion(companion, lambda: self.rulers[COMPANION])
-        )
-
-    def _as_cells(self, _module: nn.Module, _inputs: Any, result: Tensor, *, times: int) -> Tensor:
-        return measured(result, self.rulers[COMPANION], 2, times)
+    def _grid(self, _size: Size) -> Size:
+        """The ruler of a ViT's tokens, instead of a division of the picture's sides."""
+        ruler = self.rulers[16]
+        return ruler.shape[0], ruler.shape[1]
 
     def _measure_result(self, module: nn.Module, stride: int, **how: Any) -> None:
         module.register_forward_hook(
             lambda _module, _inputs, result: self._as_long(result, stride, **how)
         )
-
-
-class RuledCompanion(nn.Module):
-    """A companion that sees the picture in as many cells as its ruler has."""
-
-    def __init__(self, companion: FastDepth, ruler: Callable[[], Tensor]) -> None:
-        super().__init__()
-        self.companion, self.ruler = companion, ruler
-
-    def forward(self, rgb: Tensor) -> Tensor:
-        """As `FastDepth.forward`."""
-        ruler = self.ruler()
-        return self.companion.in_cells(rgb, (ruler.shape[0], ruler.shape[1]))
 
 
 class SampledAttention(nn.Module):
@@ -199,7 +170,7 @@ def example(size: Size | None, lengths: Sequence[Length] = ()) -> tuple[Tensor, 
 class Length:
     """How long a ruler is: (side of the picture + more) over unit, rounded down; 1 at least."""
 
-    of: int | str  # a stride, or COMPANION
+    of: int  # a stride
     more: Size
     unit: Size
 
@@ -217,12 +188,9 @@ class Length:
         return down, across
 
 
-def lengths(network: IDisc) -> list[Length]:
-    """The rulers that a network needs for pictures of any size, in the order of its inputs."""
-    found = [Length(s, (s - 1, s - 1), (s, s)) for s in STRIDES]
-    if network.companion is not None:
-        found.append(Length(COMPANION, (CELL[0] // 2, CELL[1] // 2), CELL))
-    return found
+def lengths() -> list[Length]:
+    """The rulers that pictures of any size need, in the order of the graph's inputs."""
+    return [Length(s, (s - 1, s - 1), (s, s)) for s in STRIDES]
 
 
 def _ruler(height: int, width: int) -> Tensor:

@@ -18,7 +18,6 @@ from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import FilePrecision
 from idisc.sizes import Size
-from idisc.zoo import cards
 
 Format = Literal["onnx", "pt2", "openvino"]
 SUFFIX: dict[Format, str] = {"onnx": ".onnx", "pt2": ".pt2", "openvino": ".xml"}
@@ -51,7 +50,7 @@ class Request:
 
     def open(self) -> TorchEngine:
         """The network to export."""
-        source = open_model(self.model, part=cards.CHECKPOINT)
+        source = open_model(self.model, part="checkpoint")
         if not isinstance(source, TorchEngine):
             raise InputError(
                 f"{source.name}: exported already; name the checkpoint it was made from"

@@ -44,7 +44,7 @@ def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) ->
     """
     from onnx import inliner
 
-    lengths = [] if size else graph.lengths(network)
+    lengths = [] if size else graph.lengths()
     names = ["image", "canvas", *(length.name for length in lengths)]
     inputs = graph.example(size, lengths)
     module = graph.BytesToMetres(network, dynamic=size is None)

@@ -159,7 +159,7 @@ def sample_function(network: IDisc, opset: int, *, by_block: bool) -> Any:
     """The operation `Sample` of our domain for one network, as an onnx.FunctionProto."""
     from onnx import parser
 
-    decoder, levels = network.config.decoder, len(network.encoder.channels)
+    decoder, levels = network.config.decoder, len(network.encoder.channels[network.decoded])
     numbers = {
         "opset": opset,
         "block": BLOCK,

@@ -2,19 +2,18 @@
 
 An encoder is a module with `channels` (fine to coarse) whose maps have the size of the picture over
 the stride, rounded up. `BACKBONES` has the published ones and small ones; `timm:NAME` is any other
-timm model with such a pyramid, and A+B two of them side by side. Weights are random until
-`load_encoder_weights` fills them.
+timm model with such a pyramid. Weights are random until `load_encoder_weights` fills them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +21,6 @@ from torch import Tensor, nn
 
 from idisc.config import lookup
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.model.fastdepth import FastDepthEncoder, read_weights
 from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import fill, read_state
 from idisc.model.swin import Swin
@@ -101,25 +99,7 @@ class EfficientNetB5(nn.Module):
         fill(self.body, complete.state_dict(), "body")
 
 
-class SideBySide(nn.Module):
-    """Several encoders on one picture: what they say of a pixel, one after the other."""
-
-    def __init__(self, backbones: Sequence[Backbone]) -> None:
-        super().__init__()
-        self.encoders = nn.ModuleList(backbone.build() for backbone in backbones)
-        self.statistics = [(backbone.mean, backbone.std) for backbone in backbones]
-        widths = zip(*(encoder.channels for encoder in self.encoders), strict=True)
-        self.channels = tuple(sum(each) for each in widths)
-
-    def forward(self, rgb: Tensor) -> list[Tensor]:
-        """RGB (B, 3, H, W) in [0, 1] -> maps (B, sum of C_l, H/s, W/s) of the strides s."""
-        pyramids = []
-        for encoder, (mean, std) in zip(self.encoders, self.statistics, strict=True):
-            pyramids.append(encoder((rgb - _row(mean, rgb)) / _row(std, rgb)))
-        return [torch.cat(maps, dim=1) for maps in zip(*pyramids, strict=True)]
-
-
-Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid | FastDepthEncoder | SideBySide
+Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +140,9 @@ BACKBONES: dict[str, Backbone] = {
         build=_swin(192, 18, 6, drop_path=0.2), weights="swin_large_patch4_window7_224.ms_in22k"
     ),
     "dinov2_vits14": Backbone(
-        build=partial(VitPyramid, "vit_small_patch14_dinov2"),
+        # The last block predicts depth best by far; of the others, any two add the same (linear
+        # probes of log depth on NYU, docs/results.md).
+        build=partial(VitPyramid, "vit_small_patch14_dinov2", taps=(5, 8, 11)),
         weights="vit_small_patch14_dinov2.lvd142m",
     ),
     "efficientnet_lite0": Backbone(
@@ -169,19 +151,11 @@ BACKBONES: dict[str, Backbone] = {
         mean=(0.5, 0.5, 0.5),
         std=(0.5, 0.5, 0.5),
     ),
-    "fastdepth": Backbone(
-        build=FastDepthEncoder, weights="", mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0)
-    ),
 }
 
 
 def find_backbone(name: str) -> Backbone:
-    """The entry of BACKBONES, or one made for `timm:NAME` or for A+B."""
-    if "+" in name:
-        parts = [find_backbone(part) for part in name.split("+")]
-        # Each normalises for itself.
-        build = partial(SideBySide, parts)
-        return Backbone(build=build, weights="", mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
+    """The entry of BACKBONES, or one made for `timm:NAME`."""
     if not name.startswith("timm:"):
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
@@ -199,19 +173,8 @@ def find_backbone(name: str) -> Backbone:
 def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> None:
     """Start an encoder from ImageNet: `source` is "imagenet" (from timm's hub) or a file.
 
-    The file holds the complete classifier, under the names of timm, torchvision or its authors. Of
-    encoders side by side, A+B, each has its own source: FILE+FILE.
+    The file holds the complete classifier, under the names of timm, torchvision or its authors.
     """
-    if isinstance(encoder, SideBySide):
-        names, sources = name.split("+"), str(source).split("+")
-        if len(sources) != len(names):
-            raise InputError(f"weights {source}: {name} needs {len(names)}, with + between them")
-        for part, its_name, its_source in zip(encoder.encoders, names, sources, strict=True):
-            load_encoder_weights(cast(Encoder, part), its_name, its_source)
-        return
-    if isinstance(encoder, FastDepthEncoder):
-        read_weights(encoder, Path(source))
-        return
     backbone = find_backbone(name)
     if source == "imagenet":
         timm = load_timm()
@@ -240,10 +203,6 @@ def _unexpected_keys_expected() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(other)
-
-
-def _row(statistics: Statistics, rgb: Tensor) -> Tensor:
-    return rgb.new_tensor(statistics).view(1, 3, 1, 1)
 
 
 def _complete(name: str, path: Path) -> nn.Module:

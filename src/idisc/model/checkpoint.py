@@ -1,4 +1,8 @@
-"""Our checkpoint: a folder of `config.json` (the network) and `model.safetensors` (its weights)."""
+"""Our checkpoint: a record (JSON) that describes the network, and the weights it names.
+
+Training writes a folder of `config.json` and `model.safetensors`. A model that ships is the record
+NAME.json beside several files, because models share an encoder (`zoo.cards`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from torch import Tensor
 from idisc import config, files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
-from idisc.model.states import check_state, read_state
+from idisc.model.states import State, check_state, read_state
 from idisc.settings import ModelConfig
 
 CONFIG, WEIGHTS = config.FILE, "model.safetensors"
@@ -33,35 +37,63 @@ def save_checkpoint(
         )
 
 
-def load_network(folder: str | Path) -> IDisc:
-    """The network of a checkpoint folder, in eval mode on the CPU; CheckpointError if amiss."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        found = "a file" if folder.is_file() else "no such folder"
-        raise CheckpointError(f"{folder}: {found}; `idisc convert` makes a checkpoint folder")
-    model = read_config(folder)
+def load_network(source: str | Path) -> IDisc:
+    """The network of a checkpoint, in eval mode on the CPU; CheckpointError if amiss.
+
+    `source` is a checkpoint folder, or the JSON record of a model that ships.
+    """
+    record, path = _read_record(Path(source))
+    model = _model(record, path)
     try:
         with torch.device("meta"):  # sizes alone: what a record states may not fit into memory
             expected = IDisc(model).state_dict()
     except InputError as error:  # an encoder that does not exist
-        raise CheckpointError(f"{folder / CONFIG}: {error}") from None
-    state = read_state(folder / WEIGHTS)
-    check_state(state, expected, str(folder / WEIGHTS))
+        raise CheckpointError(f"{path}: {error}") from None
+    state: State = {}
+    names = [path.parent / str(name) for name in record.get("weights", [WEIGHTS])]
+    for each in names:
+        state.update({name: _widened(value) for name, value in read_state(each).items()})
+    check_state(state, expected, ", ".join(map(str, names)))
     network = IDisc(model)
     network.load_state_dict(state)
     return network.eval()
 
 
-def read_config(folder: Path) -> ModelConfig:
-    """The network a checkpoint folder describes."""
-    path = folder / CONFIG
+def read_config(source: Path) -> ModelConfig:
+    """The network that a checkpoint describes."""
+    return _model(*_read_record(source))
+
+
+def read_origin(source: Path) -> dict[str, Any]:
+    """Where a checkpoint comes from, as far as its record says so."""
+    origin = _read_record(source)[0].get("origin")
+    return origin if isinstance(origin, dict) else {}
+
+
+def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
+    path = source / CONFIG if source.is_dir() else source
+    if path.suffix != ".json" or not path.parent.is_dir():
+        found = "a file" if source.is_file() else "no such folder"
+        raise CheckpointError(f"{source}: {found}; `idisc convert` makes a checkpoint folder")
     if not path.is_file():
-        raise CheckpointError(f"{folder}: no {CONFIG} in it, so not a checkpoint folder")
+        raise CheckpointError(f"{source}: no {CONFIG} in it, so not a checkpoint folder")
     try:
         record = files.read_json(path)
-        found = record.get("format") if isinstance(record, dict) else None
-        if found != config.FORMAT:
-            raise CheckpointError(f"{path}: format {found!r}, this version reads {config.FORMAT!r}")
-        return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:  # to its reader a checkpoint is one thing
         raise CheckpointError(str(error)) from None
+    stated = record.get("format") if isinstance(record, dict) else None
+    if stated != config.FORMAT:
+        raise CheckpointError(f"{path}: format {stated!r}, this version reads {config.FORMAT!r}")
+    return record, path
+
+
+def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
+    try:
+        return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
+    except InputError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def _widened(value: Tensor) -> Tensor:
+    """Models ship in fp16; a network computes in fp32."""
+    return value.float() if value.dtype == torch.float16 else value

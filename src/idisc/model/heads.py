@@ -1,22 +1,25 @@
 """From discretized pixels to the answer: the head of each resolution, and their fusion.
 
 Depth maps are fused in metres, after the exponential; normals as unit vectors. Nothing is clamped:
-the network has no depth range of its own. All resizing aligns the corners, as the weights expect.
+the network has no depth range of its own. The final resize aligns the corners, as published weights
+expect.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.model.layers import ConvNorm
 from idisc.model.tokens import in_chunks, size_of
+from idisc.settings import Activation
 from idisc.sizes import Size
 
-DOUBTED = math.log(2)  # apart: twice as far or as near as the network; see docs/results.md
+GUIDE_WIDTH = 64  # channels in which pixel embeddings and edges meet
+FACTOR = 4  # a guided map has so many pixels, along each side, for one of the encoder's finest map
 
 
 class OutputHead(nn.Module):
@@ -35,26 +38,58 @@ class OutputHead(nn.Module):
         return in_chunks(self.layers, pixels)
 
 
-def fuse_depth(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:
+class GuidedUpsampling(nn.Module):
+    """Predicts how a coarse map is upsampled to the size of the image, along the image's edges.
+
+    Each new pixel is a convex combination of the 3x3 coarse pixels around it (as in RAFT, Teed and
+    Deng 2020), so that a depth step may be as sharp as the image shows it, and no value outside the
+    range of the coarse map can appear.
+    """
+
+    def __init__(self, width: int, edges: int, activation: Activation) -> None:
+        super().__init__()
+        self.embed = nn.Conv2d(width, GUIDE_WIDTH, 1)
+        self.mix = ConvNorm(GUIDE_WIDTH + edges, GUIDE_WIDTH, 1, activation)
+        self.weights = nn.Conv2d(GUIDE_WIDTH, 9 * FACTOR**2, 1)
+
+    def forward(self, edges: Tensor, p: Tensor) -> Tensor:
+        """Edges (B, C, h, w) and P (B, C, H_l, W_l) -> weights (B, 9, FACTOR^2, h, w), sum 1."""
+        embedded = _halfway(self.embed(p), size_of(edges))
+        weights = self.weights(self.mix(torch.cat((embedded, edges), dim=1)))
+        return weights.unflatten(1, (9, FACTOR**2)).softmax(dim=1)
+
+
+def upsample(maps: Tensor, guide: Tensor) -> Tensor:
+    """Maps (B, C, H_l, W_l) and the weights of `GuidedUpsampling` -> (B, C, FACTOR h, FACTOR w)."""
+    height, width = guide.shape[3:]
+    padded = F.pad(_halfway(maps, (height, width)), (1, 1, 1, 1), mode="replicate")
+    around = torch.stack(
+        [
+            padded[:, :, down : down + height, across : across + width]
+            for down in range(3)
+            for across in range(3)
+        ],
+        dim=2,
+    )  # (B, C, 9, h, w)
+    fine = (guide[:, None] * around[:, :, :, None]).sum(2)  # (B, C, FACTOR^2, h, w)
+    return F.pixel_shuffle(fine.flatten(1, 2), FACTOR)
+
+
+def fuse_depth(
+    levels: Sequence[Tensor], size: Size, fine: Size | None = None, guide: Tensor | None = None
+) -> Tensor:
     """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W).
 
     The mean is taken at the size `fine`, that of the last one, unless some are left out.
     """
     fine = fine or size_of(levels[-1])
     depth = torch.stack([resized(level.exp(), fine) for level in levels]).mean(0)
-    return resized(depth, size)
+    return resized(depth if guide is None else upsample(depth, guide), size)
 
 
-def trust(apart: Tensor) -> Tensor:
-    """How much a companion counts, 1 to 0, by its log depth less the network's; any shape.
-
-    All of it up to twice as far or as near, nothing from four times on: there it is not of another
-    opinion but lost, and says 0.1 m or 100.
-    """
-    return (2 - apart.abs() / DOUBTED).clamp(0, 1)
-
-
-def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None) -> Tensor:
+def fuse_normals(
+    levels: Sequence[Tensor], size: Size, fine: Size | None = None, guide: Tensor | None = None
+) -> Tensor:
     """Raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine -> (B, 4, H, W).
 
     Channels x, y, z and concentration. A mean of unit vectors is shorter than one where the
@@ -62,7 +97,9 @@ def fuse_normals(levels: Sequence[Tensor], size: Size, fine: Size | None = None)
     """
     fine = fine or size_of(levels[-1])
     normals = torch.stack([_unit_normals(resized(level, fine)) for level in levels]).mean(0)
-    return resized(normals, size, mode="bicubic")
+    if guide is None:
+        return resized(normals, size, mode="bicubic")
+    return resized(upsample(normals, guide), size)
 
 
 def _unit_normals(raw: Tensor) -> Tensor:
@@ -74,3 +111,10 @@ def _unit_normals(raw: Tensor) -> Tensor:
 def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
     """Maps (B, C, h, w) -> (B, C, H, W), corners aligned."""
     return F.interpolate(maps, size=size, mode=mode, align_corners=True)
+
+
+def _halfway(maps: Tensor, size: Size) -> Tensor:
+    """Maps at the size where the guide applies: bilinear, pixel areas aligned as in a pyramid."""
+    if size_of(maps) == size:
+        return maps
+    return F.interpolate(maps, size=size, mode="bilinear", align_corners=False)

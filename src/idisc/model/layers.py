@@ -25,10 +25,17 @@ class ConvNorm(nn.Module):
     """Convolution without bias, batch norm, and the activation if one is named: (B, C, H, W)."""
 
     def __init__(
-        self, channels: int, width: int, kernel: int, activation: Activation | None
+        self,
+        channels: int,
+        width: int,
+        kernel: int,
+        activation: Activation | None,
+        stride: int = 1,
     ) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(channels, width, kernel, padding=kernel // 2, bias=False)
+        self.conv = nn.Conv2d(
+            channels, width, kernel, stride=stride, padding=kernel // 2, bias=False
+        )
         self.norm = nn.BatchNorm2d(width)
         self.activation = ACTIVATIONS[activation]() if activation else nn.Identity()
         nn.init.kaiming_uniform_(self.conv.weight, a=1)

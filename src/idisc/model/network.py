@@ -3,15 +3,15 @@
 RGB -> encoder -> pixel decoder -> F, P at strides 16, 8, 4
        F -> AFP -> IDRs;  P, IDRs -> ISD -> one map for each stride;  fused -> metres or normals
 
-A companion, which the paper does not have, is another network, frozen: outside training, the answer
-is the geometric mean of both depths where it is to be trusted (`heads.trust`). The network learns
-without it, so that their errors differ.
+Two options that the paper does not have serve small networks: the pixel decoder may end at stride 8
+(`decoder.finest`), and the fused map may be upsampled by weights that follow the image
+(`upsampling=guided`) instead of bilinearly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
-from idisc.model.fastdepth import FastDepth
-from idisc.model.heads import OutputHead, fuse_depth, fuse_normals, resized, trust
+from idisc.model.heads import GuidedUpsampling, OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
+from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
+from idisc.model.vit import VitPyramid
 from idisc.settings import ModelConfig
 from idisc.sizes import Size
 
@@ -37,10 +38,7 @@ class Output:
     prediction: Tensor
     """Depth in metres (B, 1, H, W); or normals (B, 3, H, W), whose length is not exactly one."""
     levels: tuple[Tensor, ...]
-    """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration.
-
-    A companion is not among them: its depth joins when they are fused.
-    """
+    """The resolutions before fusion: log depth (B, 1, H_l, W_l), or raw x, y, z, concentration."""
     idrs: tuple[Tensor, ...]
     """Internal discrete representations (B, N, E); empty where there is no ISD."""
     concentration: Tensor | None = None
@@ -53,15 +51,6 @@ class Output:
     """
     attention: tuple[Tensor, ...] | None = None
     """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
-
-
-class Encoded(NamedTuple):
-    """What a network makes of a picture before it decodes it."""
-
-    maps: list[Tensor]
-    """The encoder's, of strides 4, 8, 16, 32."""
-    opinion: Tensor | None = None
-    """Log depth (B, 1, h, w) of the companion, if one is asked; h and w are its own."""
 
 
 def rgb_of(images: Tensor) -> Tensor:
@@ -82,8 +71,8 @@ class IDisc(nn.Module):
         self.encoder = backbone.build()
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
-        self.companion = FastDepth() if config.companion == "fastdepth" else None
-        channels = tuple(reversed(self.encoder.channels))  # coarse to fine from here on
+        self.decoded = slice(STRIDES.index(config.decoder.finest), None)  # of the encoder's maps
+        channels = self.encoder.channels[self.decoded][::-1]  # coarse to fine from here on
         width, expansion, activation = config.decoder.width, config.expansion, config.activation
         self.decoder: DeformablePixelDecoder | PlainPixelDecoder
         if config.decoder.msda:
@@ -101,35 +90,55 @@ class IDisc(nn.Module):
                 self.heads.append(ExplicitDiscretization(width, config.edd))
             else:
                 self.heads.append(OutputHead(width, config.channels))
+        self.upsampling = (
+            GuidedUpsampling(width, self.encoder.channels[0], activation)
+            if config.upsampling == "guided"
+            else None
+        )
 
-    def encode(self, rgb: Tensor) -> Encoded:
-        """rgb (B, 3, H, W) in [0, 1], any size -> all that depends on it alone."""
+    def extract(self, rgb: Tensor) -> list[Tensor]:
+        """What training can cache of rgb (B, 3, H, W) in [0, 1] while the encoder is frozen.
+
+        The tokens of a ViT (B, T, 1 + M, C), whose pyramid is trained; of any other encoder its
+        maps. `encode` and `forward` take them instead of running the encoder again.
+        """
+        normalised = (rgb - self.mean) / self.std
+        if isinstance(self.encoder, VitPyramid):
+            return [self.encoder.tokens(normalised)]
+        return self.encoder(normalised)
+
+    def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:
+        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
-        maps = self.encoder((rgb - self.mean) / self.std)
-        if self.companion is None or self.training:
-            return Encoded(maps)
-        return Encoded(maps, self.companion(rgb))
+        normalised = (rgb - self.mean) / self.std
+        if not extracted:
+            return self.encoder(normalised)
+        if isinstance(self.encoder, VitPyramid):
+            return self.encoder.pyramid(extracted[0], normalised)
+        return list(extracted)
 
     def forward(
-        self, rgb: Tensor | Encoded, *, size: Size | None = None, explain: bool = False
+        self,
+        rgb: Tensor,
+        *,
+        size: Size | None = None,
+        extracted: Sequence[Tensor] = (),
+        explain: bool = False,
     ) -> Output:
-        """rgb (B, 3, H, W) in [0, 1], any size, or what `encode` made of it -> Output.
+        """rgb (B, 3, H, W) in [0, 1], any size -> Output.
 
-        `size` is the (height, width) of the prediction, by default the picture's own; a loss passes
-        the size of its target, because the fused map is resized once only. `explain` asks for
-        partition and attention, which are not kept otherwise.
+        `size` is the (height, width) of the prediction, by default the image's own; a loss passes
+        the size of its target, because the fused map is resized once only. `extracted` is what
+        `extract` returned for these images. `explain` asks for partition and attention, which are
+        not kept otherwise.
         """
-        if isinstance(rgb, Tensor):
-            encoded, size = self.encode(rgb), size or size_of(rgb)
-        elif size is None:
-            raise InputError(
-                "size: encoded maps do not tell the picture's; pass size=(height, width)"
-            )
-        else:
-            encoded = rgb
-        features, embeddings = self.decode(encoded.maps)  # from here on, coarse to fine
+        return self.decode(self.encode(rgb, extracted), size or size_of(rgb), explain=explain)
+
+    def decode(self, maps: list[Tensor], size: Size, *, explain: bool = False) -> Output:
+        """The encoder's maps of strides 4, 8, 16, 32 -> Output, its prediction of `size`."""
+        features, embeddings = self.pixel_decoder(maps)  # from here on, coarse to fine
 
         idrs: list[Tensor] = []
         rounds: list[list[Tensor]] = [[] for _ in self.afp]
@@ -139,11 +148,12 @@ class IDisc(nn.Module):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
                 idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
-                levels.append(self.answer(index, p, idrs[index], kept[1]))
+                levels.append(self.decode_level(index, p, idrs[index], kept[1]))
             else:
-                levels.append(self.answer(index, p))
+                levels.append(self.decode_level(index, p))
 
-        prediction, concentration = self.fuse(levels, size, opinion=encoded.opinion)
+        guide = self.guide(maps[0], embeddings[-1])
+        prediction, concentration = self.fuse(levels, size, guide=guide)
         return Output(
             prediction=prediction,
             levels=tuple(levels),
@@ -153,13 +163,13 @@ class IDisc(nn.Module):
             attention=_as_maps(layers, levels) if explain else None,
         )
 
-    def decode(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def pixel_decoder(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """The encoder's maps, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
-        features, embeddings = self.decoder(maps[::-1])
+        features, embeddings = self.decoder(maps[self.decoded][::-1])
         used = slice(-self.config.resolutions, None)
         return features[used], embeddings[used]
 
-    def answer(
+    def decode_level(
         self,
         level: int,
         p: Tensor,
@@ -176,25 +186,28 @@ class IDisc(nn.Module):
             pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
         return to_map(self.heads[level](pixels), size_of(p))
 
+    def guide(self, edges: Tensor, p: Tensor) -> Tensor | None:
+        """What guides the upsampling, if anything does: weights from the image's own edges.
+
+        edges (B, C, H/4, W/4) is the encoder's finest map, p the finest P.
+        """
+        return None if self.upsampling is None else self.upsampling(edges, p)
+
     def fuse(
         self,
         levels: list[Tensor],
         size: Size,
         fine: Size | None = None,
-        opinion: Tensor | None = None,
+        guide: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """`Output.levels` -> metres and None, or normals and their concentration, of that size.
 
         `fine` (height, width) is where the mean is taken, by default at the finest of them; name it
-        where that one is left out. `opinion` is that of `Encoded`.
+        where that one is left out. `guide` is that of the same image.
         """
         if self.config.task == "depth":
-            depth = fuse_depth(levels, size, fine)
-            if opinion is not None:
-                apart = resized(opinion, size) - depth.log()
-                depth = depth * (trust(apart) * apart / 2).exp()  # the geometric mean, if trusted
-            return depth, None
-        normals = fuse_normals(levels, size, fine)
+            return fuse_depth(levels, size, fine, guide), None
+        normals = fuse_normals(levels, size, fine, guide)
         return normals[:, :3], normals[:, 3:]
 
 

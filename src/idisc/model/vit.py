@@ -1,70 +1,95 @@
-"""A plain vision transformer turned into a feature pyramid.
+"""A plain vision transformer as an encoder: frozen tokens, and a learned pyramid on top of them.
 
-A ViT has one resolution. The picture is resized so that one token stands for 16x16 of its pixels
-whatever the patch size, which makes the token grid the map of stride 16; the other three maps grow
-from outputs of other depths by learned up- and downsampling.
+A ViT has one resolution and little sense of edges. Its input is resized so that one token covers
+16x16 pixels of the image for any patch size, which makes the token grid the map of stride 16. A
+small convolutional branch sees the image itself and contributes the detail at strides 4 and 8.
+
+The two halves are separate so that a frozen transformer runs once per image: `tokens` is its part,
+and what it returns can be cached; `pyramid` is everything that is trained.
 """
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.model.pyramids import STRIDES, load_timm
+from idisc.model.layers import ConvNorm
+from idisc.model.pyramids import load_timm
 from idisc.model.states import fill
-from idisc.model.tokens import size_of
+from idisc.model.tokens import size_of, to_map
 from idisc.sizes import Size
 
-TOKEN = 16  # pixels of the picture that a token stands for, each way
+PIXELS_PER_TOKEN = 16  # of the image, along each side
+EDGES, COARSER_EDGES = 48, 64  # channels of the convolutional branch at strides 4 and 8
+MIXED, FINE = 192, 128  # channels of the mixed tokens, and of what they give to stride 8
 
 
 class VitPyramid(nn.Module):
-    """RGB (B, 3, H, W), normalised -> maps at strides 4, 8, 16, 32, from four depths of the ViT."""
+    """RGB (B, 3, H, W), normalised -> maps at strides 4, 8, 16, 32.
 
-    def __init__(self, name: str) -> None:
+    The map of stride 4 holds edges alone. The others come from a mixture of the tokens of all
+    `taps`, the blocks whose outputs are read, counted from 0.
+    """
+
+    channels = (EDGES, FINE + COARSER_EDGES, MIXED, MIXED)
+
+    def __init__(self, name: str, taps: tuple[int, ...]) -> None:
         super().__init__()
         self.vit = load_timm().create_model(
             name, pretrained=False, num_classes=0, dynamic_img_size=True
         )
-        width, depth = self.vit.embed_dim, len(self.vit.blocks)
+        self.taps = taps
         self.patch = self.vit.patch_embed.patch_size[0]
-        self.depths = [depth * (i + 1) // 4 - 1 for i in range(4)]  # the ends of the four quarters
-        self.channels = (width // 4, width // 2, width, width)
-        self.resize = nn.ModuleList(
-            (
-                nn.Sequential(
-                    nn.ConvTranspose2d(width, width // 2, 2, stride=2),
-                    nn.GroupNorm(1, width // 2),
-                    nn.GELU(),
-                    nn.ConvTranspose2d(width // 2, width // 4, 2, stride=2),
-                ),
-                nn.ConvTranspose2d(width, width // 2, 2, stride=2),
-                nn.Identity(),
-                nn.Conv2d(width, width, 3, stride=2, padding=1),
-            )
+        width = self.vit.embed_dim
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.mix = nn.Sequential(nn.Linear(len(taps) * width, MIXED), nn.GELU())
+        self.fine = nn.Linear(MIXED, FINE)
+        self.coarse = nn.Conv2d(MIXED, MIXED, 3, stride=2, padding=1)
+        self.edges = nn.Sequential(
+            ConvNorm(3, EDGES, 7, "gelu", stride=4), ConvNorm(EDGES, EDGES, 3, "gelu")
         )
+        self.coarser_edges = ConvNorm(EDGES, COARSER_EDGES, 3, "gelu", stride=2)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
-        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
-        return self.pyramid(self.tapped(normalised), size_of(normalised))
+        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s), sizes rounded up."""
+        return self.pyramid(self.tokens(normalised), normalised)
 
-    def tapped(self, normalised: Tensor) -> list[Tensor]:
-        """The transformer's part: four maps (B, C, H/16, W/16), shallow to deep."""
-        grid = [-(-length // TOKEN) for length in normalised.shape[2:]]
+    def tokens(self, normalised: Tensor) -> Tensor:
+        """The transformer: RGB (B, 3, H, W) -> tokens of each tap (B, T, 1 + M, C).
+
+        The first token is the class token; M = (H/16)(W/16) follow row by row. They are not
+        normalised, so that the blocks after a tap can be trained on cached tokens.
+        """
+        grid = self.grid(size_of(normalised))
         size = [self.patch * length for length in grid]
         pixels = F.interpolate(normalised, size, mode="bilinear", antialias=True)
-        return self.vit.forward_intermediates(
-            pixels, indices=self.depths, norm=True, output_fmt="NCHW", intermediates_only=True
+        tapped = self.vit.forward_intermediates(
+            pixels,
+            indices=list(self.taps),
+            return_prefix_tokens=True,
+            norm=False,
+            stop_early=True,
+            output_fmt="NLC",
+            intermediates_only=True,
         )
+        return torch.stack([torch.cat((first, rest), dim=1) for rest, first in tapped], dim=1)
 
-    def pyramid(self, taps: list[Tensor], size: Size) -> list[Tensor]:
-        """The learned part: each map to its stride, cut to the size every other encoder gives."""
-        maps = []
-        for stride, resize, tapped in zip(STRIDES, self.resize, taps, strict=True):
-            height, width = (-(-length // stride) for length in size)
-            maps.append(resize(tapped)[:, :, :height, :width])
-        return maps
+    def pyramid(self, tokens: Tensor, normalised: Tensor) -> list[Tensor]:
+        """The learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
+        grid = self.grid(size_of(normalised))
+        mixed = self.mix(self.norm(tokens[:, :, 1:]).transpose(1, 2).flatten(2))  # (B, M, C)
+        middle, fine = to_map(mixed, grid), to_map(self.fine(mixed), grid)  # stride 16
+        edges = self.edges(normalised)  # stride 4
+        coarser = self.coarser_edges(edges)  # stride 8
+        fine = F.interpolate(fine, size_of(coarser), mode="bilinear", align_corners=False)
+        return [edges, torch.cat((fine, coarser), dim=1), middle, self.coarse(middle)]
+
+    def grid(self, size: Size) -> Size:
+        """Rows and columns of tokens for an image of that size."""
+        height, width = size
+        return -(-height // PIXELS_PER_TOKEN), -(-width // PIXELS_PER_TOKEN)
 
     def take(self, complete: nn.Module) -> None:
-        """Fill the transformer; the up- and downsampling is learned from scratch."""
+        """Fill the transformer; the pyramid is learned from scratch."""
         fill(self.vit, complete.state_dict(), "vit")

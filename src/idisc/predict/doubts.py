@@ -51,7 +51,7 @@ def of_camera(model: ModelFacts, camera: Camera) -> str | None:
         trained += f" ({usual_deg:.0f} deg in the shape of this picture)"
     return (
         f"field of view {camera.fov_deg:.0f} deg across, {trained}: true depth may be {ratio:.2f}"
-        " times this; --rescale-to-training-camera or a distance by --known corrects it"
+        " times this; leave out --no-camera-correction, or give a distance by --known"
     )
 
 
@@ -115,17 +115,12 @@ def of_scale(factor: float) -> str | None:
 
 
 def correction(model: ModelFacts, camera: Camera) -> tuple[float, str]:
-    """Factor and reason: of two lenses the longer makes all look nearer, by their ratio."""
+    """Factor and reason: of two lenses the longer makes all look nearer, by their ratio.
+
+    For models that say with which camera they were trained.
+    """
     training = model.training_camera
     if training is None:
-        raise InputError(
-            f"{model.name} does not say with which field of view it was trained, so depth cannot"
-            " be rescaled for it"
-        )
-    if not camera.known:
-        raise InputError(
-            f"the camera is {camera.origin}, so depth cannot be rescaled for it; give its field"
-            " of view or focal length (--fov, --focal)"
-        )
+        raise InputError(f"{model.name} does not say with which field of view it was trained")
     factor = camera.relative_focal / training.relative_focal
     return factor, f"focal length over that of training ({training.fov_deg:.0f} deg)"

@@ -71,7 +71,7 @@ class ModelFacts:
     data: str = UNKNOWN  # what it learnt from
     licence: str = UNKNOWN  # of the weights
     precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
-    companion: str = "none"  # the network beside it, of `ModelConfig`
+    canonical: bool = False  # trained on many cameras, all brought to the training camera
 
     @classmethod
     def of(cls, engine: Engine) -> ModelFacts:
@@ -100,7 +100,7 @@ class ModelFacts:
             data=str(origin.get("data") or UNKNOWN),
             licence=str(origin.get("licence") or UNKNOWN),
             precision=str(origin.get("precision") or UNKNOWN),
-            companion=str(origin.get("companion") or "none"),
+            canonical=origin.get("canonical") in (True, "true"),
         )
 
     @property
@@ -139,12 +139,12 @@ def open_model(
     device: str = "cpu",
     precision: Precision | None = None,
     *,
-    part: str = cards.ONNX,
+    part: cards.Part = "onnx",
 ) -> Engine:
     """The engine of a checkpoint folder, an .onnx file or a shipped model by name; None: default.
 
     `precision` is that of the network's arithmetic, by default fp32; an .onnx file has its own.
-    `part` is what is opened of a shipped model: its ONNX file, or its CHECKPOINT.
+    `part` is what is opened of a shipped model: its ONNX file, or its network for torch.
     """
     card = card_of(model)
     if card is None:
@@ -185,8 +185,8 @@ def _instead_of(model: str, shipped: Mapping[str, object]) -> str:
 def network_of(engine: Engine) -> Any:
     """The network inside, a torch module with IDRs; InputError if there is none to look into."""
     network, card = getattr(engine, "network", None), getattr(engine, "card", None)
-    if network is None and card is not None and card.part(cards.CHECKPOINT):
-        network = getattr(open_model(card.name, part=cards.CHECKPOINT), "network", None)
+    if network is None and card is not None:
+        network = getattr(open_model(card.name, part="checkpoint"), "network", None)
     if network is None:
         raise InputError(
             f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
@@ -220,12 +220,12 @@ def open_engine(
                 " for itself; `idisc export --precision` makes another"
             )
         return engine
-    if not path.is_dir():
+    if not path.is_dir() and not card:
         what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
         if path.is_file() and path.suffix in (".pt2", ".xml"):
             what = "an export for other programs; `idisc export` makes an .onnx file for this one"
         raise CheckpointError(f"{path}: {what}")
-    if not (path / config.FILE).is_file():
+    if path.is_dir() and not (path / config.FILE).is_file():
         raise CheckpointError(
             f"{path}: no {config.FILE} in it, so not a checkpoint folder; `idisc convert` makes one"
         )

@@ -146,10 +146,17 @@ class Prediction:
 
     def scaled(self, factor: float, why: str) -> Prediction:
         """The same scene, larger by a factor; `why` goes into the facts."""
-        depth = self.depth * np.float32(factor)
-        spread = None if self.spread is None else self.spread * np.float32(factor)
         before = f"{self.facts['rescaled']}; " if "rescaled" in self.facts else ""
         facts = {**self.facts, "rescaled": f"{before}depth x {factor:.4g}, {why}"}
+        return self._times(factor, facts)
+
+    def corrected(self, factor: float, why: str) -> Prediction:
+        """The metres of another camera than that of training; `why` goes into the facts."""
+        return self._times(factor, {**self.facts, "correction": f"depth x {factor:.4g}, {why}"})
+
+    def _times(self, factor: float, facts: Mapping[str, str]) -> Prediction:
+        depth = self.depth * np.float32(factor)
+        spread = None if self.spread is None else self.spread * np.float32(factor)
         return replace(self, depth=depth, spread=spread, facts=facts)
 
     def measured(self, first: tuple[float, float], second: tuple[float, float]) -> float:

@@ -36,7 +36,6 @@ FloatMaps = NDArray[np.float32]
 STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
 _LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
-_COMPANION = "of its companion"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,7 @@ class Request:
     tta: bool = False  # also predict the mirrored picture, and take the mean
     tile: Size | bool = False  # of a tile, or True: chosen by the picture
     known: Known | Scale | None = None  # two points and their distance, or what follows from them
-    rescale_to_training_camera: bool = False
+    camera_correction: bool = True  # for a known focal length that is not that of training
     normals: bool = False  # of a network for depth: from depth and camera
 
 
@@ -88,7 +87,7 @@ class Predictor:
         tta: bool = False,
         tile: Size | bool = False,
         known: object = None,
-        rescale_to_training_camera: bool = False,
+        camera_correction: bool = True,
         normals: bool = False,
     ) -> Prediction: ...
 
@@ -102,7 +101,7 @@ class Predictor:
         tta: bool = False,
         tile: Size | bool = False,
         known: object = None,
-        rescale_to_training_camera: bool = False,
+        camera_correction: bool = True,
         normals: bool = False,
     ) -> list[Prediction]: ...
 
@@ -115,7 +114,7 @@ class Predictor:
         tta: bool = False,
         tile: Size | bool = False,
         known: object = None,
-        rescale_to_training_camera: bool = False,
+        camera_correction: bool = True,
         normals: bool = False,
     ) -> Prediction | list[Prediction]:
         """Depth of a picture, or of each of a list; `images.read_photo` says what a picture is.
@@ -124,8 +123,8 @@ class Predictor:
         size; without it EXIF is read, or 60 deg assumed. `size` is the network's, `tta` adds the
         mirrored picture, `tile` (a size, or True) refines large pictures in tiles. `known`,
         "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2), 2.40), scales the scene of one picture;
-        `rescale_to_training_camera` corrects depth for a focal length that is known and not that
-        of training. `normals` adds those of the depth.
+        Depth is corrected for a focal length that is known and not that of training, unless
+        `camera_correction` is False. `normals` adds those of the depth.
         """
         request = Request(
             camera=camera,
@@ -133,14 +132,13 @@ class Predictor:
             tta=tta,
             tile=tile if isinstance(tile, bool) else _pair(tile, "tile"),
             known=known if known is None or isinstance(known, Scale) else Known.parse(known),
-            rescale_to_training_camera=rescale_to_training_camera,
+            camera_correction=camera_correction,
             normals=normals,
         )
-        depth_only = request.tile or request.known or rescale_to_training_camera
-        if self.engine.task == "normals" and depth_only:
+        if self.engine.task == "normals" and (request.tile or request.known):
             raise InputError(
-                f"{self.engine.name} predicts normals, no depth; tiles, a known distance and"
-                " rescaling are for depth"
+                f"{self.engine.name} predicts normals, no depth; tiles and a known distance are"
+                " for depth"
             )
         if isinstance(source, (list, tuple)):
             if known is not None and len(source) > 1:
@@ -212,18 +210,21 @@ class Predictor:
                 ask = partial(self._ask_tile, request=request)
                 depth, spread = tiles.refine(photo.image, depth, ask, layout)
         if spread is not None:
-            beside = (_COMPANION,) if "companion" in facts else ()
-            facts["spread"] = spread_meaning(*answer.spread_of, *beside)
+            facts["spread"] = spread_meaning(*answer.spread_of)
         prediction = Prediction(
             image=photo.image, depth=depth, camera=camera, spread=spread, cell=cell, facts=facts
         )
-        if request.rescale_to_training_camera:
-            prediction = prediction.scaled(*doubts.correction(self.facts, camera))
+        if request.camera_correction and self._corrects(camera):
+            prediction = prediction.corrected(*doubts.correction(self.facts, camera))
         if isinstance(request.known, Scale):
             prediction = prediction.scaled(request.known.factor, request.known.why)
         elif request.known is not None:
             prediction = prediction.rescaled(request.known)
         return prediction.with_normals() if request.normals else prediction
+
+    def _corrects(self, camera: Camera) -> bool:
+        """Whether depth depends on the focal length in a way that can be undone."""
+        return camera.known and self.facts.training_camera is not None
 
     def _cell(self, picture: Size, request: Request) -> int:
         """Pixels of a picture, or of a tile, for one of the network's finest map."""
@@ -258,8 +259,6 @@ class Predictor:
         }
         if model.precision not in (UNKNOWN, "fp32"):
             facts["precision"] = model.precision
-        if model.companion != "none":
-            facts["companion"] = f"{model.companion}: up to half of depth is its answer"
         if request.tta:
             facts["tta"] = "mean of the picture and its mirror image"
         if photo.notes:
@@ -270,7 +269,7 @@ class Predictor:
 
     def _doubts(self, picture: Size, camera: Camera, request: Request) -> list[str]:
         """What the user should know before believing the metres."""
-        corrected = request.rescale_to_training_camera or request.known is not None
+        corrected = request.camera_correction or request.known is not None
         found = [
             doubts.of_matrix(camera),
             None if corrected else doubts.of_camera(self.facts, camera),

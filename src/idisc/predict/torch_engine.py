@@ -14,8 +14,8 @@ from torch import Tensor
 from idisc import files
 from idisc.errors import InputError
 from idisc.model import devices
-from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
-from idisc.model.heads import DOUBTED, resized, trust
+from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
+from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.settings import Precision, Task
@@ -41,57 +41,48 @@ class TorchEngine:
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
         self.task: Task = network.config.task
-        self.origin: Mapping[str, Any] = {
-            **(origin or {}),
-            "precision": precision,
-            "companion": network.config.companion,
-        }
+        self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod
     def load(
         cls,
-        folder: Path,
+        path: Path,
         device: str = "cpu",
         precision: Precision = "fp32",
         card: ModelCard | None = None,
     ) -> TorchEngine:
-        """The engine of a checkpoint folder."""
+        """The engine of a checkpoint: a folder, or the record of a shipped model with its card."""
         if precision == "fp16" and device == "cpu":
             raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
-        network = load_network(folder).requires_grad_(False).to(devices.usable(device))
-        origin = files.read_json(folder / CONFIG).get("origin")
-        return cls(
-            network,
-            card.name if card else folder.resolve().name,
-            files.sha256(folder / WEIGHTS),
-            {**(origin if isinstance(origin, dict) else {}), **(card.origin if card else {})},
-            precision,
-        )
+        network = load_network(path).requires_grad_(False).to(devices.usable(device))
+        if card:
+            weights = [path.parent / name for name in card.weights]
+            return cls(network, card.name, files.sha256(*weights), card.origin, precision)
+        sha256 = files.sha256(path / WEIGHTS)
+        return cls(network, path.resolve().name, sha256, read_origin(path), precision)
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._as_maps(self._run(images, size)[0])
+        return self._as_maps(self._run(images, size))
 
     def with_spread(
         self, images: NDArray[np.uint8], size: Size | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """The same, and how far the resolutions disagree, (B, H, W) in metres; None for normals."""
-        output, opinion = self._run(images, size)
+        output = self._run(images, size)
         if self.task == "normals" or len(output.levels) < 2:
             return self._as_maps(output), None
         levels = tuple(level.float() for level in output.levels)
-        spread = disagreement(levels, size or (images.shape[1], images.shape[2]), opinion)
+        spread = disagreement(levels, size or (images.shape[1], images.shape[2]))
         return self._as_maps(output), spread[:, 0].float().cpu().numpy()
 
-    def _run(self, images: NDArray[np.uint8], size: Size | None) -> tuple[Output, Tensor | None]:
-        """What the network says of pictures, and its companion, if there is one."""
+    def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
-            encoded = self.network.encode(rgb)
-            output = self.network(encoded, size=size or (images.shape[1], images.shape[2]))
-        return output, encoded.opinion
+            output: Output = self.network(rgb, size=size)
+        return output
 
     def _as_maps(self, output: Output) -> NDArray[np.float32]:
         prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, 1 or 3)
@@ -99,22 +90,15 @@ class TorchEngine:
         return maps[..., 0] if self.task == "depth" else maps
 
 
-def disagreement(levels: tuple[Tensor, ...], size: Size, opinion: Tensor | None = None) -> Tensor:
+def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:
     """Log depth of each resolution, (B, 1, H_l, W_l) -> their deviation in metres (B, 1, H, W).
 
     Only their mean is trained, so that one may be too far everywhere, and the others too near: what
-    each is off by over the whole picture is left out. The opinion of a companion (B, 1, h, w) is
-    up to half of the answer; how far it is away counts as well. Taken where the network fuses them,
-    at the finest resolution, and resized as depth is.
+    each is off by over the whole picture is left out. Taken where the network fuses them, at the
+    finest resolution, and resized as depth is.
     """
     fine = size_of(levels[-1])
     logs = torch.stack([resized(level.exp(), fine).log() for level in levels])  # (L, B, 1, h, w)
     answer = logs.exp().mean(0).log()
     variance = (logs - logs.mean((-2, -1), keepdim=True)).var(0, correction=0)
-    if opinion is not None:
-        apart = resized(opinion, fine) - answer
-        share = trust(apart) / 2  # the companion's, in the answer
-        answer = answer + share * apart
-        doubt = apart.clamp(-2 * DOUBTED, 2 * DOUBTED) / 2  # lost it is still a doubt, up to there
-        variance = variance * (1 - share).square() + doubt.square()
     return resized(variance.sqrt() * answer.exp(), size)

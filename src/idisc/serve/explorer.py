@@ -58,7 +58,7 @@ def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened
     """A checkpoint folder, an .onnx file or a shipped model by name; None: the default model."""
     card = card_of(model)
     missing = "" if card is None else _missing(card)
-    part = cards.ONNX if missing else cards.CHECKPOINT
+    part: cards.Part = "onnx" if missing else "checkpoint"
     predictor = Predictor(open_model(model, device, part=part))
     return Opened(predictor, None, missing) if missing else with_explorer(predictor)
 
@@ -74,8 +74,6 @@ def with_explorer(predictor: Predictor) -> Opened:
 
 def _missing(card: cards.ModelCard) -> str:
     """What keeps a model that ships from being explored."""
-    if not card.part(cards.CHECKPOINT):
-        return f"IDRs of {card.name}: it ships without the checkpoint they are read from"
     try:
         require("torch", "timm", "safetensors", extra="train")
     except MissingExtra as error:

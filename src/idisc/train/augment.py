@@ -21,6 +21,7 @@ from torchvision.transforms.v2 import functional as F
 from idisc.camera import Camera
 from idisc.data.dataset import Sample
 from idisc.settings import AugmentConfig
+from idisc.sizes import Size
 
 Generator = np.random.Generator
 Operation = Callable[[Sample, AugmentConfig, Generator], Sample]
@@ -141,7 +142,7 @@ def moved(
     """
     cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
 
-    def inverse(size: tuple[int, ...]) -> tuple[float, ...]:
+    def inverse(size: Size) -> tuple[float, ...]:
         """Pillow's coefficients: where in the input a pixel of the output comes from."""
         c, s = cosine / zoom, sine / zoom
         x, y = size[1] / 2, size[0] / 2
@@ -151,7 +152,8 @@ def moved(
             *(-s, c, y + s * (x + tx) - c * (y + ty)),
         )
 
-    target = _transformed(sample.target, inverse(sample.target.shape))
+    target_size = sample.valid.shape[0], sample.valid.shape[1]
+    target = transformed(sample.target, inverse(target_size), target_size)
     if target.ndim == 3:  # directions in the picture turn with it
         x, y = target[..., 0].copy(), target[..., 1].copy()
         target[..., 0], target[..., 1] = cosine * x - sine * y, sine * x + cosine * y
@@ -165,21 +167,22 @@ def moved(
             )
         ),
         target=target,
-        valid=_transformed(sample.valid.astype(np.uint8), inverse(sample.valid.shape)) > 0,
+        valid=transformed(sample.valid.astype(np.uint8), inverse(target_size), target_size) > 0,
         camera=sample.camera
         and _moved_camera(sample.camera, (cosine * zoom, sine * zoom), (across, down)),
     )
 
 
-def _transformed(values: NDArray[Any], coefficients: tuple[float, ...]) -> NDArray[Any]:
+def transformed(values: NDArray[Any], coefficients: tuple[float, ...], size: Size) -> NDArray[Any]:
     """A map (H, W) or (H, W, C) through an inverse affine transform, nearest, 0 from outside."""
     if values.ndim == 3:
         return np.stack(
-            [_transformed(values[..., c], coefficients) for c in range(values.shape[2])], axis=-1
+            [transformed(values[..., c], coefficients, size) for c in range(values.shape[2])],
+            axis=-1,
         )
     picture = Image.fromarray(np.ascontiguousarray(values))
     moved_picture = picture.transform(
-        picture.size, Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST
+        (size[1], size[0]), Image.Transform.AFFINE, coefficients, Image.Resampling.NEAREST
     )
     return np.array(moved_picture)
 

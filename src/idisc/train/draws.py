@@ -18,6 +18,7 @@ class Draw(IntEnum):
     ORDER = 2  # of a folder's pictures in an epoch
     AUGMENT = 3  # a sample
     PATHS = 4  # that a step drops, and whatever else torch draws in it
+    VIEW = 5  # a picture's augmentation, kept with its features
 
 
 def generator(seed: int, draw: Draw, *numbers: int) -> np.random.Generator:

@@ -24,7 +24,7 @@ from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError
 from idisc.images import picture_size
 from idisc.settings import DataConfig, TrainConfig
-from idisc.train import draws
+from idisc.train import draws, views
 from idisc.train.augment import Generator, augment
 from idisc.train.draws import Draw
 
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     target: Tensor  # (B, 1 or 3, Hg, Wg) float32
     valid: Tensor  # (B, 1, Hg, Wg) boolean
     names: tuple[str, ...]  # of the pictures
-    maps: tuple[Tensor, ...] = ()  # the encoder's, (B, C_l, H_l, W_l) each, where they are kept
+    extracted: tuple[Tensor, ...] = ()  # what `IDisc.extract` gave for the images, if it is cached
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,11 @@ class Unreadable:
 class Item(NamedTuple):
     """A sample as training sees it."""
 
-    sample: Sample
-    maps: tuple[NDArray[np.float16], ...] = ()  # the encoder's, (C_l, H_l, W_l) each, if kept
+    image: NDArray[np.uint8]  # (H, W, 3)
+    target: NDArray[np.float32]  # (Hg, Wg) or (Hg, Wg, 3)
+    valid: NDArray[np.bool_]  # (Hg, Wg)
+    name: str  # of the picture
+    extracted: tuple[NDArray[np.float16], ...] = ()  # of this image, as in `Batch`
 
 
 class Order:
@@ -93,19 +96,28 @@ class Stream(TorchDataset[Item | Unreadable]):
         self.as_stored = len(folders) == 1 and not _of_several_sizes(folders[0])
 
     def __getitem__(self, number: int) -> Item | Unreadable:
-        folder, index = self.order[number]
         try:
-            sample = self.folders[folder][index]
+            return self.item(*self.order[number], self._generator(number))
         except (IdiscError, OSError) as error:
             return Unreadable(str(error))
-        item = self.varied(sample, folder, index, self._generator(number))
-        if self.as_stored:
-            return item
-        return item._replace(sample=with_target_at_picture_size(item.sample))
 
-    def varied(self, sample: Sample, _folder: int, _index: int, generator: Generator) -> Item:
-        """A sample from disk as it is this time."""
-        return Item(augment(sample, self.data.augment, generator))
+    def item(self, folder: int, index: int, generator: Generator) -> Item:
+        """A picture of a folder, augmented."""
+        sample = self.augmented(self.folders[folder][index], generator)
+        if not self.as_stored:
+            sample = with_target_at_picture_size(sample)
+        return Item(sample.image, sample.target, sample.valid, sample.record.image)
+
+    def augmented(self, sample: Sample, generator: Generator) -> Sample:
+        """A sample from disk as the network sees it this time."""
+        data = self.data
+        if not data.canonical_focal:
+            return augment(sample, data.augment, generator)
+        window = views.draw_window(sample, data, generator)
+        size = data.size[0], data.size[1]
+        sample = views.view(sample, size, data.canonical_focal, window)
+        colours = replace(data.augment, geometry_weight=0.0, translation_weight=0.0)
+        return augment(sample, colours, generator)
 
     def _generator(self, number: int) -> Generator:
         return draws.generator(self.train.seed, Draw.AUGMENT, number)
@@ -137,23 +149,22 @@ def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
         if isinstance(item, Unreadable):
             return item
         readable.append(item)
-    good = [item.sample for item in readable]
-    sizes = {sample.target.shape for sample in good}
+    sizes = {item.target.shape for item in readable}
     if len(sizes) > 1:
         shown = ", ".join(f"{shape[0]}x{shape[1]}" for shape in sorted(sizes))
         return Unreadable(
-            f"{good[0].record.image}: ground truth of several sizes in one batch ({shown});"
+            f"{readable[0].name}: ground truth of several sizes in one batch ({shown});"
             " bring all of it to one size, or train with batch_size=1"
         )
-    target = np.stack([s.target if s.target.ndim == 3 else s.target[..., None] for s in good])
+    target = np.stack([i.target if i.target.ndim == 3 else i.target[..., None] for i in readable])
     return Batch(
-        image=torch.from_numpy(np.stack([s.image for s in good])).permute(0, 3, 1, 2),
+        image=torch.from_numpy(np.stack([item.image for item in readable])).permute(0, 3, 1, 2),
         target=torch.from_numpy(target).permute(0, 3, 1, 2),
-        valid=torch.from_numpy(np.stack([s.valid for s in good]))[:, None],
-        names=tuple(s.record.image for s in good),
-        maps=tuple(
-            torch.from_numpy(np.stack(level))
-            for level in zip(*(item.maps for item in readable), strict=True)
+        valid=torch.from_numpy(np.stack([item.valid for item in readable]))[:, None],
+        names=tuple(item.name for item in readable),
+        extracted=tuple(
+            torch.from_numpy(np.stack(values))
+            for values in zip(*(item.extracted for item in readable), strict=True)
         ),
     )
 

@@ -7,6 +7,7 @@ their order follow from the number of the step.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -16,6 +17,7 @@ from typing import Any
 
 import torch
 
+from idisc.camera import Camera
 from idisc.data.dataset import Dataset, spread_evenly
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.network import IDisc
@@ -71,12 +73,14 @@ class Run:
         training: Sequence[Dataset],
         testing: Dataset,
         workers: int = 0,
+        caching: features.Progress | None = None,
     ) -> None:
+        """`caching` is told how far the caching of features is, which comes before training."""
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
         self.testing = testing
         self.share = pictures_per_process(recipe.train.batch_size, world.size)
         optimizer.freeze(network, recipe.train.freeze)
-        self.stream = _stream(network.to(world.device), training, recipe, world)
+        self.stream = _stream(network.to(world.device), training, recipe, world, caching)
         self.stepper = Stepper(network, recipe, world)
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
@@ -207,7 +211,7 @@ class Run:
         # What is compiled is so for the steps: other sizes and modes would be compiled anew.
         with torch.compiler.set_stance("force_eager") if train.compile else nullcontext():
             progress.metrics, cases = validation.validate(
-                network, self.testing, self.world, train.validate_images
+                network, self.testing, self.world, train.validate_images, self.origin
             )
         progress.validated = progress.step
         decides = validation.DECIDES[self.recipe.model.task]
@@ -255,13 +259,21 @@ class Run:
         )
 
 
-def _stream(network: IDisc, training: Sequence[Dataset], recipe: Recipe, world: World) -> Stream:
-    """Pictures, or the features of a frozen encoder where they are to be kept."""
+def _stream(
+    network: IDisc,
+    training: Sequence[Dataset],
+    recipe: Recipe,
+    world: World,
+    caching: features.Progress | None,
+) -> Stream:
+    """Pictures, or cached views with the features of a frozen encoder."""
     data, train = recipe.data, recipe.train
+    stream = Stream(training, data, train)
     if not train.cache_features:
-        return Stream(training, data, train)
-    kept = features.keep_features(network, training, Path(train.cache_features), world)
-    return features.FeatureStream(training, data, train, kept)
+        return stream
+    base = Path(train.cache_features)
+    cached = features.cache_features(network, stream, base, world, caching)
+    return features.FeatureStream(training, data, train, cached)
 
 
 def _learnt_from(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
@@ -270,4 +282,7 @@ def _learnt_from(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
     origin = origin_of_data(training[0].spec.name, (height, width))
     origin["data"] = "; ".join(dict.fromkeys(dataset.spec.title for dataset in training))
     camera = training[0][0].camera
-    return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 1)}
+    if focal := recipe.data.canonical_focal:
+        camera = Camera.from_focal(focal * math.sqrt(height * width), (height, width))
+        origin["canonical"] = True
+    return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 2)}

@@ -72,8 +72,8 @@ def train_mode(network: nn.Module, prefixes: Iterable[str]) -> None:
 def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
     """AdamW with the decay on every parameter, biases and norms included, as released."""
     groups = []
-    for part in ("decoder", "afp", "isd", "heads", "encoder"):
-        parameters = [p for p in network.get_submodule(part).parameters() if p.requires_grad]
+    for part, module in network.named_children():
+        parameters = [p for p in module.parameters() if p.requires_grad]
         rate = train.lr_encoder if part == "encoder" else train.lr
         if parameters:
             groups.append({"params": parameters, "lr": rate, "peak": rate, "part": part})

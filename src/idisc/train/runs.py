@@ -21,12 +21,14 @@ from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
-from idisc.model.fastdepth import read_weights
 from idisc.model.network import IDisc
 from idisc.settings import Recipe
 from idisc.train import older, state
 from idisc.train.distributed import World
+from idisc.train.features import Progress
 from idisc.train.loop import Run
+
+HOLDOUT_SEED = 13  # runs of every seed are validated on the same scenes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,12 @@ class Source:
         height, width = recipe.data.size
         return open_dataset(Path(self.folder), self.dataset, split, size=(height, width))
 
+    def open_training(self, recipe: Recipe) -> Dataset:
+        """The training split; pictures keep their size where views are cut out of them."""
+        if not recipe.data.canonical_focal:
+            return self.open("train", recipe)
+        return open_dataset(Path(self.folder), self.dataset, "train")
+
 
 def start(
     recipe: Recipe,
@@ -65,26 +73,27 @@ def start(
     world: World,
     *,
     weights: str | None = None,
-    companion: Path | None = None,
     workers: int = 0,
+    caching: Progress | None = None,
 ) -> Run:
-    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's.
-
-    `companion` is FastDepth's file; a checkpoint without a companion gets it, one with its own
-    gets this one instead.
-    """
+    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's."""
     sources = [Source.parse(text, recipe.data.train) for text in data]
     if checkpoint := _checkpoint(weights):  # it says what the network is
         recipe = replace(recipe, model=read_config(checkpoint))
-    if companion:
-        recipe = replace(recipe, model=replace(recipe.model, companion="fastdepth"))
     if world.leads:
         _check_free(out)
     training, testing = _opened(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    network = _network(recipe, weights, companion)
+    network = _network(recipe, weights)
     run = Run(
-        recipe, out, world, network=network, training=training, testing=testing, workers=workers
+        recipe,
+        out,
+        world,
+        network=network,
+        training=training,
+        testing=testing,
+        workers=workers,
+        caching=caching,
     )
     record = {
         "format": config.FORMAT,
@@ -93,7 +102,6 @@ def start(
         "manifests": _hashes(training),
         "pairs": _pairs([*training, testing]),
         "weights": weights,
-        "companion": str(companion) if companion else None,
         "workers": workers,
         "idisc": __version__,
         "torch": torch.__version__,
@@ -108,7 +116,9 @@ def start(
     return run
 
 
-def resume(out: Path, world: World, workers: int | None = None) -> Run:
+def resume(
+    out: Path, world: World, workers: int | None = None, caching: Progress | None = None
+) -> Run:
     """A run where it stopped; the data must be what they were. Workers are as before, or others."""
     record = older.renewed_record(_record(out))
     recipe = config.from_json(Recipe, record["recipe"], f"{out / config.FILE}: recipe")
@@ -130,6 +140,7 @@ def resume(out: Path, world: World, workers: int | None = None) -> Run:
         training=training,
         testing=testing,
         workers=record["workers"] if workers is None else workers,
+        caching=caching,
     )
     run.resume(stored)
     return run
@@ -160,9 +171,11 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
     if not sources:
         raise InputError("--data: a folder to learn from is needed")
     training: list[Dataset] = []
+    learnt_from: list[Source] = []
     for source in sources:
         try:
-            training.append(source.open("train", recipe))
+            training.append(source.open_training(recipe))
+            learnt_from.append(source)
         except manifest.EmptySplit:  # a folder for testing only
             continue
     if not training:
@@ -174,7 +187,9 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
                 f" {recipe.model.task}"
             )
     if recipe.data.holdout:
-        training[0], testing = training[0].without_scenes(recipe.data.holdout, recipe.train.seed)
+        held = recipe.data.holdout, HOLDOUT_SEED
+        training[0], _ = training[0].without_scenes(*held)
+        _, testing = learnt_from[0].open("train", recipe).without_scenes(*held)
     else:
         named = [source for source in sources if source.dataset == recipe.data.test]
         testing = (named or list(sources))[0].open("test", recipe)
@@ -200,23 +215,17 @@ def _pairs(datasets: Sequence[Dataset]) -> list[str]:
 def _checkpoint(weights: str | None) -> Path | None:
     """The checkpoint folder that a run starts from, unless it starts from something else."""
     folder = Path(weights) if weights else None
-    if not folder or not folder.is_dir():
+    if not folder or not (folder.is_dir() or folder.suffix == ".json"):
         return None
     if (folder / state.LAST).is_dir():
         raise InputError(f"--weights {folder}: a run; name its checkpoint, {folder}/{state.BEST}")
     return folder
 
 
-def _network(recipe: Recipe, weights: str | None, companion: Path | None) -> IDisc:
+def _network(recipe: Recipe, weights: str | None) -> IDisc:
     network, checkpoint = IDisc(recipe.model), _checkpoint(weights)
     if checkpoint:
-        known = load_network(checkpoint).state_dict()
-        new = {n: v for n, v in network.state_dict().items() if n.startswith("companion.")}
-        network.load_state_dict({**new, **known})
+        network.load_state_dict(load_network(checkpoint).state_dict())
     elif weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)
-    if companion and network.companion:
-        read_weights(network.companion, companion)
-    elif network.companion and not checkpoint:
-        raise InputError("model.companion: --companion with FastDepth's ONNX file is needed")
     return network

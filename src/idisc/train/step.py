@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from idisc.errors import InputError
-from idisc.model.network import Encoded, IDisc
+from idisc.model.network import IDisc
 from idisc.settings import Recipe, TrainConfig
 from idisc.train import draws, losses, optimizer
 from idisc.train.distributed import World
@@ -103,9 +103,9 @@ class Stepper:
         target, valid = batch.target.to(device), batch.valid.to(device)
         dtype = _DTYPES[self.train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
-            maps = [level.to(device).float() for level in batch.maps]
-            encoded = Encoded(maps) if maps else rgb
-            output = self._wrapped(encoded, size=(target.shape[2], target.shape[3]))
+            extracted = [values.to(device).float() for values in batch.extracted]
+            size = (target.shape[2], target.shape[3])
+            output = self._wrapped(rgb, size=size, extracted=extracted)
         prediction = output.prediction.float()
         if not total(valid.sum()):
             return prediction.sum() * 0, False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +35,16 @@ class Scored:
 
 
 def validate(
-    network: IDisc, dataset: Dataset, world: World, count: int
+    network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> tuple[dict[str, float], list[Case]]:
-    """Metrics of the test pictures under the paper's protocol, and some cases to look at."""
+    """Metrics of the test pictures under the paper's protocol, and some cases to look at.
+
+    `origin` is what the checkpoint of this network will say of itself.
+    """
     network.eval()  # a step sets its own mode
     mine: list[Scored | str] = []  # a message where a picture failed, for all processes to stop
     try:
-        mine.extend(_scored(network, dataset, world, count))
+        mine.extend(_scored(network, dataset, world, count, origin))
     except (IdiscError, OSError) as error:
         mine.append(str(error))
     every = world.gather(mine)
@@ -53,9 +57,11 @@ def validate(
     return reported(average.result(), PAPER), [item.case for item in ordered if item.case]
 
 
-def _scored(network: IDisc, dataset: Dataset, world: World, count: int) -> Iterator[Scored]:
+def _scored(
+    network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
+) -> Iterator[Scored]:
     """This process's share."""
-    predictor = EnginePredictor(TorchEngine(network, "in training"))
+    predictor = EnginePredictor(TorchEngine(network, "in training", origin=origin))
     indices = spread_evenly(len(dataset), count)
     shown = set(spread_evenly(len(indices), SHOWN))
     for number in range(world.rank, len(indices), world.size):

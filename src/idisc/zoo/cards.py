@@ -1,8 +1,11 @@
-"""Models that ship with the package, found by name: `zoo/<model>/` with a card and its files.
+"""Models that ship with the package, found by name in `zoo/models/`.
 
-    card.json      what the model is, what it learnt from and under which licences, what it scores
-    model.onnx     from bytes to metres, for `idisc predict`; needs no torch
-    checkpoint/    the same network for torch; may be left out
+    NAME.json         the card: what the model is, what it was trained on and under which licences,
+                      what it scores; also the record of a checkpoint that `load_network` opens
+    NAME.onnx         the graph from bytes to metres, for `idisc predict`; needs no torch
+    *.safetensors     the weights, in fp16: an encoder that several models share, and the rest of
+                      each model. The graphs refer to the tensors in these files (ONNX external
+                      data), so nothing is stored twice.
 
 Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so a card speaks of
 the weights that answer, and of no others. Where card and file differ, the card counts.
@@ -15,13 +18,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from idisc import config, files
 from idisc.errors import CheckpointError, InputError
+from idisc.settings import ModelConfig
 
-HOME = Path(__file__).parent
-CARD, ONNX, CHECKPOINT = "card.json", "model.onnx", "checkpoint"
+HOME = Path(__file__).parent / "models"
+Part = Literal["onnx", "checkpoint"]
+"""What can be opened of a model: its graph, or its network for torch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +62,15 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFile:
-    """One file of a model, below its folder."""
+    """One file of a model, in the folder of its card."""
 
     path: str
     bytes: int
     sha256: str
 
     def __post_init__(self) -> None:
-        if re.search(r"^/|\\|:|(^|/)\.\.(/|$)", self.path):
-            raise InputError(f"file {self.path!r}: not below the folder of its model")
+        if re.search(r"[/\\:]|^\.", self.path):
+            raise InputError(f"file {self.path!r}: not in the folder of its card")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,10 @@ class ModelCard:
     depth_range: tuple[float, ...]  # metres; other depth was ignored in training
     training_size: tuple[int, ...]  # height and width of pictures in the network
     training_fov_deg: float | None = None  # from left to right of these pictures
+    canonical: bool = False  # trained on many cameras, all brought to this field of view
     parameters: float  # millions
+    model: ModelConfig  # the network
+    weights: tuple[str, ...]  # the files among `files` that hold its tensors
     ingredients: tuple[Ingredient, ...]  # data and weights, each with its licence
     scores: tuple[Score, ...] = ()
     files: tuple[ModelFile, ...]
@@ -97,8 +105,10 @@ class ModelCard:
             raise InputError(f"depth_range {self.depth_range}: two rising distances in metres")
         if len(self.training_size) != 2 or min(self.training_size) < 1:
             raise InputError(f"training_size {self.training_size}: height and width are needed")
-        if ONNX not in {file.path for file in self.files}:
-            raise InputError(f"files: {ONNX} is not among them")
+        names = {file.path for file in self.files}
+        for needed in (f"{self.name}.onnx", *self.weights):
+            if needed not in names:
+                raise InputError(f"files: {needed} is not among them")
 
     @property
     def data(self) -> str:
@@ -113,6 +123,7 @@ class ModelCard:
             "depth_range": [*self.depth_range],
             "training_size": [*self.training_size],
             "training_fov_deg": self.training_fov_deg,
+            "canonical": self.canonical,
             "data": self.data,
             "licence": self.licence,
         }
@@ -120,31 +131,27 @@ class ModelCard:
 
     @property
     def bytes(self) -> int:
-        """Of the file that predicts."""
-        return sum(file.bytes for file in self.part(ONNX))
+        """Of the files that predict."""
+        return sum(file.bytes for file in self.files)
 
-    def part(self, name: str) -> tuple[ModelFile, ...]:
-        """The files of one part, ONNX or CHECKPOINT; none if it ships without."""
-        return tuple(file for file in self.files if file.path.split("/")[0] == name)
+    def part(self, part: Part) -> tuple[ModelFile, ...]:
+        """The files that one part needs."""
+        return tuple(file for file in self.files if part == "onnx" or file.path in self.weights)
 
 
 def shipped() -> dict[str, ModelCard]:
     """The cards of all models that are there, by name; those with a faulty card are an error."""
-    folders = sorted(path.parent for path in HOME.glob(f"*/{CARD}"))
-    return {folder.name: read_card(folder) for folder in folders}
+    return {path.stem: read_card(path) for path in sorted(HOME.glob("*.json"))}
 
 
-def read_card(folder: Path) -> ModelCard:
-    """The card of a model's folder."""
-    path = folder / CARD
+def read_card(path: Path) -> ModelCard:
+    """The card in a JSON file, which is called after its model."""
     try:
         card = config.from_json(ModelCard, files.read_json(path), str(path))
     except InputError as error:  # to its reader a model is one thing
         raise CheckpointError(str(error)) from None
-    if card.name != folder.name:
-        raise CheckpointError(
-            f"{path}: of {card.name!r}, in the folder of {folder.name!r}; install idisc again"
-        )
+    if card.name != path.stem:
+        raise CheckpointError(f"{path}: the card of {card.name!r}; install idisc again")
     return card
 
 
@@ -168,34 +175,22 @@ def default_card() -> ModelCard:
     return chosen[0]
 
 
-def locate(card: ModelCard, part: str = ONNX) -> Path:
-    """Where a model's ONNX file is, or its checkpoint folder, once their hashes are right."""
-    folder = HOME / card.name
-    wanted = card.part(part)
-    if not wanted:
-        raise CheckpointError(
-            f"{card.name}: ships without its {part}; name another model (--weights)"
-        )
-    for file in wanted:
-        path = folder / file.path
+def locate(card: ModelCard, part: Part = "onnx") -> Path:
+    """The ONNX file of a model, or the record of its checkpoint, once all hashes are right."""
+    for file in card.part(part):
+        path = HOME / file.path
         if not path.is_file():
             raise CheckpointError(f"{path}: not there; install idisc again")
         if path.stat().st_size != file.bytes or files.sha256(path) != file.sha256:
             raise CheckpointError(
                 f"{path}: not the file of its card (SHA-256 differs); install idisc again"
             )
-    return folder / part
+    return HOME / f"{card.name}.{'onnx' if part == 'onnx' else 'json'}"
 
 
-def describe(folder: Path) -> tuple[ModelFile, ...]:
+def describe(paths: Iterable[Path]) -> tuple[ModelFile, ...]:
     """The files of a model as a card lists them; for those who write one."""
-    paths = [folder / ONNX, *sorted((folder / CHECKPOINT).rglob("*"))]
     return tuple(
-        ModelFile(
-            path=path.relative_to(folder).as_posix(),
-            bytes=path.stat().st_size,
-            sha256=files.sha256(path),
-        )
+        ModelFile(path=path.name, bytes=path.stat().st_size, sha256=files.sha256(path))
         for path in paths
-        if path.is_file()
     )

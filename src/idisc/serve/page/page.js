@@ -359,7 +359,6 @@ function wireKnown(photo, known, scene, data) {
 
 function wireExplorer(photo, known, scene, data, root) {
   const look = byId("look");
-  if (data.facts.companion) byId("inside-lead").append(` The companion (${data.facts.companion}) has none: what is muted changes the rest alone.`);
   if (health.explorer_missing) {
     byId("inside-lead").textContent = health.explorer_missing;
     look.hidden = true;

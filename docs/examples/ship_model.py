@@ -1,0 +1,177 @@
+"""Put a trained checkpoint into the package as a shipped model.
+
+    idisc train indoor ... --out run
+    python docs/examples/ship_model.py pack run/best indoor
+    idisc evaluate --weights indoor --data nyu_labelled --out report
+    python docs/examples/ship_model.py score indoor report/report.json
+
+`pack` writes the weights in fp16 (the encoder once for all models), the ONNX graph that refers to
+them, and the card of INGREDIENTS below. `score` adds the numbers of a report to the card; a report
+of other weights is refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from idisc import config, files
+from idisc.cli.main import run_script
+from idisc.export import external, onnx, parity
+from idisc.model.checkpoint import load_network, read_config, read_origin
+from idisc.model.network import IDisc
+from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.torch_engine import TorchEngine
+from idisc.zoo import cards
+
+ENCODER = "dinov2_vits14.safetensors"
+SHARED = "encoder.vit."
+SCORES = ("d1", "abs_rel", "rmse", "d2", "d3", "log10", "silog")
+
+DINOV2 = cards.Ingredient(
+    name="DINOv2 ViT-S/14",
+    role="the encoder, frozen",
+    licence="Apache-2.0",
+    source="https://github.com/facebookresearch/dinov2",
+)
+NYU = cards.Ingredient(
+    name="NYU-Depth v2, labelled set",
+    role="images and depth for training",
+    licence="published for research, no licence text",
+    source="https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html",
+)
+NYU_RAW = replace(NYU, name="NYU-Depth v2, 352 raw frames", role="images and 8-bit depth")
+OTHER_ROOMS = (
+    cards.Ingredient(
+        name="Replica, 499 rendered views of a flat and an office",
+        role="images and exact depth",
+        licence="research only (Straub et al. 2019)",
+        source="https://github.com/facebookresearch/Replica-Dataset",
+    ),
+    cards.Ingredient(
+        name="487 frames of Kinect, Xtion and RealSense recordings (robot courses, offices)",
+        role="images and sensor depth",
+        licence="none stated by the public mirrors they come from",
+    ),
+    cards.Ingredient(
+        name="108 frames of a course at IST Lisbon",
+        role="images and sensor depth",
+        licence="none stated",
+    ),
+)
+CARDS = {
+    "indoor": {
+        "title": "metric depth of rooms, desks and corridors",
+        "ingredients": (DINOV2, NYU, NYU_RAW, *OTHER_ROOMS),
+        "default": True,
+        "notes": "For rooms and desks from 0.5 m to 10 m. Metres depend on the field of view: they"
+        " are corrected for a camera that is known and are less certain without one. Not for"
+        " streets or landscapes (use `road`). Mirrors, windows and screens mislead it.",
+    },
+}
+
+
+def halved(value: Tensor) -> Tensor:
+    """Weights in fp16; counters stay integers."""
+    return value.half() if value.is_floating_point() else value
+
+
+def pack(checkpoint: Path, name: str) -> None:
+    """Write weights, graph and card of a model into the package."""
+    origin, model = read_origin(checkpoint), read_config(checkpoint)
+    state = {key: halved(value) for key, value in load_network(checkpoint).state_dict().items()}
+    shared = {key: value for key, value in state.items() if key.startswith(SHARED)}
+    own = {key: value for key, value in state.items() if not key.startswith(SHARED)}
+    cards.HOME.mkdir(exist_ok=True)
+    weights = [cards.HOME / ENCODER, cards.HOME / f"{name}.safetensors"]
+    for path, tensors in zip(weights, (shared, own), strict=True):
+        with files.atomic(path) as draft:
+            save_file({key: value.contiguous() for key, value in tensors.items()}, draft)
+
+    network = IDisc(model)
+    network.load_state_dict(state)  # widens them
+    network.eval()
+    engine = TorchEngine(network, name, files.sha256(*weights), origin)
+    graph = onnx.build(network)
+    external.share_tensors(graph, weights)
+    onnx.describe(graph, {**onnx.facts(engine), "precision": "fp32", "storage": "fp16"})
+    onnx.save(graph, cards.HOME / f"{name}.onnx")
+    height, width = origin["training_size"]
+    size = (height, width)
+    measured = parity.measure(
+        OnnxEngine(cards.HOME / f"{name}.onnx"),
+        engine,
+        parity.read_some(parity.paths_of(parity.EXAMPLES), 4),
+        parity.two_sizes(size),
+        precision="fp16-weights",
+        pictures_from="examples",
+    )
+    measured.check(f"{name}.onnx")
+
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    card = cards.ModelCard(
+        name=name,
+        licence="Apache-2.0",
+        domain=origin["domain"],
+        depth_range=tuple(origin["depth_range"]),
+        training_size=size,
+        training_fov_deg=origin.get("training_fov_deg"),
+        canonical=bool(origin.get("canonical")),
+        parameters=round(parameters / 1e6, 1),
+        model=model,
+        weights=tuple(path.name for path in weights),
+        files=cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
+        **CARDS[name],
+    )
+    files.write_json(cards.HOME / f"{name}.json", config.to_json(card))
+    sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.text()}\n")
+
+
+def score(name: str, path: Path) -> None:
+    """Put the numbers of a report of `idisc evaluate --out` into the card."""
+    report, card = json.loads(path.read_text()), cards.shipped()[name]
+    known = {files.sha256(cards.HOME / f"{name}.onnx")}
+    if report["about"]["weights_sha256"] not in known:
+        sys.exit(f"{path}: not a report of the shipped {name}; evaluate that one")
+    scores = [
+        cards.Score(
+            dataset=report["dataset"]["name"],
+            protocol=report["protocol"]["name"],
+            metric=metric,
+            value=report["totals"][metric],
+            low=report["intervals"][metric][0],
+            high=report["intervals"][metric][1],
+        )
+        for metric in SCORES
+        if metric in report["totals"]
+    ]
+    files.write_json(
+        cards.HOME / f"{name}.json", config.to_json(replace(card, scores=tuple(scores)))
+    )
+
+
+def main() -> None:
+    """Pack a checkpoint into the package, or add scores to its card."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    packing = commands.add_parser("pack")
+    packing.add_argument("checkpoint", type=Path)
+    packing.add_argument("name", choices=sorted(CARDS))
+    scoring = commands.add_parser("score")
+    scoring.add_argument("name", choices=sorted(CARDS))
+    scoring.add_argument("report", type=Path)
+    given = parser.parse_args()
+    if given.command == "pack":
+        pack(given.checkpoint, given.name)
+    else:
+        score(given.name, given.report)
+
+
+if __name__ == "__main__":
+    run_script(main)

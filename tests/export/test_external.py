@@ -1,0 +1,62 @@
+"""A graph that refers to the tensors of a checkpoint predicts what one with its own copy does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from onnx import helper, numpy_helper
+from safetensors.torch import save_file
+
+from idisc.export.external import share_tensors
+
+WIDTH = 40  # so that a matrix is worth a reference
+
+
+def weights() -> dict[str, torch.Tensor]:
+    """Of two linear layers as torch has them, (out, in), and a bias; fp16 holds them exactly."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"first": (WIDTH + 8, WIDTH), "second": (WIDTH + 8, WIDTH + 8), "bias": (WIDTH + 8,)}
+    return {n: torch.randn(shape, generator=generator).half() for n, shape in shapes.items()}
+
+
+def graph() -> onnx.ModelProto:
+    """x @ first.T @ second + bias @ own: one matrix transposed, one as it is, one unknown."""
+    known = {name: value.float().numpy() for name, value in weights().items()}
+    own = np.eye(WIDTH + 8, dtype=np.float32)
+    tensors = {"a": known["first"].T, "b": known["second"], "c": known["bias"], "d": own}
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["xa"]),
+        helper.make_node("MatMul", ["xa", "b"], ["xab"]),
+        helper.make_node("Add", ["xab", "c"], ["sum"]),
+        helper.make_node("MatMul", ["sum", "d"], ["y"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    made = helper.make_graph(
+        nodes,
+        "layers",
+        [helper.make_tensor_value_info("x", kind, [None, WIDTH])],
+        [helper.make_tensor_value_info("y", kind, [None, WIDTH + 8])],
+        [numpy_helper.from_array(np.ascontiguousarray(v), name) for name, v in tensors.items()],
+    )
+    return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+def test_a_graph_refers_to_tensors_instead_of_holding_them(tmp_path: Path) -> None:
+    model, x = graph(), np.random.default_rng(0).normal(size=(3, WIDTH)).astype(np.float32)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    state = weights()
+    save_file({name: state[name] for name in ("first", "bias")}, tmp_path / "encoder.safetensors")
+    save_file({"second": state["second"]}, tmp_path / "rest.safetensors")
+    paths = [tmp_path / "encoder.safetensors", tmp_path / "rest.safetensors"]
+    assert share_tensors(model, paths) == (WIDTH + 8) ** 2  # only what no file has
+    held = [len(tensor.raw_data) for tensor in model.graph.initializer if tensor.raw_data]
+    assert sorted(held) == [4 * (WIDTH + 8), 2 * (WIDTH + 8) ** 2]  # the bias, and d in fp16
+    onnx.save(model, tmp_path / "layers.onnx")
+    onnx.checker.check_model(str(tmp_path / "layers.onnx"))
+    session = onnxruntime.InferenceSession(str(tmp_path / "layers.onnx"))
+    (found,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
