@@ -55,14 +55,9 @@ OTHER_ROOMS = (
         source="https://github.com/facebookresearch/Replica-Dataset",
     ),
     cards.Ingredient(
-        name="487 frames of Kinect, Xtion and RealSense recordings (robot courses, offices)",
+        name="322 frames of Kinect and Xtion recordings (a robot's run, labs, offices)",
         role="images and sensor depth",
         licence="none stated by the public mirrors they come from",
-    ),
-    cards.Ingredient(
-        name="108 frames of a course at IST Lisbon",
-        role="images and sensor depth",
-        licence="none stated",
     ),
 )
 CARDS = {
@@ -72,7 +67,7 @@ CARDS = {
         "default": True,
         "notes": "For rooms and desks from 0.5 m to 10 m. Metres depend on the field of view: they"
         " are corrected for a camera that is known and are less certain without one. Not for"
-        " streets or landscapes (use `road`). Mirrors, windows and screens mislead it.",
+        " streets or landscapes. Mirrors, windows and screens mislead it.",
     },
 }
 
@@ -117,7 +112,7 @@ def pack(checkpoint: Path, name: str) -> None:
     parameters = sum(parameter.numel() for parameter in network.parameters())
     card = cards.ModelCard(
         name=name,
-        licence="Apache-2.0",
+        licence="Apache-2.0; trained in part on data published for research only",
         domain=origin["domain"],
         depth_range=tuple(origin["depth_range"]),
         training_size=size,
