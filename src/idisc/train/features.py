@@ -53,11 +53,13 @@ class FeatureStream(Stream):
         """`cached` is where `cache_features` stored the views of each folder."""
         super().__init__(folders, data, train)
         self.cached = cached
+        self._places = [_places(folder) for folder in folders]
         self._open: dict[int, list[_StoredRows]] = {}
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
         """One of the cached views of a picture, drawn by the generator."""
-        row = index * self.train.views + int(generator.integers(self.train.views))
+        view = int(generator.integers(self.train.views))
+        row = self._places[folder][index] * self.train.views + view
         image, target, *extracted = (array[row] for array in self._arrays(folder))
         target = target.astype(np.float32)
         valid = target != 0 if target.ndim == 2 else (target != 0).any(axis=-1)
@@ -91,11 +93,16 @@ class _StoredRows:
 def cache_features(
     network: IDisc, stream: Stream, base: Path, world: World, progress: Progress | None = None
 ) -> list[Path]:
-    """The views of each folder of a stream below `base`, computed where they are missing."""
+    """The views of each folder of a stream below `base`, computed where they are missing.
+
+    A cache covers the whole training split, also scenes that this run holds out, so that runs with
+    other holdouts share it.
+    """
     _check_frozen(network)
     digest = _digest(network)
     paths = []
-    for number, dataset in enumerate(stream.folders):
+    whole = Stream([_whole(folder) for folder in stream.folders], stream.data, stream.train)
+    for number, dataset in enumerate(whole.folders):
         key = {
             "format": config.FORMAT,
             "encoder": digest,
@@ -109,7 +116,7 @@ def cache_features(
         paths.append(path)
         if world.leads and not (path / RECORD).is_file():
             try:
-                write_features(network, stream, number, path, progress)
+                write_features(network, whole, number, path, progress)
                 files.write_json(path / RECORD, key)
             except OSError as error:
                 raise InputError(
@@ -225,6 +232,16 @@ def _digest(network: IDisc) -> str:
     for name, value in part.state_dict().items():
         digest.update(name.encode() + value.cpu().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _whole(folder: Dataset) -> Dataset:
+    return Dataset(folder.source, folder.split, folder.spec)
+
+
+def _places(folder: Dataset) -> list[int]:
+    """The position of each picture of a folder among those of the whole split."""
+    known = {(r.image, r.target): place for place, r in enumerate(_whole(folder).records)}
+    return [known[record.image, record.target] for record in folder.records]
 
 
 def _pictures(dataset: Dataset) -> str:
