@@ -245,6 +245,8 @@ def indoor() -> Recipe:
             lr=1e-3,
             lr_encoder=1e-3,
             weight_decay=0.05,
+            edge_weight=5.0,
+            query_scale=3.0,
             freeze=("encoder.vit",),
             cache_features="features",
             views=6,

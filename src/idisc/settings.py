@@ -188,6 +188,7 @@ class DataConfig:
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
     mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
     holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
+    exact: tuple[int, ...] = ()  # training folders, from 0, whose depth has exact edges: renders
     # One camera for all pictures, as focal length over sqrt(height * width): depth is multiplied by
     # this over the picture's own, and `augment.zoom` crops. 0: every picture keeps its camera.
     canonical_focal: float = 0.0
@@ -217,6 +218,10 @@ class TrainConfig:
     # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
     momentum: Literal["cycled", "constant"] = "cycled"
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
+    edge_weight: float = 0.0  # of the gradient loss, which looks at `data.exact` alone
+    query_scale: float = (
+        1.0  # initial queries of AFP and ISD times this: above 1, IDRs differ sooner
+    )
     clip_norm: float = 1.0  # of the gradient over all parameters
     seed: int = 13  # as released
     validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
@@ -236,10 +241,10 @@ class TrainConfig:
         for name in (*counts, "validate_every", "save_every", "patience", "views"):
             value = getattr(self, name)
             _check(value >= 1, f"{name}: {value}; at least 1 is needed")
-        for name in ("lr", "loss_weight", "clip_norm"):
+        for name in ("lr", "loss_weight", "clip_norm", "query_scale"):
             value = getattr(self, name)
             _check(value > 0, f"{name}: {value}; more than 0 is needed")
-        for name in ("lr_encoder", "weight_decay", "seed", "validate_images"):
+        for name in ("lr_encoder", "weight_decay", "seed", "validate_images", "edge_weight"):
             value = getattr(self, name)
             _check(value >= 0, f"{name}: {value}; 0 or more is needed")
         _check(0 <= self.ema < 1, f"ema: {self.ema}; from 0 to less than 1 is needed")

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from tests.golden.store import SHARED
 from torch import Tensor
 
-from idisc.train.losses import angular_loss, silog_loss
+from idisc.train.losses import angular_loss, gradient_loss, silog_loss
 
 
 def test_silog_of_three_pixels_is_the_number_worked_out_by_hand() -> None:
@@ -32,6 +32,22 @@ def test_silog_sees_valid_pixels_only() -> None:
     valid[0, :, 1:3] = True
     spoiled = torch.where(valid, prediction, torch.tensor(float("nan")))
     assert torch.equal(silog_loss(spoiled, target, valid), silog_loss(prediction, target, valid))
+
+
+def test_the_gradient_loss_sees_slopes_and_not_scale() -> None:
+    target = torch.rand(2, 1, 9, 9) + 1
+    valid = torch.ones_like(target, dtype=torch.bool)
+    assert gradient_loss(1.3 * target, target, valid).item() == pytest.approx(0, abs=1e-5)
+
+
+def test_a_step_that_is_missed_costs_its_height_at_every_scale() -> None:
+    target = torch.ones(1, 1, 1, 5)
+    target[..., 4:] = math.e  # a step of 1 in log depth, between the last pixels of each scale
+    valid = torch.ones_like(target, dtype=torch.bool)
+    loss = gradient_loss(torch.ones_like(target), target, valid)
+    assert loss.item() == pytest.approx((1 / 4 + 1 / 2 + 1) / 3, abs=1e-4)  # of 4, 2, 1 slopes
+    valid[..., 4] = False
+    assert gradient_loss(torch.ones_like(target), target, valid).item() == pytest.approx(0)
 
 
 def test_silog_of_a_batch_without_a_valid_pixel_is_nan() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tests.fakes import pairs
-from tests.fakes.training import ALONE, same, start, stopped_after
+from tests.fakes.training import ALONE, losses, same, start, stopped_after
 
 from idisc import files
 from idisc.errors import CheckpointError, DataError, InputError
@@ -140,3 +141,20 @@ def test_workers_may_change_when_a_run_goes_on(data: Path, tmp_path: Path) -> No
     assert runs.resume(tmp_path / "run", ALONE).workers == 1
     assert runs.resume(tmp_path / "run", ALONE, workers=3).workers == 3
     assert state.read_training(tmp_path / "run")["step"] == 0
+
+
+def test_initial_queries_are_as_large_as_the_recipe_says(data: Path, tmp_path: Path) -> None:
+    plain = start(pairs.recipe(), data, tmp_path / "plain").stepper.network
+    scaled = start(pairs.recipe(query_scale=3.0), data, tmp_path / "scaled").stepper.network
+    for name in ("afp.0.attention.query.weight", "isd.2.layers.1.attention.query.weight"):
+        assert torch.equal(scaled.get_parameter(name), 3 * plain.get_parameter(name))
+
+
+def test_the_gradient_loss_counts_in_exact_folders_only(data: Path, tmp_path: Path) -> None:
+    made = pairs.recipe(iterations=1, edge_weight=100.0)
+    exact = replace(made, data=replace(made.data, exact=(0,)))
+    for name, recipe in (("plain", pairs.recipe(iterations=1)), ("none", made), ("exact", exact)):
+        start(recipe, data, tmp_path / name).train()
+    plain, none, counted = (losses(tmp_path / name)[0] for name in ("plain", "none", "exact"))
+    assert plain == none
+    assert counted > none + 0.1

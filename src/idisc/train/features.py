@@ -64,7 +64,7 @@ class FeatureStream(Stream):
         target = target.astype(np.float32)
         valid = target != 0 if target.ndim == 2 else (target != 0).any(axis=-1)
         name = self.folders[folder].records[index].image
-        return Item(image, target, valid, name, tuple(extracted))
+        return Item(image, target, valid, name, folder in self.data.exact, tuple(extracted))
 
     def _arrays(self, folder: int) -> list[_StoredRows]:
         if folder not in self._open:  # in the process that reads

@@ -36,6 +36,7 @@ class Batch(NamedTuple):
     target: Tensor  # (B, 1 or 3, Hg, Wg) float32
     valid: Tensor  # (B, 1, Hg, Wg) boolean
     names: tuple[str, ...]  # of the pictures
+    exact: Tensor  # (B,) boolean: of a folder of `data.exact`
     extracted: tuple[Tensor, ...] = ()  # what `IDisc.extract` gave for the images, if it is cached
 
 
@@ -53,6 +54,7 @@ class Item(NamedTuple):
     target: NDArray[np.float32]  # (Hg, Wg) or (Hg, Wg, 3)
     valid: NDArray[np.bool_]  # (Hg, Wg)
     name: str  # of the picture
+    exact: bool = False  # of a folder of `data.exact`
     extracted: tuple[NDArray[np.float16], ...] = ()  # of this image, as in `Batch`
 
 
@@ -106,7 +108,8 @@ class Stream(TorchDataset[Item | Unreadable]):
         sample = self.augmented(self.folders[folder][index], generator)
         if not self.as_stored:
             sample = with_target_at_picture_size(sample)
-        return Item(sample.image, sample.target, sample.valid, sample.record.image)
+        exact = folder in self.data.exact
+        return Item(sample.image, sample.target, sample.valid, sample.record.image, exact)
 
     def augmented(self, sample: Sample, generator: Generator) -> Sample:
         """A sample from disk as the network sees it this time."""
@@ -162,6 +165,7 @@ def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
         target=torch.from_numpy(target).permute(0, 3, 1, 2),
         valid=torch.from_numpy(np.stack([item.valid for item in readable]))[:, None],
         names=tuple(item.name for item in readable),
+        exact=torch.tensor([item.exact for item in readable]),
         extracted=tuple(
             torch.from_numpy(np.stack(values))
             for values in zip(*(item.extracted for item in readable), strict=True)

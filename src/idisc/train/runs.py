@@ -21,6 +21,7 @@ from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
+from idisc.model.discretization import CrossAttention
 from idisc.model.network import IDisc
 from idisc.settings import Recipe
 from idisc.train import older, state
@@ -226,6 +227,11 @@ def _network(recipe: Recipe, weights: str | None) -> IDisc:
     network, checkpoint = IDisc(recipe.model), _checkpoint(weights)
     if checkpoint:
         network.load_state_dict(load_network(checkpoint).state_dict())
-    elif weights:
+        return network
+    if weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, CrossAttention):
+                module.query.weight *= recipe.train.query_scale
     return network

@@ -110,10 +110,14 @@ class Stepper:
         if not total(valid.sum()):
             return prediction.sum() * 0, False
         if self.task == "depth":
-            loss = losses.silog_loss(prediction, target, valid, total)
-        else:
-            concentration = output.concentration.float()
-            loss = losses.angular_loss(prediction, concentration, target, valid, total)
+            loss = losses.silog_loss(prediction, target, valid, total) * self.train.loss_weight
+            if self.train.edge_weight:
+                exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
+                edges = losses.gradient_loss(prediction, target, exact, total)
+                loss = loss + self.train.edge_weight * edges
+            return loss, True
+        concentration = output.concentration.float()
+        loss = losses.angular_loss(prediction, concentration, target, valid, total)
         return loss * self.train.loss_weight, True
 
     def _judged(self, step: int, loss: float) -> Outcome:
