@@ -76,8 +76,7 @@ class FeatureStream(Stream):
 class _StoredRows:
     """Rows of a .npy file, each read in one go.
 
-    A memory map would read pages of 4 kB one after the other, which takes ten times as long where
-    the cache is larger than the memory.
+    A memory map would read it page by page, which is slow where the cache does not stay in memory.
     """
 
     def __init__(self, path: Path) -> None:
