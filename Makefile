@@ -7,15 +7,17 @@ BIN := $(VENV)/bin
 DEMO_VENV ?= .venv-demo
 DEMO_OUT ?= demo
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test test-fast coverage check format bench clean
 
 help:
-	@echo "make demo    depth of the example photos: pictures, point clouds, pages to look around in"
-	@echo "make test    the whole test suite"
-	@echo "make check   format, lint and types"
-	@echo "make format  rewrite the code in the house style"
-	@echo "make bench   speed and memory on this machine, beside an oracle"
-	@echo "make clean   remove the environment and all caches"
+	@echo "make demo       depth of the example photos: pictures, point clouds, pages to look around in"
+	@echo "make test       the whole test suite"
+	@echo "make test-fast  the tests that take less than a few seconds each"
+	@echo "make coverage   the whole test suite, with branch coverage"
+	@echo "make check      format, lint and types"
+	@echo "make format     rewrite the code in the house style"
+	@echo "make bench      speed and memory on this machine, beside an oracle"
+	@echo "make clean      remove the environment and all caches"
 
 # torch, torchvision and timm in one resolver call, so that they fit one another.
 $(VENV)/installed: pyproject.toml
@@ -39,6 +41,12 @@ demo: $(DEMO_VENV)/installed
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not slow and not browser"
+
+coverage: $(VENV)/installed
+	$(BIN)/python -m pytest --cov=idisc --cov-branch --cov-report=term:skip-covered
 
 check: $(VENV)/installed
 	$(BIN)/ruff format --check .

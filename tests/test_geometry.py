@@ -15,7 +15,15 @@ from PIL import Image
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.geometry import Mesh, is_between, mesh, normals_from_depth, thin, unproject
+from idisc.geometry import (
+    Mesh,
+    is_between,
+    mesh,
+    normals_from_depth,
+    plane_normals,
+    thin,
+    unproject,
+)
 from idisc.metrics import angular_error_deg
 
 SIZE = (48, 64)
@@ -180,6 +188,30 @@ def facing(shape: Mesh) -> NDArray[np.float32]:
     """Normals of the triangles (F, 3), by the right hand, not of unit length."""
     first, second, third = (shape.vertices[shape.faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
+
+
+def test_a_fitted_plane_has_the_normal_of_noisy_depth() -> None:
+    truth = unit(0.3, -0.4, -0.9)
+    noise = np.random.default_rng(0).normal(1, 0.003, SIZE)
+    depth = plane(truth, 2.0) * noise
+    fitted = plane_normals(depth, CAMERA)
+    present = np.isfinite(fitted[..., 0])
+    assert present.mean() > 0.9
+    plain = normals_from_depth(depth, CAMERA)
+    fitted_cosine, plain_cosine = fitted[present] @ truth, plain[present] @ truth
+    assert np.arccos(np.nanmean(fitted_cosine)) < 0.7 * np.arccos(np.nanmean(plain_cosine))
+
+
+def test_planes_are_not_fitted_across_a_depth_edge_or_a_hole() -> None:
+    depth = np.where(COLUMNS < 32, 2.0, 4.0)
+    depth[10:20, 10:20] = 0
+    normals = plane_normals(depth, CAMERA)
+    assert np.isnan(normals[10:20, 10:20]).all()
+    present = np.isfinite(normals[..., 0])
+    assert present.mean() > 0.9
+    np.testing.assert_allclose(
+        normals[present], np.broadcast_to([0, 0, -1], (present.sum(), 3)), atol=1e-3
+    )
 
 
 def test_a_mesh_covers_a_plane_once_and_faces_the_camera() -> None:

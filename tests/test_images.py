@@ -445,3 +445,18 @@ def test_500_damaged_files_are_read_or_refused_in_one_line() -> None:
             assert photo.image.shape[2] == 3
     assert 50 < len(refusals) < 450
     assert all(text.startswith("bytes: ") and "\n" not in text for text in refusals)
+
+
+def test_a_photo_knows_whether_it_has_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "room.png"
+    Image.fromarray(colours()).save(path)
+    with Image.open(path) as opened, path.open("rb") as file:
+        assert [read_photo(source).named for source in (path, opened, file)] == [True] * 3
+    nameless = (
+        path.read_bytes(),
+        io.BytesIO(path.read_bytes()),
+        colours(),
+        Image.fromarray(colours()),
+    )
+    assert [read_photo(source).named for source in nameless] == [False] * 4
+    assert read_photo(colours(), "wall").named

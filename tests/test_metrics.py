@@ -31,6 +31,7 @@ from idisc.metrics import (
     Terms,
     angular_error_deg,
     average,
+    boundary_f1,
     cloud_metrics,
     depth_terms,
     normal_terms,
@@ -392,3 +393,15 @@ def test_clouds_say_what_brings_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(MissingExtra, match=r"pip install 'idisc\[data\]'"):
         cloud_metrics(np.ones((1, 3)), np.ones((1, 3)))
+
+
+def test_boundaries_agree_where_edges_of_the_same_direction_are() -> None:
+    columns = np.arange(20) + np.zeros((8, 1))
+    target, everywhere = np.where(columns < 10, 2.0, 4.0), np.ones((8, 20), bool)
+    assert boundary_f1(target, target, everywhere) == 1
+    assert boundary_f1(3 * target, target, everywhere) == 1  # whatever the scale
+    assert boundary_f1(8 / target, target, everywhere) == 0  # the other side is nearer
+    assert boundary_f1(np.where(columns < 11, 2.0, 4.0), target, everywhere) == 0  # a pixel off
+    ramp = np.clip(2 + (columns - 6) / 4, 2, 4)  # steps of 6 to 12 %: an edge up to that threshold
+    assert 0 < boundary_f1(ramp, target, everywhere) < 0.3
+    assert math.isnan(boundary_f1(target, target, columns < 10))

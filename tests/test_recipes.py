@@ -93,7 +93,7 @@ NAMES = [row[0] for row in rows(NETWORKS_AND_DATA)]
 
 def test_there_are_the_seventeen_published_recipes_under_their_names() -> None:
     assert [make.__name__ for make in recipes.PUBLISHED_RECIPES] == NAMES
-    assert list(recipes.RECIPES) == [*NAMES, "tiny_synthetic", "indoor"]
+    assert list(recipes.RECIPES) == [*NAMES, "tiny_synthetic", "indoor", "indoor_normals", "road"]
     assert [recipe.name for recipe in recipes.RECIPES.values()] == list(recipes.RECIPES)
     assert len(NAMES) == 17
 

@@ -94,15 +94,15 @@ def pack(checkpoint: Path, name: str) -> None:
     network.eval()
     engine = TorchEngine(network, name, files.sha256(*weights), origin)
     graph = onnx.build(network)
-    external.share_tensors(graph, weights)
-    onnx.describe(graph, {**onnx.facts(engine), "precision": "fp32", "storage": "fp16"})
+    external.store_half(graph, weights)
+    onnx.add_metadata(graph, {**onnx.metadata(engine), "precision": "fp32", "storage": "fp16"})
     onnx.save(graph, cards.HOME / f"{name}.onnx")
     height, width = origin["training_size"]
     size = (height, width)
     measured = parity.measure(
         OnnxEngine(cards.HOME / f"{name}.onnx"),
         engine,
-        parity.read_some(parity.paths_of(parity.EXAMPLES), 4),
+        parity.read_evenly(parity.list_pictures(parity.EXAMPLES), 4),
         parity.two_sizes(size),
         precision="fp16-weights",
         pictures_from="examples",
@@ -125,7 +125,7 @@ def pack(checkpoint: Path, name: str) -> None:
         **CARDS[name],
     )
     files.write_json(cards.HOME / f"{name}.json", config.to_json(card))
-    sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.text()}\n")
+    sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 
 
 def score(name: str, path: Path) -> None:

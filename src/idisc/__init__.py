@@ -1,32 +1,66 @@
 """Metric depth and surface normals from one photo, by the network of iDisc (CVPR 2023).
 
-Names resolve on first use (PEP 562): `import idisc` loads no heavy package.
+Names resolve on first use (PEP 562): `import idisc` loads no heavy package. `evaluate` and
+`explain` are packages; each has a function of the same name.
 """
 
 from __future__ import annotations
 
 import importlib
 
-from idisc.errors import require
+from idisc.errors import (
+    CheckFailed,
+    CheckpointError,
+    DataError,
+    IdiscError,
+    InputError,
+    MissingExtra,
+    require,
+)
 
 __version__ = "0.1.0"
-__all__ = ["Camera", "IdiscError", "Prediction", "__version__", "load", "load_network"]
+__all__ = [
+    "RECIPES",
+    "Camera",
+    "CheckFailed",
+    "CheckpointError",
+    "DataError",
+    "IDisc",
+    "IdiscError",
+    "InputError",
+    "MissingExtra",
+    "ModelConfig",
+    "Prediction",
+    "Predictor",
+    "__version__",
+    "evaluate",
+    "explain",
+    "load",
+    "load_network",
+]
 
-_HOMES = {
+_MODULES = {
     "Camera": "idisc.camera",
-    "IdiscError": "idisc.errors",
-    "Prediction": "idisc.predict.prediction",
+    "IDisc": "idisc.model.network",
+    "ModelConfig": "idisc.settings",
+    "Prediction": "idisc.prediction",
+    "Predictor": "idisc.predict.predictor",
+    "RECIPES": "idisc.recipes",
     "load": "idisc.predict.predictor",
     "load_network": "idisc.model.checkpoint",
 }
-_NEEDS = {"load_network": ("torch", "safetensors")}  # heavy packages of the extra "train"
+_PACKAGES = ("evaluate", "explain")
+_NEED_TORCH = ("IDisc", "load_network")
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name in _PACKAGES:
+        return importlib.import_module(f"idisc.{name}")
+    if name not in _MODULES:
         raise AttributeError(f"module 'idisc' has no attribute '{name}'")
-    require(*_NEEDS.get(name, ()), extra="train")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _NEED_TORCH:
+        require("torch", "safetensors", extra="train")
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ Axes: x right, y down, z forward, metres. A depth that is not a finite number ab
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,6 +24,9 @@ DEPTH_EDGE = 0.05
 # Of `is_between`: pixels to each side that are "around", more than the ramp that a network of a
 # quarter of the resolution makes of an edge; and the share of depth in a step that noise reaches.
 _AROUND, _STEEP = 12, 0.006
+# Of `plane_normals`: half of the window as a share of the width (7 pixels of 640); how far inverse
+# depth may be from that of the pixel in the first fit, and from the plane in the second.
+_FIT_REACH, _ON_SURFACE, _ON_PLANE = 0.011, 0.12, 0.03
 
 
 class Mesh(NamedTuple):
@@ -70,12 +74,67 @@ def normals_from_depth(
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
     if cell > 1:
         right, lower = _smoothed(right, cell), _smoothed(lower, cell)
+    return _normals_of_planes(inverse, right, lower, camera)
+
+
+def plane_normals(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
+    """Measured depth (H, W) in metres -> unit normals (H, W, 3) that point to the camera.
+
+    Fits a plane to the surroundings of each pixel, which suppresses the noise of a sensor: least
+    squares in inverse depth, over the pixels that continue the surface (`_ON_PLANE`), twice. NaN
+    where depth is missing or where less than half of the surroundings lie on the plane.
+    """
+    _check_size(depth, camera)
+    inverse = _inverse(depth).astype(np.float32)
+    reach = max(1, round(_FIT_REACH * depth.shape[1]))
+    steps = np.unique(np.linspace(-reach, reach, 5).round().astype(int))
+    padded = np.pad(inverse, reach, constant_values=np.nan)
+    height, width = inverse.shape
+    plane = [inverse, np.zeros_like(inverse), np.zeros_like(inverse)]  # a + b x + c y
+    for tolerance in (_ON_SURFACE, _ON_PLANE):
+        sums = [np.zeros_like(inverse) for _ in range(9)]
+        limit = tolerance * plane[0]
+        for y, x in itertools.product(steps.tolist(), steps.tolist()):
+            w = padded[reach + y :, reach + x :][:height, :width]
+            on = np.abs(w - (plane[0] + plane[1] * x + plane[2] * y)) < limit
+            present, values = on.astype(np.float32), np.where(on, w, np.float32(0))
+            for total, factor in zip(sums[:6], (1, x, y, x * x, x * y, y * y), strict=True):
+                if factor:
+                    total += factor * present
+            for total, factor in zip(sums[6:], (1, x, y), strict=True):
+                if factor:
+                    total += factor * values
+        enough = sums[0] > len(steps) ** 2 / 2
+        plane = [np.where(enough, part, np.float32(np.nan)) for part in _fitted_plane(*sums)]
+    middle, right, lower = plane
+    return _normals_of_planes(middle, right, lower, camera)
+
+
+def _normals_of_planes(
+    inverse: FloatArray, right: FloatArray, lower: FloatArray, camera: Camera
+) -> NDArray[np.float32]:
+    """Unit normals (H, W, 3) from inverse depth and its slopes along x and y, each (H, W)."""
     across, down = _offsets(camera)
     normals = np.stack(
         [-camera.fx * right, -camera.fy * lower, across * right + down * lower - inverse], axis=-1
-    )  # (H, W, 3)
+    )
     normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
     return normals.astype(np.float32)
+
+
+def _fitted_plane(
+    n: Any, x: Any, y: Any, xx: Any, xy: Any, yy: Any, w: Any, xw: Any, yw: Any
+) -> Any:
+    """Least squares of w = a + b x + c y from sums over the samples -> a, b, c; Cramer's rule."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        p, q, r = xx * yy - xy * xy, xy * y - x * yy, x * xy - xx * y
+        s, t, u = n * yy - y * y, x * y - n * xy, n * xx - x * x
+        determinant = n * p + x * q + y * r
+        return (
+            (p * w + q * xw + r * yw) / determinant,
+            (q * w + s * xw + t * yw) / determinant,
+            (r * w + t * xw + u * yw) / determinant,
+        )
 
 
 def mesh(depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE) -> Mesh:

@@ -1,69 +1,82 @@
-"""The parts that HTML pages are made of: the frame of a report, sections, tables, legends.
+"""Building blocks of the HTML reports: templates of `assets/report/`, tables, legends, images.
 
-The frame and style of all reports are `assets/report.html`. Nothing is loaded from elsewhere:
-pictures are in the page as addresses that hold them. Text is escaped here where the argument says
-so; everything else is markup, and trusted.
+Every value that is filled into a template is escaped unless it is `Markup`. Reports are
+self-contained: images are embedded as data URIs, and nothing is loaded from elsewhere.
 """
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib import resources
 from string import Template
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
 from idisc import visualize
 
 
-def report(**parts: str) -> str:
-    """A whole report; the names of its parts are those in the frame."""
-    frame = resources.files("idisc").joinpath("assets", "report.html").read_text("utf-8")
-    return Template(frame).substitute(**parts)
+class Markup(str):
+    """Text that is already HTML, so that it is not escaped again."""
 
 
-def section(title: str, text: str, content: str) -> str:
-    """A heading, a note below it, and what they are about; all markup."""
-    return f'<section><h2>{title}</h2><p class="note">{text}</p>{content}</section>'
+def fill(template: str, **values: object) -> Markup:
+    """Fill in a template of `assets/report/`; values other than `Markup` are escaped."""
+    return Markup(_template(template).substitute({k: _escaped(v) for k, v in values.items()}))
 
 
-def table(head: str, body: str) -> str:
-    """Cells of the head and rows of the body, in a frame that scrolls where it is too wide."""
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+def join(parts: Iterable[Markup]) -> Markup:
+    """Return the parts one after the other."""
+    return Markup("".join(parts))
+
+
+def section(title: str, text: str, content: str = Markup()) -> Markup:
+    """Return a heading, a note below it, and what they introduce."""
+    return fill("section", title=title, text=text, content=content)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> Markup:
+    """Return a table that scrolls if it is too wide; `kind` is its CSS class.
+
+    The first cell of a row is its heading.
+    """
+    columns = join(Markup(f'<th scope="col">{_escaped(name)}</th>') for name in head)
+    return fill("table", kind=kind, head=columns, body=join(_row(*cells) for cells in rows))
+
+
+def entries(values: Mapping[str, str]) -> Markup:
+    """Return names and values for a `dl`, both escaped."""
+    return join(
+        Markup(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>") for name, text in values.items()
     )
 
 
-def entries(facts: Mapping[str, str]) -> str:
-    """Names and what they stand for, both escaped, for a `dl`."""
-    return "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts.items())
-
-
-def gradient(name: str, colours: str) -> str:
-    """A colour map under the name that `legend` asks for."""
-    shades = visualize.stops(colours)
-    marks = zip(np.linspace(0, 1, len(shades)).tolist(), shades, strict=True)
-    stops = "".join(f'<stop offset="{offset:g}" stop-color="{shade}"/>' for offset, shade in marks)
-    return f'<linearGradient id="{name}">{stops}</linearGradient>'
-
-
-def legend(gradient: str, low: str, high: str) -> str:
-    """A strip of a gradient between its two ends, which are escaped."""
-    return (
-        f'<span class="legend">{escape(low)}<svg preserveAspectRatio="none" viewBox="0 0 1 1"'
-        f' aria-hidden="true"><rect width="1" height="1" fill="url(#{gradient})"/></svg>'
-        f"{escape(high)}</span>"
-    )
+def legend(colours: str, low: str, high: str) -> Markup:
+    """Return a strip of a colour map between the texts of its two ends."""
+    return fill("legend", low=low, high=high, stops=", ".join(visualize.stops(colours)))
 
 
 def picture_address(picture: Image.Image, kind: str, **options: Any) -> str:
-    """An address that holds the picture as a file of that kind, JPEG or PNG."""
+    """Return a data URI that holds the picture as a file of that kind, JPEG or PNG."""
     buffer = io.BytesIO()
     picture.save(buffer, format=kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+@cache
+def _template(name: str) -> Template:
+    asset = resources.files("idisc").joinpath("assets", "report", f"{name}.html")
+    return Template(asset.read_text("utf-8").rstrip("\n"))
+
+
+def _escaped(value: object) -> str:
+    return value if isinstance(value, Markup) else escape(str(value))
+
+
+def _row(heading: str, *cells: str) -> Markup:
+    body = "".join(f"<td>{_escaped(cell)}</td>" for cell in cells)
+    return Markup(f'<tr><th scope="row">{_escaped(heading)}</th>{body}</tr>')

@@ -120,7 +120,7 @@ def read_photo(
     else:
         raise InputError(
             f"{name or type(source).__name__}: not a picture; a path, bytes, an open file,"
-            " a Pillow picture, an array or a tensor is needed"
+            " a Pillow picture, an array or a tensor is needed (several: predict_many)"
         )
     return replace(photo, named=bool(name))
 

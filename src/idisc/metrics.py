@@ -34,6 +34,8 @@ KITTI_BENCHMARK = ("silog", "sq_rel_percent", "abs_rel_percent", "irmse")
 """The four columns of the KITTI depth prediction benchmark, which averages by image."""
 CLOUD_DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 """Distances in metres of the paper's F1 scores: f1_0.05 to f1_0.75."""
+BOUNDARY_PERCENTS = tuple(np.linspace(5, 25, 10).tolist())
+"""Relative steps of depth that `boundary_f1` takes for edges, in percent."""
 RANKING = ("abs_rel", "mean_deg", "abs_rel_percent")
 """What pictures are ordered by, good is small: the first of them that a picture has."""
 _BINS_PER_DEGREE = 1000  # of the histogram that stands for all angles of a dataset
@@ -350,6 +352,43 @@ def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float
         for distance in CLOUD_DISTANCES
     }
     return {**scores, "chamfer": float(to_target.mean() + to_prediction.mean()) / 2}
+
+
+def boundary_f1(prediction: FloatArray, target: FloatArray, valid: NDArray[np.bool_]) -> float:
+    """Agreement of depth edges between two depth maps (H, W), 0 to 1; for exact targets.
+
+    The boundary F1 of Depth Pro (Bochkovskii et al. 2024): neighbouring pixels form an edge if one
+    is more than t percent farther than the other. F1 of predicted and true edges, each in the
+    direction of the step, is averaged over thresholds t from 5 to 25, weighted by t. NaN if the
+    target has no edge.
+    """
+    scores = []
+    steps = [
+        _directed_steps(np.log(np.where(valid, depth, 1)), valid) for depth in (prediction, target)
+    ]
+    for percent in BOUNDARY_PERCENTS:
+        ours, theirs = (np.abs(each) > math.log1p(percent / 100) for each in steps)
+        if not theirs.any():
+            continue
+        both = (ours & theirs & (steps[0] * steps[1] > 0)).sum()
+        scores.append((percent, _f1(both / max(ours.sum(), 1), both / theirs.sum())))
+    if not scores:
+        return math.nan
+    return float(np.average([score for _, score in scores], weights=[each[0] for each in scores]))
+
+
+def _directed_steps(log_depth: Double, valid: NDArray[np.bool_]) -> Double:
+    """Steps of log depth between neighbours, right then down, as one vector; 0 at invalid ones."""
+    parts = []
+    for axis in (0, 1):
+        both = np.logical_and(*(np.delete(valid, end, axis) for end in (0, -1)))
+        parts.append(np.where(both, np.diff(log_depth, axis=axis), 0.0).ravel())
+    return np.concatenate(parts)
+
+
+def is_of_maps(name: str) -> bool:
+    """Whether a metric compares whole depth maps, not single pixels."""
+    return name == "boundary_f1" or is_of_clouds(name)
 
 
 def is_of_clouds(name: str) -> bool:

@@ -209,6 +209,29 @@ def tiny_synthetic() -> Recipe:
     )
 
 
+_SMALL = ModelConfig(
+    encoder="dinov2_vits14",
+    upsampling="guided",
+    expansion=2,
+    decoder=DecoderConfig(width=96, layers=2, heads=3, finest=8),
+    afp=AfpConfig(width=96),
+)
+_ON_CACHED_FEATURES = TrainConfig(
+    iterations=3_000,
+    batch_size=16,
+    validate_every=250,
+    save_every=125,
+    lr=1e-3,
+    lr_encoder=1e-3,
+    weight_decay=0.05,
+    query_scale=3.0,
+    freeze=("encoder.vit",),
+    cache_features="features",
+    views=6,
+    ema=0.998,
+)
+
+
 def indoor() -> Recipe:
     """Rooms, for a CPU: a frozen DINOv2 ViT-S/14, everything else trained on cached features.
 
@@ -220,13 +243,7 @@ def indoor() -> Recipe:
     """
     return Recipe(
         name="indoor",
-        model=ModelConfig(
-            encoder="dinov2_vits14",
-            upsampling="guided",
-            expansion=2,
-            decoder=DecoderConfig(width=96, layers=2, heads=3, finest=8),
-            afp=AfpConfig(width=96),
-        ),
+        model=_SMALL,
         data=DataConfig(
             train="nyu_labelled",
             test="nyu_labelled",
@@ -237,25 +254,52 @@ def indoor() -> Recipe:
                 zoom=1.2, rotation_deg=5.0, colour=0.15, gamma=0.25, blur_weight=0.5
             ),
         ),
-        train=TrainConfig(
-            iterations=3_000,
-            batch_size=16,
-            validate_every=250,
-            save_every=125,
-            lr=1e-3,
-            lr_encoder=1e-3,
-            weight_decay=0.05,
-            edge_weight=5.0,
-            query_scale=3.0,
-            freeze=("encoder.vit",),
-            cache_features="features",
-            views=6,
-            ema=0.998,
-        ),
+        train=replace(_ON_CACHED_FEATURES, edge_weight=5.0),
     )
 
 
-OWN_RECIPES: tuple[Callable[[], Recipe], ...] = (tiny_synthetic, indoor)
+def indoor_normals() -> Recipe:
+    """Surface normals of rooms: `indoor` with the angular loss, on the same cached features.
+
+    The targets are normals of planes fitted to the depth. Starting from the depth model saves
+    most of the training.
+
+        idisc train indoor_normals --data nyu_labelled --weights indoor --out run
+    """
+    recipe = indoor()
+    return replace(
+        recipe,
+        name="indoor_normals",
+        model=replace(recipe.model, task="normals"),
+        train=replace(recipe.train, loss_weight=1.0, edge_weight=0.0),
+    )
+
+
+def road() -> Recipe:
+    """Streets seen from a car: the network of `indoor` in the shape of KITTI's pictures.
+
+    Cameras are brought to that of KITTI (1.06 is its focal length over the root of its pixels).
+
+        idisc prepare kitti --raw DIR --out kitti
+        idisc train road --data kitti --data MORE --weights dinov2_vits14.pth --out run
+    """
+    return Recipe(
+        name="road",
+        model=_SMALL,
+        data=DataConfig(
+            train="kitti",
+            test="kitti",
+            size=(192, 640),
+            canonical_focal=1.06,
+            augment=AugmentConfig(
+                zoom=0.7, rotation_deg=2.5, colour=0.15, gamma=0.25, blur_weight=0.5
+            ),
+        ),
+        train=_ON_CACHED_FEATURES,
+    )
+
+
+OWN_RECIPES: tuple[Callable[[], Recipe], ...] = (tiny_synthetic, indoor, indoor_normals, road)
 RECIPES: dict[str, Recipe] = {make.__name__: make() for make in PUBLISHED_RECIPES + OWN_RECIPES}
 
 ABLATIONS: dict[str, tuple[str, ...]] = {

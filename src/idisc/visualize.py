@@ -34,7 +34,7 @@ ERROR_COLOURS = "coolwarm"
 ERROR_LIMIT_DEG = 30.0
 CHANGE_COLOURS = "PuOr_r"  # purple is less, orange is more
 WEIGHT_COLOURS = "inferno"
-LIKENESS_COLOURS = "viridis"
+SIMILARITY_COLOURS = "viridis"
 MEMBER_COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
 """Of Okabe and Ito, without their black: seven that all eyes tell apart."""
 EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it

@@ -34,12 +34,12 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
         "dataset    folder: your own pictures",
         "train      3 pictures",
         "test       1 picture",
-        "looked at  4 of 4 pairs",
+        "inspected  4 of 4 pairs",
         "pictures   60x80 (100%)",
         "depth      median 2.5 m, 98 % between 1 and 4 m",
         "valid      100.0% of the pixels",
-        "warning    camera: 4 of 4 pictures have no intrinsics: test/images/3.png,"
-        " train/images/0.png, train/images/1.png and 1 more; point clouds (evaluate --clouds)"
+        "warning    camera: images without intrinsics: 4 of 4 (test/images/3.png,"
+        " train/images/0.png, train/images/1.png, ...); point clouds (evaluate --clouds)"
         " need fx, fy, cx, cy, columns of a CSV",
     ]
     assert err == ""
@@ -52,7 +52,7 @@ def test_nothing_wrong_is_said_so(folder: Path, capsys: pytest.CaptureFixture[st
     )
     (folder / "pairs.csv").write_text(f"image,depth,split,fx,fy,cx,cy\n{rows}\n")
     assert run("doctor", folder, "--samples", 2) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "result     nothing wrong found"
+    assert capsys.readouterr().out.splitlines()[-1] == "result     no problems found"
 
 
 def test_a_list_that_was_found_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

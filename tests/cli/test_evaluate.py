@@ -17,7 +17,7 @@ from tests.fakes.scored import own_pairs, scored_by
 import idisc
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
-from idisc.predict.predictor import adapted
+from idisc.predict.predictor import fit_aspect
 
 
 @pytest.fixture
@@ -184,10 +184,8 @@ def test_own_pictures_are_scored_at_the_size_of_the_training(
     save_checkpoint(tmp_path / "tiny", pairs.TINY, state, {"training_size": [64, 64]})
     call = ("evaluate", "--weights", tmp_path / "tiny", "--data", own)
     assert run(*call, "--out", tmp_path / "usual") == 0
-    seen = "tiny: sees pictures at 64x64, as in training, each in its own shape"
-    said = f"{seen}; --size asks for another"
-    assert said in capsys.readouterr().err
-    shape = "x".join(map(str, adapted((64, 64), (24, 32))))
+    assert "tiny: sees pictures at 64x64, as in training" in capsys.readouterr().err
+    shape = "x".join(map(str, fit_aspect((64, 64), (24, 32))))
     assert run(*call, "--size", shape, "--out", tmp_path / "asked") == 0
     assert "as in training" not in capsys.readouterr().err
     usual, asked = (

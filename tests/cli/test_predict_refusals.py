@@ -42,76 +42,69 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "subject"),
     [
-        (["none.jpg"], "none.jpg: no such file"),
-        (["*.gif"], "*.gif: no pictures or videos match"),
-        (["{photos}"], "no model ships with this version; name a checkpoint folder or an .onnx"),
-        (["{photos}", "--weights", "nowhere"], "nowhere: not there"),
-        (["{photos}", "--save", "jpg"], "format jpg: jpg has 8 bits, 256 steps, and no room for"),
+        (["none.jpg"], "none.jpg: "),
+        (["*.gif"], "*.gif: "),
+        (["{photos}"], "no model ships with this version"),
+        (["{photos}", "--weights", "nowhere"], "nowhere: "),
+        (["{photos}", "--weights", "{photos}"], "{photos}: no config.json"),
+        (["{photos}", "--save", "jpg"], "format jpg: "),
         (["{photos}", "--save", "pgn"], "format 'pgn' does not exist; did you mean png"),
-        (["{photos}", "--size", "wide"], "Invalid value for '--size': 'wide' is not a size"),
-        (["{photos}", "--known", "here"], "known distance 'here': write it as"),
-        (["{photos}", "--focal", "26"], "--focal 26: write it as 26mm (35 mm equivalent) or"),
-        (["{photos}", "--fov", "200"], "field of view 200: more than 0 and less than 180"),
-        (["{photos}", "--fov", "60", "--focal", "26mm"], "one of --fov, --focal and"),
-        (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: fx,fy,cx,cy or the nine"),
-        (
-            ["{photos}", "--camera-matrix", "520,5,300,0,520,200,0,0,1"],
-            "camera matrix: skew 5 at a focal length of 520, which is not supported; rectify the",
-        ),
-        (["{photos}", "--range", "far"], "--range far: write it in metres, as 0.5,8"),
-        (["{photos}", "--range", "8,2"], "range 8 to 2: two rising distances"),
-        (
-            ["{photos}", "--smooth", "0.3"],
-            "--smooth is for videos, and none is named",
-        ),
-        (
-            ["{photos}", "--side-by-side"],
-            "--side-by-side is for videos, and none is named",
-        ),
-        (["{photos}", "--axes", "opencl"], "axis convention 'opencl' does not exist; did you"),
+        (["{photos}", "--save", "npy", "--colormap", "nosuch"], "colour map 'nosuch'"),
+        (["{photos}", "--size", "wide"], "Invalid value for '--size': "),
+        (["{photos}", "--size", "5000x5000"], "Invalid value for '--size': "),
+        (["{photos}", "--known-distance", "here"], "known distance 'here': "),
+        (["{photos}", "--known-distance", "5,5 30,5 = 2m"], "--known-distance 5,5 30,5 = 2m: "),
+        (["{photos}", "--focal", "26"], "--focal 26: "),
+        (["{photos}", "--focal", "0mm"], "--focal 0mm: "),
+        (["{photos}", "--fov", "200"], "field of view 200: "),
+        (["{photos}", "--fov", "60", "--focal", "26mm"], "--fov, --focal and"),
+        (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: "),
+        (["{photos}", "--camera-matrix", "520,5,300,0,520,200,0,0,1"], "camera matrix: skew 5"),
+        (["{photos}", "--range", "far"], "--range far: "),
+        (["{photos}", "--smooth", "0.3"], "--smooth is for videos"),
+        (["{photos}", "--side-by-side"], "--side-by-side is for videos"),
+        (["{photos}", "--axes", "opencl"], "axis convention 'opencl'"),
+        (["{photos}", "-o", "{photos}/a.png"], "-o {photos}/a.png: "),
+        (["{photos}", "-o", "{photos}/a.png/out"], "{photos}/a.png/out: "),
+        (["-", "--save", "png16,npy"], "--save: "),
+        (["-", "--normals"], "--normals: "),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],
 )
-def test_a_wrong_call_is_one_line(
-    run: Run, photos: Path, arguments: list[str], message: str
+def test_a_wrong_call_is_one_line_before_anything_is_done(
+    run: Run, photos: Path, arguments: list[str], subject: str
 ) -> None:
     code, said, err = run(*(each.format(photos=photos) for each in arguments))
     assert (code, said) == (2, "")
-    assert err.startswith(f"idisc: {message}")
+    assert err.startswith(f"idisc: {subject.format(photos=photos)}")
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "unused"),
     [
-        (["--size", "5000x5000"], "Invalid value for '--size': '5000x5000' is more than 8.4 mill"),
-        (["--focal", "0mm"], "--focal 0mm: a length above 0 is needed, as 26mm or 1400px"),
-        (["--known", "5,5 30,5 = 2"], "known distance '5,5 30,5 = 2': without a unit; end it in m"),
-        (["--known", "5,5 30,5 = 2m"], "--known 5,5 30,5 = 2m: its points are pixels of one pict"),
-        (["--save", ""], "no format is named; there is png, png16, npy"),
-        (["--save", "npy", "--colours", "nosuch"], "colour map 'nosuch' does not exist"),
-        (["-o", "{photos}/a.png"], "-o {photos}/a.png: a file; name a folder"),
-        (["-o", "{photos}/a.png/out"], "{photos}/a.png/out: cannot be written ("),
-        (["--weights", "nyu_swint"], "nyu_swint: not there; its weights do not ship: `idisc mod"),
-        (["--weights", "{photos}"], "{photos}: no config.json in it, so not a checkpoint folder"),
+        (["--save", "npy", "--colormap", "viridis"], "--colormap is for --save png, html"),
+        (["--save", "npy,ply", "--range", "0.5,8"], "--range is for --save png, html"),
+        (["--axes", "opengl"], "--axes is for --save ply, glb, normals"),
+        (["--colormap", "viridis"], ""),
+        (["--save", "npy,html", "--range", "0.5,8"], ""),
+        (["--normals", "--axes", "opengl"], ""),
     ],
 )
-def test_a_call_that_cannot_end_well_is_refused_before_it_begins(
-    run: Run, photos: Path, arguments: list[str], message: str
+def test_an_option_that_changes_no_format_is_refused(
+    run: Run, model: Path, photos: Path, options: list[str], unused: str
 ) -> None:
-    code, said, err = run(photos, *(each.format(photos=photos) for each in arguments))
-    assert (code, said) == (2, "")
-    assert err.startswith(f"idisc: {message.format(photos=photos)}")
-    assert err.count("\n") == 1
+    code, _, err = run(photos / "a.png", "--weights", model, *options)
+    assert code == (2 if unused else 0)
+    assert err.startswith(f"idisc: {unused}" if unused else "")
 
 
-@pytest.mark.parametrize("formats", ["png", "png16,npy"])
-def test_stdout_takes_one_format_of_metres(run: Run, model: Path, formats: str) -> None:
-    code, said, err = run("-", "--weights", model, "--save", formats)
-    assert (code, said) == (2, "")
-    assert err == "idisc: stdin to stdout is one of png16 or npy; or pass -o DIR\n"
+def test_the_axes_of_a_network_for_normals_need_no_format(run: Run, photos: Path) -> None:
+    model = onnx_files.normals_of_colour(photos / "normals.onnx")
+    assert run(photos / "a.png", "--weights", model, "--axes", "opengl")[0] == 0
+    assert (photos / "a_normals.png").is_file()
 
 
 # Pictures and disks
@@ -137,8 +130,8 @@ def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path)
     (photos / "broken.png").write_bytes(b"not a picture")
     code, said, err = run(photos / "broken.png", "--weights", model)
     assert (code, said) == (2, "")
-    text = "not a picture (or its first bytes are damaged)"
-    assert err == f"idisc: {photos / 'broken.png'}: {text}\n"
+    assert err.startswith(f"idisc: {photos / 'broken.png'}: not a picture")
+    assert err.count("\n") == 1
 
 
 def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
@@ -201,8 +194,7 @@ def test_a_result_does_not_replace_that_of_another_picture(
     code, said, err = run(photos / "deep" / "a.png", photos / "b.jpg", *options)
     assert code == 2
     assert said.startswith(str(photos / "b.jpg"))
-    expected = f"{photos / 'deep' / 'a.png'}: {out / 'a'}_... is there and of ../photos/a.png;"
-    assert err.startswith(f"failed: {expected} choose another -o, or remove it\n")
+    assert err.startswith(f"failed: {photos / 'deep' / 'a.png'}: {out / 'a'}_... exists")
     assert (out / "a_depth.npy").read_bytes() == before
     for path in out.glob("a_depth.*"):
         path.unlink()
@@ -224,7 +216,6 @@ def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) 
     before = truth.read_bytes()
     code, said, err = run(photos / "b.jpg", "--weights", model)
     assert (code, said) == (2, "")
-    expected = f"{photos / 'b.jpg'}: {truth} is there, and no result of ours; -o names another"
-    assert err == f"idisc: {expected} place\n"
+    assert err.startswith(f"idisc: {photos / 'b.jpg'}: {truth} exists")
     assert truth.read_bytes() == before
     assert not (photos / "b_depth16.png").exists()

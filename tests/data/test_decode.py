@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.fakes import indoor
 
-from idisc.data.decode import DepthMap, NormalMap, write_depth
+from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals
 from idisc.errors import InputError
 
 MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
@@ -35,12 +35,6 @@ def test_bits_are_rotated_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(depth, np.float32([[0.001, 4.0, 8.192, 0, 65.535]]))
 
 
-def test_the_fake_rotation_is_the_inverse_of_the_reader(tmp_path: Path) -> None:
-    every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
-    indoor.save(tmp_path / "d.png", indoor.rotated(every))
-    np.testing.assert_array_equal(np.rint(ROTATED.read(tmp_path / "d.png") * 1000), every)
-
-
 @pytest.mark.parametrize("name", ["d.npy", "d.NPY", "d.npz"])
 def test_arrays_are_numbers_of_the_given_unit(tmp_path: Path, name: str) -> None:
     values = np.array([[[1.5], [0.25]], [[0.0], [7.0]]])  # (2, 2, 1), float64
@@ -54,60 +48,32 @@ def test_arrays_are_numbers_of_the_given_unit(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("pixels", "what"), [(np.zeros((4, 5), np.uint8), "8-bit"), (indoor.picture(0), "8-bit")]
+    "array",
+    [np.zeros((2, 3, 4)), np.zeros((0, 4)), np.array([["a"]]), np.array([[{}]])],
+    ids=["3d", "empty", "text", "pickle"],  # a pickle is never opened
 )
-def test_depth_of_8_bits_is_refused(
-    tmp_path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], what: str
+def test_an_array_of_another_kind_is_named(
+    tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 ) -> None:
-    indoor.save(tmp_path / "d.png", pixels)
-    with pytest.raises(InputError, match=rf"d\.png: {what}, 16-bit expected"):
-        MILLIMETRES.read(tmp_path / "d.png")
-
-
-def test_a_png_cut_short_is_named(tmp_path: Path) -> None:
-    indoor.save(tmp_path / "d.png", indoor.millimetres(0))
-    indoor.truncate(tmp_path / "d.png")
-    with pytest.raises(InputError, match=r"d\.png: damaged or cut short .*; get it again"):
-        MILLIMETRES.read(tmp_path / "d.png")
-
-
-@pytest.mark.parametrize("name", ["d.png", "d.npy"])
-def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=rf"{name}: no such file"):
-        MILLIMETRES.read(tmp_path / name)
+    np.save(tmp_path / "d.npy", array)
+    with pytest.raises(InputError, match=r"d\.npy: "):
+        MILLIMETRES.read(tmp_path / "d.npy")
 
 
 @pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros((2, 3, 4)), r"shape \(2, 3, 4\) of float64; \(H, W\) numbers expected"),
-        (np.zeros((0, 4)), r"shape \(0, 4\) of float64; \(H, W\) numbers expected"),
-        (np.array([["a"]]), r"of <U1; \(H, W\) numbers expected"),
-        (np.array([[{}]]), "not readable as a numpy array"),  # a pickle is never opened
-    ],
+    "name", ["grey.png", "rgb.png", "cut.png", "cut.npy", "none.npy", "none.npz", "gone.png"]
 )
-def test_an_array_of_another_kind_is_named(
-    tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], message: str
-) -> None:
-    np.save(tmp_path / "d.npy", array)
-    with pytest.raises(InputError, match=message):
-        MILLIMETRES.read(tmp_path / "d.npy")
-
-
-@pytest.mark.parametrize("name", ["none.npz", "none.npy", "arrays.npz"])
-def test_a_file_without_an_array_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / "none.npz").touch()
+def test_a_file_that_is_no_depth_is_named(tmp_path: Path, name: str) -> None:
+    indoor.save(tmp_path / "grey.png", np.zeros((4, 5), np.uint8))
+    indoor.save(tmp_path / "rgb.png", indoor.picture(0))
+    indoor.save(tmp_path / "cut.png", indoor.millimetres(0))
+    np.save(tmp_path / "cut.npy", np.zeros((20, 30)))
+    for cut in ("cut.png", "cut.npy"):
+        indoor.truncate(tmp_path / cut)
     (tmp_path / "none.npy").touch()
-    np.savez(tmp_path / "arrays.npz")
-    with pytest.raises(InputError, match=rf"{name}: empty, there is no array in it; write it"):
+    np.savez(tmp_path / "none.npz")
+    with pytest.raises(InputError, match=rf"/{name}: "):
         MILLIMETRES.read(tmp_path / name)
-
-
-def test_an_array_cut_short_is_named(tmp_path: Path) -> None:
-    np.save(tmp_path / "d.npy", np.zeros((20, 30)))
-    indoor.truncate(tmp_path / "d.npy")
-    with pytest.raises(InputError, match=r"d\.npy: not readable as a numpy array"):
-        MILLIMETRES.read(tmp_path / "d.npy")
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
@@ -116,16 +82,13 @@ def test_a_scale_is_more_than_zero(scale: float) -> None:
         DepthMap(metres_per_unit=scale)
 
 
-def test_metres_are_rounded_down_when_written(tmp_path: Path) -> None:
+def test_metres_are_rounded_down_and_units_kept_when_written(tmp_path: Path) -> None:
     depth = np.float32([[1.9999, 0.001, 0, 300, -1, np.nan, np.inf]])
     write_depth(tmp_path / "d.png", depth, 1 / 256)
     assert indoor.load(tmp_path / "d.png").tolist() == [[511, 0, 0, 65535, 0, 0, 0]]
-
-
-def test_units_are_written_as_they_are(tmp_path: Path) -> None:
     every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
-    write_depth(tmp_path / "d.png", every, 1 / 1000)
-    np.testing.assert_array_equal(indoor.load(tmp_path / "d.png"), every)
+    write_depth(tmp_path / "u.png", every, 1 / 1000)
+    np.testing.assert_array_equal(indoor.load(tmp_path / "u.png"), every)
 
 
 def test_normals_are_vectors_and_black_is_none(tmp_path: Path) -> None:
@@ -149,6 +112,14 @@ def test_grey_normals_are_refused(tmp_path: Path) -> None:
     indoor.save(tmp_path / "n.png", np.zeros((4, 5), np.uint8))
     with pytest.raises(InputError, match=r"n\.png: mode L; 8-bit RGB normals are needed"):
         NormalMap().read(tmp_path / "n.png")
+
+
+def test_normals_are_rounded_to_the_nearest_byte_and_none_is_black(tmp_path: Path) -> None:
+    normals = np.array([[[0, 0, -1], [0.6, -0.8, 0], [0, 0, 0]]], np.float32)
+    write_normals(tmp_path / "n.png", normals, NormalMap())
+    read = NormalMap().read(tmp_path / "n.png")
+    np.testing.assert_allclose(read, normals, atol=0.5 / 127.5 + 1e-6)
+    assert (read[0, 2] == 0).all()
 
 
 def test_real_normals_have_length_one_and_look_at_the_camera() -> None:

@@ -35,33 +35,20 @@ def filled(depth: np.ndarray) -> dict[tuple[int, int], float]:
 # --- rigid motion
 
 
-def test_a_quaternion_turns_the_way_hamilton_says() -> None:
-    left = lidar.rigid(road.turned(90.0), (1.0, 2.0, 3.0))
-    assert lidar.moved([[1.0, 0.0, 0.0]], left) == pytest.approx(np.array([[1.0, 3.0, 3.0]]))
-
-
 def test_a_rotation_is_q_p_q_conjugate() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         q = generator.normal(size=4)
-        q = tuple(q / np.linalg.norm(q))
-        p = generator.normal(size=3)
-        expected = road.times(road.times(q, (0.0, *p)), (q[0], -q[1], -q[2], -q[3]))[1:]
-        assert lidar.moved([p], lidar.rigid(q, (0, 0, 0)))[0] == pytest.approx(expected)
-
-
-def test_the_length_of_a_quaternion_does_not_matter() -> None:
-    one, two = lidar.rigid((1, 2, 3, 4), (0, 0, 0)), lidar.rigid((-2, -4, -6, -8), (0, 0, 0))
-    assert one == pytest.approx(two)
+        w, x, y, z = q / np.linalg.norm(q)
+        p, shift = generator.normal(size=3), generator.normal(size=3)
+        turned = road.times(road.times((w, x, y, z), (0.0, *p)), (w, -x, -y, -z))[1:]
+        assert lidar.moved([p], lidar.rigid(-2 * q, shift))[0] == pytest.approx(turned + shift)
 
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0, 0), (1, 0, 0), (math.nan, 0, 0, 1)])
 def test_what_is_no_rotation_is_refused(rotation: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="a quaternion w x y z is needed"):
         lidar.rigid(rotation, (0, 0, 0))
-
-
-def test_a_place_without_numbers_is_refused() -> None:
     with pytest.raises(ValueError, match="three finite numbers are needed"):
         lidar.rigid((1, 0, 0, 0), (math.nan, 0, 0))
 
@@ -79,21 +66,6 @@ def test_the_last_transform_acts_first() -> None:
 
 
 # --- pixels
-
-
-def test_a_point_falls_on_the_pixel_it_is_seen_at() -> None:
-    assert filled(lidar.project(points(at(7, 1, 12.5)), CAMERA)) == {(7, 1): 12.5}
-
-
-@pytest.mark.parametrize("order", [(3.0, 9.0, 5.0), (9.0, 5.0, 3.0), (5.0, 3.0, 9.0)])
-def test_of_several_points_in_a_pixel_the_nearest_is_seen(order: tuple[float, ...]) -> None:
-    sweep = points(*(at(4, 2, depth) for depth in order))
-    assert filled(lidar.project(sweep, CAMERA)) == {(4, 2): 3.0}
-
-
-def test_as_published_the_last_point_in_a_pixel_stays() -> None:
-    sweep = points(at(4, 2, 3.0), at(4, 2, 9.0))
-    assert filled(lidar.project(sweep, CAMERA, DDAD_PUBLISHED)) == {(4, 2): 9.0}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +98,7 @@ def test_argoverse_published_ties_go_to_the_even_pixel() -> None:
 
 
 @pytest.mark.parametrize("raster", [Raster(), ARGOVERSE_PUBLISHED, DDAD_PUBLISHED])
-def test_a_sweep_is_drawn_as_point_by_point(raster: Raster) -> None:
+def test_a_sweep_is_projected_as_point_by_point(raster: Raster) -> None:
     generator = np.random.default_rng(1)
     sweep = generator.normal(size=(3000, 3)) * (3.0, 2.0, 5.0)
     expected = np.zeros(CAMERA.size)
@@ -160,10 +132,6 @@ def test_points_behind_and_points_without_numbers_are_not_seen() -> None:
     assert not depth.any()
 
 
-def test_an_empty_sweep_is_an_empty_map() -> None:
-    assert not lidar.project(np.zeros((0, 3)), CAMERA).any()
-
-
 def test_depth_is_never_rounded_up_to_the_next_step_of_a_file() -> None:
     depth = 1354.99999548 / 256  # the nearest float32 is 1355 / 256
     assert float(np.float32(depth)) * 256 == 1355
@@ -186,19 +154,6 @@ def test_a_lens_moves_a_ray_by_its_polynomial() -> None:
     # r2 = 0.25: 1 - 0.1 * 0.25 + 0.2 * 0.0625 - 0.4 * 0.015625 = 0.98125
     bent = Distortion(-0.1, 0.2, -0.4).bend(np.array([[0.3, -0.4]]))
     assert bent == pytest.approx(np.array([[0.294375, -0.3925]]))
-
-
-def test_a_barrel_lens_draws_points_towards_the_middle() -> None:
-    camera = Camera(fx=1400, fy=1400, cx=960, cy=600, size=(1200, 1920), origin="test")
-    corner = points(((1900 - 960) / 1400, 0.0, 1.0)) * 10.0
-    assert list(filled(lidar.project(corner, camera))) == [(1900, 600)]
-    r2 = (940 / 1400) ** 2
-    factor = 1 - 0.172 * r2 + 0.117 * r2**2 - 0.025 * r2**3
-    expected = round(960 + 940 * factor)
-    assert list(filled(lidar.project(corner, camera, distortion=REAL_DISTORTION))) == [
-        (expected, 600)
-    ]
-    assert 1900 - expected > 40  # what taking an undistorted picture for a raw one would cost
 
 
 def test_a_point_at_the_side_does_not_come_back_through_the_lens() -> None:
@@ -224,31 +179,27 @@ def drive(*x: float) -> lidar.Points:
     return np.array([[place, 0.0, 0.0] for place in x])
 
 
-def test_a_frame_is_kept_after_the_way_from_the_last_one_kept() -> None:
-    places = drive(0.0, 1.9, 2.1, 3.9, 4.2, 4.3, 9.0)
-    assert lidar.keyframes(places, [0.1 * n for n in range(7)], 2.0) == [0, 2, 4, 6]
-
-
-def test_exactly_the_way_is_enough() -> None:
-    assert lidar.keyframes(drive(0.0, 2.0), [0.0, 0.1], 2.0) == [0, 1]
-
-
-def test_the_way_is_a_straight_line_and_not_what_was_driven() -> None:
-    assert lidar.keyframes(drive(0.0, 1.5, 0.0, 1.5), [0, 1, 2, 3], 2.0) == [0]
-
-
-def test_a_waiting_car_is_kept_again_only_by_the_rule_of_the_code() -> None:
-    places, times = drive(*([0.0] * 7)), [10.0 * n for n in range(7)]
-    assert lidar.keyframes(places, times, 2.0) == [0]
-    assert lidar.keyframes(places, times, 2.0, elapsed_s=30.0) == [0, 3, 6]
-
-
-def test_no_way_keeps_every_frame() -> None:
-    assert lidar.keyframes(drive(0.0, 0.0, 0.0), [0, 1, 2], 0.0) == [0, 1, 2]
-
-
-def test_no_frames_keep_none() -> None:
-    assert lidar.keyframes([], [], 2.0) == []
+@pytest.mark.parametrize(
+    ("x", "step_s", "metres", "elapsed_s", "kept"),
+    [
+        ((0.0, 1.9, 2.1, 3.9, 4.2, 4.3, 9.0), 0.1, 2.0, None, [0, 2, 4, 6]),
+        ((0.0, 2.0), 0.1, 2.0, None, [0, 1]),  # exactly the distance is enough
+        ((0.0, 1.5, 0.0, 1.5), 1.0, 2.0, None, [0]),  # a straight line, not the way driven
+        ((0.0,) * 7, 10.0, 2.0, None, [0]),  # a car that waits
+        ((0.0,) * 7, 10.0, 2.0, 30.0, [0, 3, 6]),  # the same by the rule of the code
+        ((0.0,) * 3, 1.0, 0.0, None, [0, 1, 2]),
+        ((), 1.0, 2.0, None, []),
+    ],
+)
+def test_keyframes_are_kept_by_distance_or_time(
+    x: tuple[float, ...],
+    step_s: float,
+    metres: float,
+    elapsed_s: float | None,
+    kept: list[int],
+) -> None:
+    times_s = [step_s * number for number in range(len(x))]
+    assert lidar.keyframes(drive(*x), times_s, metres, elapsed_s) == kept
 
 
 # --- files

@@ -63,19 +63,6 @@ def test_intervals_are_those_of_a_slow_oracle(protocol: Protocol) -> None:
 
 
 @PROTOCOL
-def test_the_total_lies_in_its_interval(protocol: Protocol) -> None:
-    terms = pictures(20)
-    totals = total(terms, protocol)
-    for name, (low, high) in intervals(terms, protocol).items():
-        assert low <= totals[name] <= high, name
-
-
-@PROTOCOL
-def test_the_same_pictures_give_the_same_intervals(protocol: Protocol) -> None:
-    assert intervals(pictures(), protocol) == intervals(pictures(), protocol)
-
-
-@PROTOCOL
 def test_pictures_without_a_valid_pixel_change_nothing(protocol: Protocol) -> None:
     terms = pictures()
     assert intervals([Terms(), *terms, Terms()], protocol) == intervals(terms, protocol)
@@ -84,11 +71,6 @@ def test_pictures_without_a_valid_pixel_change_nothing(protocol: Protocol) -> No
 @pytest.mark.parametrize("terms", [[], [Terms(), Terms()], [Terms(), *pictures(1)]])
 def test_one_picture_has_no_interval(terms: list[Terms]) -> None:
     assert intervals(terms, IMAGE) == {}
-
-
-def test_pictures_that_are_alike_have_an_interval_of_no_width() -> None:
-    for low, high in intervals(pictures(1) * 4, PIXEL).values():
-        assert low == pytest.approx(high, rel=1e-12)
 
 
 def test_a_number_that_is_not_defined_has_no_interval() -> None:

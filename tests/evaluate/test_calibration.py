@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from idisc.evaluate import svg_charts
-from idisc.evaluate.calibration import MEANING, PARTS, Calibration, Tally
+from idisc.evaluate.calibration import PARTS, Calibration, CalibrationSums
 
 
 def curve(*pictures: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Calibration:
     """Of (spread, error) pairs, all at 2 m."""
-    tally = Tally()
+    sums = CalibrationSums()
     for spread, error in pictures:
-        tally.add(spread, error, np.full(spread.shape, 2.0))
-    found = tally.result()
+        sums.add(spread, error, np.full(spread.shape, 2.0))
+    found = sums.result()
     assert found is not None
     return found
 
@@ -74,26 +73,8 @@ def test_pictures_add_up_to_the_pixels_they_have() -> None:
 
 
 def test_without_pixels_there_is_no_curve_and_without_spread_no_rank() -> None:
-    assert Tally().result() is None
+    assert CalibrationSums().result() is None
     found = curve((np.zeros(10), np.linspace(0, 1, 10)))
     assert math.isnan(found.rank_correlation)
     assert math.isnan(found.error_per_spread)
     assert [part.pixels for part in found.parts] == [10]
-
-
-def test_the_chart_says_what_each_bar_is() -> None:
-    spread = np.geomspace(0.01, 1, 5000)
-    found = curve((spread, 3 * spread))
-    drawing = svg_charts.by_spread(found.parts)
-    assert drawing.count('class="bar"') == PARTS
-    first = found.parts[0]
-    told = f"spread {first.spread:.3f} m: mean |error| {first.abs_error:.3f} m, abs_rel"
-    assert told in drawing
-    assert "mean spread of each part of the pixels, m" in drawing
-
-
-def test_the_meaning_says_what_it_is_not() -> None:
-    assert MEANING.endswith("it is no error bound.")
-    assert "rank correlation of spread and |error| 1.00" in str(
-        curve((np.geomspace(0.1, 1, 50), np.geomspace(0.1, 1, 50)))
-    )

@@ -79,31 +79,28 @@ def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
         assert np.asarray(stored)[0, : len(depths)].tolist() == list(depths.values())
 
 
-def test_a_prediction_that_is_no_number_is_an_error_and_nothing_is_left(
+def test_a_prediction_that_is_not_finite_is_an_error_and_leaves_nothing(
     images: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"0000000000\.png: fake predicts numbers that are not"):
+    with pytest.raises(InputError, match=NAMES[0]):
         write_submission(FakeEngine(1.0, np.nan), images, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_picture_of_another_size_is_not_of_the_benchmark(images: Path, tmp_path: Path) -> None:
+def test_a_picture_of_another_size_is_an_error(images: Path, tmp_path: Path) -> None:
     Image.new("RGB", (1242, 375)).save(images / NAMES[0])
-    with pytest.raises(InputError, match=r"0000000000\.png: 375x1242 pixels; .* 352x1216$"):
+    with pytest.raises(InputError, match=f"{NAMES[0]}: 375x1242"):
         write_submission(FakeEngine(1.0), images, tmp_path / "out")
 
 
-def test_a_folder_without_pictures_is_named(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(InputError, match=r"no PNG in it; .*test_depth_prediction_anonymous"):
-            write_submission(FakeEngine(1.0), folder, tmp_path / "out")
-
-
-def test_normals_are_not_for_the_benchmark(images: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^fake: predicts normals; the benchmark is for depth$"):
-        write_submission(FakeEngine(1.0, task="normals"), images, tmp_path / "out")
-
-
-def test_nothing_that_is_there_is_overwritten(images: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="image: exists already"):
-        write_submission(FakeEngine(1.0), images, images)
+def test_wrong_folders_and_tasks_are_errors(images: Path, tmp_path: Path) -> None:
+    depth, normals = FakeEngine(1.0), FakeEngine(1.0, task="normals")
+    wrong = [
+        (depth, tmp_path, tmp_path / "out"),  # without pictures
+        (depth, tmp_path / "none", tmp_path / "out"),
+        (normals, images, tmp_path / "out"),
+        (depth, images, images),  # not overwritten
+    ]
+    for engine, folder, out in wrong:
+        with pytest.raises(InputError):
+            write_submission(engine, folder, out)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from tests.fakes import explained
 
 from idisc.errors import InputError
-from idisc.explain.usage import Collector, Tally, Usage, numbered_idrs, usage_of
+from idisc.explain.usage import Collector, Usage, UsageSums, usage_of
 
 
 def disjoint(count: int, each: int = 3) -> np.ndarray:
@@ -22,7 +23,7 @@ def test_equal_maps_in_different_places_all_count(count: int) -> None:
     usage = usage_of(disjoint(count))
     assert usage.effective == pytest.approx(count)
     assert usage.used == pytest.approx(count)
-    assert (usage.merged, usage.idle) == ({}, [])
+    assert (usage.merged, usage.dead) == ({}, [])
 
 
 def test_maps_that_are_the_same_count_as_one() -> None:
@@ -36,7 +37,7 @@ def test_an_idr_that_nobody_reads_does_not_count() -> None:
     maps = np.concatenate([disjoint(3), np.zeros((5, 9))])
     usage = usage_of(maps)
     assert usage.effective == pytest.approx(3)
-    assert usage.idle == [3, 4, 5, 6, 7]
+    assert usage.dead == [3, 4, 5, 6, 7]
     assert usage.merged == {}
 
 
@@ -46,25 +47,18 @@ def test_a_pair_of_twins_counts_as_one_with_their_share() -> None:
     assert usage.shares.tolist() == [0.25, 0.25, 0.5]
     assert usage.effective == pytest.approx(2)
     assert usage.used == pytest.approx(2**1.5)  # entropy of 1/4, 1/4, 1/2 is 1.5 bits
-    np.testing.assert_allclose(usage.likeness, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+    np.testing.assert_allclose(usage.similarity, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
     assert usage.merged == {1: (0, pytest.approx(1.0))}
 
 
 def test_idrs_merged_one_onto_the_other_are_one_group() -> None:
     """1 is like 0, 2 like 1 but not like 0, 4 like 3."""
-    likeness = np.eye(5)
+    similarity = np.eye(5)
     for one, other, like in ((0, 1, 0.97), (1, 2, 0.96), (0, 2, 0.9), (3, 4, 0.99)):
-        likeness[one, other] = likeness[other, one] = like
-    usage = Usage(np.array([0.3, 0.25, 0.2, 0.15, 0.1]), likeness)
+        similarity[one, other] = similarity[other, one] = like
+    usage = Usage(np.array([0.3, 0.25, 0.2, 0.15, 0.1]), similarity)
     assert usage.merged == {1: (0, 0.97), 2: (1, 0.96), 4: (3, 0.99)}
     assert usage.groups == {0: [1, 2], 3: [4]}
-
-
-@pytest.mark.parametrize(
-    ("count", "numbers"), [(32, [0, 8, 16, 24]), (8, [0, 2, 4, 6]), (3, [0, 1, 2])]
-)
-def test_a_few_idrs_are_named_along_an_axis(count: int, numbers: list[int]) -> None:
-    assert list(numbered_idrs(count)) == numbers
 
 
 def test_the_effective_number_by_a_slow_way() -> None:
@@ -82,37 +76,37 @@ def test_the_effective_number_by_a_slow_way() -> None:
 
 def test_pictures_are_counted_as_if_they_lay_side_by_side() -> None:
     first, second = np.random.default_rng(1).random((2, 4, 5, 6))
-    tally = Tally()
-    tally.add(first)
-    tally.add(second)
+    sums = UsageSums()
+    sums.add(first)
+    sums.add(second)
     together = usage_of(np.concatenate([first, second], axis=2))
-    np.testing.assert_allclose(tally.usage().likeness, together.likeness)
-    np.testing.assert_allclose(tally.usage().shares, together.shares)
+    np.testing.assert_allclose(sums.usage().similarity, together.similarity)
+    np.testing.assert_allclose(sums.usage().shares, together.shares)
 
 
 def test_idrs_that_take_turns_count_in_the_set_but_not_in_a_picture() -> None:
     one, other = np.zeros((2, 1, 4)), np.zeros((2, 1, 4))
     one[0], other[1] = 1, 1
-    tally = Tally()
-    assert tally.add(one).effective == pytest.approx(1)
-    assert tally.add(other).effective == pytest.approx(1)
-    assert tally.usage().effective == pytest.approx(2)
+    sums = UsageSums()
+    assert sums.add(one).effective == pytest.approx(1)
+    assert sums.add(other).effective == pytest.approx(1)
+    assert sums.usage().effective == pytest.approx(2)
 
 
-def test_telling_idrs_are_strong_and_unlike_each_other() -> None:
+def test_representative_idrs_have_large_shares_and_different_maps() -> None:
     maps = np.array([[6, 0, 0], [5, 0.1, 0], [0, 2, 0], [0, 0, 1]], float)
     usage = usage_of(maps)
     assert usage.by_share() == [0, 1, 2, 3]
-    assert usage.telling(3) == [0, 2, 3]  # 1 is 0 once more
-    assert usage.telling(4) == [0, 2, 3, 1]
-    assert usage.telling(9) == [0, 2, 3, 1]  # there are no more
+    assert usage.representative(3) == [0, 2, 3]  # 1 is 0 once more
+    assert usage.representative(4) == [0, 2, 3, 1]
+    assert usage.representative(9) == [0, 2, 3, 1]  # there are no more
 
 
 def test_a_report_has_every_level_and_picture_and_is_json() -> None:
     collector = Collector()
     for seed in (0, 1):
-        usages = collector.add(f"{seed}.png", explained.explanation(seed))
-        assert [type(usage) for usage in usages] == [Usage] * 3
+        levels = collector.add(f"{seed}.png", explained.explanation(seed))
+        assert [level.index for level in levels] == [0, 1, 2]
     record = json.loads(json.dumps(collector.report().as_json()))
     assert [level["stride"] for level in record["levels"]] == [16, 8, 4]
     for level in record["levels"]:
@@ -123,8 +117,7 @@ def test_a_report_has_every_level_and_picture_and_is_json() -> None:
     assert len(record["pictures"][1]["effective_partition"]) == 3
 
 
-def test_no_picture_is_no_report() -> None:
-    with pytest.raises(InputError, match="no picture, so no usage of IDRs"):
-        Collector().report()
-    with pytest.raises(InputError, match="no picture"):
-        Tally().usage()
+@pytest.mark.parametrize("ask", [Collector().report, UsageSums().usage])
+def test_no_picture_is_an_error(ask: Callable[[], object]) -> None:
+    with pytest.raises(InputError):
+        ask()

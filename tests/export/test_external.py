@@ -1,4 +1,4 @@
-"""A graph that refers to the tensors of a checkpoint predicts what one with its own copy does."""
+"""A graph that refers to the tensors of a checkpoint computes the same as one with a copy."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import torch
 from onnx import helper, numpy_helper
 from safetensors.torch import save_file
 
-from idisc.export.external import share_tensors
+from idisc.export.external import store_half
 
-WIDTH = 40  # so that a matrix is worth a reference
+WIDTH = 40  # a matrix is large enough for a reference
 
 
 def weights() -> dict[str, torch.Tensor]:
-    """Of two linear layers as torch has them, (out, in), and a bias; fp16 holds them exactly."""
+    """Two linear layers as torch stores them, (out, in), and a bias; exact in fp16."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"first": (WIDTH + 8, WIDTH), "second": (WIDTH + 8, WIDTH + 8), "bias": (WIDTH + 8,)}
     return {n: torch.randn(shape, generator=generator).half() for n, shape in shapes.items()}
 
 
 def graph() -> onnx.ModelProto:
-    """x @ first.T @ second + bias @ own: one matrix transposed, one as it is, one unknown."""
+    """x @ first.T @ second + bias @ own: one matrix transposed, one as stored, one unknown."""
     known = {name: value.float().numpy() for name, value in weights().items()}
     own = np.eye(WIDTH + 8, dtype=np.float32)
     tensors = {"a": known["first"].T, "b": known["second"], "c": known["bias"], "d": own}
@@ -52,7 +52,7 @@ def test_a_graph_refers_to_tensors_instead_of_holding_them(tmp_path: Path) -> No
     save_file({name: state[name] for name in ("first", "bias")}, tmp_path / "encoder.safetensors")
     save_file({"second": state["second"]}, tmp_path / "rest.safetensors")
     paths = [tmp_path / "encoder.safetensors", tmp_path / "rest.safetensors"]
-    assert share_tensors(model, paths) == (WIDTH + 8) ** 2  # only what no file has
+    assert store_half(model, paths) == (WIDTH + 8) ** 2  # only the matrix that no file has
     held = [len(tensor.raw_data) for tensor in model.graph.initializer if tensor.raw_data]
     assert sorted(held) == [4 * (WIDTH + 8), 2 * (WIDTH + 8) ** 2]  # the bias, and d in fp16
     onnx.save(model, tmp_path / "layers.onnx")

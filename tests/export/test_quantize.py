@@ -3,99 +3,75 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 from tests.fakes import exported
 
 from idisc.errors import InputError
+from idisc.export import external, parity, quantize
 from idisc.export import onnx as onnx_export
-from idisc.export import parity, quantize
-from idisc.model.states import read_onnx
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.torch_engine import TorchEngine
+from idisc.settings import FilePrecision
 
 SIZE = (64, 96)
 
 
-@pytest.fixture(scope="module")
-def network() -> TorchEngine:
-    return TorchEngine.load(exported.checkpoint())
+def differences(model: Any, folder: Path, precision: FilePrecision) -> parity.Parity:
+    onnx_export.save(model, folder / "reduced.onnx")
+    engine = OnnxEngine(folder / "reduced.onnx")
+    assert engine.origin["weights_sha256"] == exported.source().sha256  # metadata is kept
+    photos, sizes = exported.photos(1), parity.two_sizes(SIZE)
+    return parity.measure(engine, exported.source(), photos, sizes, precision=precision)
 
 
+def weight_bytes(model: Any) -> int:
+    return sum(len(tensor.raw_data) for tensor in model.graph.initializer)
+
+
+@pytest.mark.parametrize(
+    ("precision", "convert"), [("fp16-weights", external.store_half), ("fp16", quantize.to_half)]
+)
 def test_half_precision_halves_the_weights_and_loses_millimetres(
-    network: TorchEngine, tmp_path: Path
+    precision: FilePrecision, convert: Any, tmp_path: Path
 ) -> None:
-    model = read_onnx(exported.any_size())
-    half = quantize.to_half(model)
-    onnx_export.save(half, tmp_path / "half.onnx")
-    found = parity.measure(
-        OnnxEngine(tmp_path / "half.onnx"),
-        network,
-        exported.photos(1),
-        parity.two_sizes(SIZE),
-        precision="fp16",
-    )
-    found.check("half.onnx")
+    model = exported.model()
+    convert(model)
+    found = differences(model, tmp_path, precision)
+    found.check("reduced.onnx")
     assert 0 < found.largest < 0.05
-    assert _weights(half) < 0.6 * _weights(model)
-    assert _weights(model) == _weights(read_onnx(exported.any_size()))  # a copy
+    assert weight_bytes(model) < 0.6 * weight_bytes(exported.model())
+    narrowed = {
+        node.op_type
+        for node in model.graph.node
+        if node.op_type == "Cast" and node.attribute[0].i == TensorProto.FLOAT16
+    }
+    assert bool(narrowed) == (precision == "fp16")  # fp16-weights computes in fp32
 
 
-def test_weights_stored_in_half_precision_are_computed_with_in_single(
-    network: TorchEngine, tmp_path: Path
-) -> None:
-    model = read_onnx(exported.any_size())
-    stored = quantize.store_half(model)
-    onnx_export.save(stored, tmp_path / "stored.onnx")
-    found = parity.measure(
-        OnnxEngine(tmp_path / "stored.onnx"),
-        network,
-        exported.photos(1),
-        parity.two_sizes(SIZE),
-        precision="fp16-weights",
-    )
-    found.check("stored.onnx")
-    assert 0 < found.largest < 0.05
-    assert _weights(stored) < 0.6 * _weights(model)
-    casts = [node for node in stored.graph.node if node.op_type == "Cast"]
-    assert sum(node.input[0].endswith("_half") for node in casts) > 20
-    assert not any(node.output[0].endswith("_half") for node in casts)  # nothing is narrowed
+def test_sensitive_operations_stay_in_single_precision() -> None:
+    model = exported.model()
+    quantize.to_half(model)
+    products = [node for node in model.graph.node if node.input and "_half" in node.input[0]]
+    assert len(products) > 20
+    assert {node.op_type for node in products} <= set(quantize.PRODUCTS)
+    halves = {node.output[0] for node in products}
+    readers = {node.op_type for node in model.graph.node if halves & set(node.input)}
+    assert readers == {"Cast"}  # back to fp32
 
 
-def test_what_is_delicate_stays_in_single_precision() -> None:
-    half = quantize.to_half(read_onnx(exported.any_size()))
-    made = {node.output[0]: node for node in half.graph.node}
-    for node in half.graph.node:
-        if node.op_type in ("Softmax", "LayerNormalization", "Exp", "Scan", "Resize", "Floor"):
-            for name in node.input:
-                assert not name.endswith(("_half", "_product")), node.op_type
-    assert sum(node.op_type in quantize.PRODUCTS for node in made.values()) > 20
-
-
-def test_int8_is_calibrated_on_pictures_and_its_loss_is_known(
-    network: TorchEngine, tmp_path: Path
-) -> None:
-    model = read_onnx(exported.any_size())
-    small = quantize.to_int8(model, exported.photos(3), SIZE)
-    onnx_export.check_operators(small, "small.onnx")
-    onnx_export.save(small, tmp_path / "small.onnx")
-    engine = OnnxEngine(tmp_path / "small.onnx")
-    assert engine.origin["weights_sha256"] == exported.source().sha256  # metadata survives
-    found = parity.measure(
-        engine, network, exported.photos(2), parity.two_sizes(SIZE), precision="int8"
-    )
+def test_int8_is_calibrated_on_pictures(tmp_path: Path) -> None:
+    model = quantize.to_int8(exported.model(), exported.photos(3), SIZE)
+    onnx_export.check_operators(model, "reduced.onnx")
+    found = differences(model, tmp_path, "int8")
     assert np.isfinite(found.largest)
-    assert 1e-3 < found.mean < 1.0  # of random weights; trained ones lose less
-    kinds = {tensor.data_type for tensor in small.graph.initializer}
-    assert 3 in kinds  # int8
-    assert _weights(small) < 0.6 * _weights(model)
+    assert 1e-3 < found.mean < 1.0  # with random weights; trained ones lose less
+    assert TensorProto.INT8 in {tensor.data_type for tensor in model.graph.initializer}
+    assert weight_bytes(model) < 0.6 * weight_bytes(exported.model())
 
 
 def test_int8_without_pictures_is_refused() -> None:
-    with pytest.raises(InputError, match="calibration pictures are needed"):
-        quantize.to_int8(read_onnx(exported.any_size()), [], SIZE)
-
-
-def _weights(model: object) -> int:
-    return sum(len(tensor.raw_data) for tensor in model.graph.initializer)  # type: ignore[attr-defined]
+    with pytest.raises(InputError):
+        quantize.to_int8(exported.model(), [], SIZE)

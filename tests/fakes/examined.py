@@ -1,4 +1,4 @@
-"""A folder of pairs in which a doctor finds nothing; a test breaks one thing of it."""
+"""A folder of pairs without problems; each test of the doctor breaks one thing in it."""
 
 from __future__ import annotations
 
@@ -94,10 +94,13 @@ def good_pairs(root: Path) -> Pairs:
     return made
 
 
+def by_code(report: Report) -> dict[str, Finding]:
+    return {finding.code: finding for finding in report.findings}
+
+
 def only(report: Report) -> Finding:
-    """The one finding: one thing was broken, so one line says it."""
-    assert len(report.findings) == 1, "\n".join(finding.message for finding in report.findings)
-    assert "\n" not in report.findings[0].message
+    """The one finding: one thing was broken, so one line reports it."""
+    assert len(report.findings) == 1, [finding.describe() for finding in report.findings]
     return report.findings[0]
 
 
@@ -110,10 +113,8 @@ def as_dataset(pairs: Pairs, **changes: Any) -> Report:
 
 def prepared(pairs: Pairs) -> Manifest:
     """The same pairs as a prepared folder, hashed."""
-    source = doctor.gather(pairs.root)[0] if (pairs.root / "pairs.csv").exists() else None
-    if source is None:
-        pairs.report()
-        source = doctor.gather(pairs.root)[0]
+    pairs.report()
+    source = doctor.gather(pairs.root)[0]
     hashed = [
         replace(record, sha256=_digest(pairs.root, record), size=SIZE) for record in source.records
     ]

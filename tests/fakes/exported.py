@@ -1,4 +1,4 @@
-"""A small network, and its exports, made once in a run of the tests: a trace takes its time."""
+"""A small network and its export, made once per test run because a trace takes half a minute."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import onnx
 import torch
 from tests.fakes.pairs import TINY
 
 from idisc.export import parity
-from idisc.export.make import Request, make
+from idisc.export.run import ExportOptions, export_network
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
@@ -22,7 +23,7 @@ SIZE: Size = (96, 128)
 SMALL = replace(TINY, resolutions=2, isd=IsdConfig(layers=1), afp=replace(TINY.afp, iterations=1))
 BINS = replace(
     TINY, resolutions=1, discretization="edd", decoder=replace(TINY.decoder, msda=False)
-)  # the least there is to trace
+)  # the smallest network to trace
 ORIGIN = {
     "recipe": "tiny",
     "domain": "indoor",
@@ -35,7 +36,7 @@ ORIGIN = {
 
 
 def save_network(folder: Path, config: ModelConfig = SMALL, seed: int = 0) -> Path:
-    """A checkpoint with random weights that lie, as trained ones do, at some metres."""
+    """A checkpoint with random weights that predict a few metres, as trained ones do."""
     torch.manual_seed(seed)
     network = IDisc(config)
     if config.task == "depth" and config.discretization != "edd":
@@ -47,7 +48,7 @@ def save_network(folder: Path, config: ModelConfig = SMALL, seed: int = 0) -> Pa
 
 @cache
 def place() -> Path:
-    """A folder for as long as the tests run."""
+    """A folder that is removed after the tests."""
     folder = tempfile.TemporaryDirectory(prefix="idisc-exports-")
     _kept.append(folder)
     return Path(folder.name)
@@ -67,21 +68,26 @@ def bins() -> Path:
 
 @cache
 def any_size() -> Path:
-    """Its ONNX file for any size."""
+    """The ONNX file of the small network, for any size."""
     path = place() / "small.onnx"
-    make(Request(model=checkpoint(), out=path))
+    export_network(source(), ExportOptions(out=path))
     return path
+
+
+def model() -> onnx.ModelProto:
+    """The graph of that file, a new copy with every call."""
+    return onnx.load(any_size())
 
 
 @cache
 def source() -> TorchEngine:
-    """The network that they are made from."""
+    """The small network in torch."""
     return TorchEngine.load(checkpoint())
 
 
 def photos(count: int) -> parity.Images:
     """Some of the example photos."""
-    return parity.read_some(parity.paths_of(parity.EXAMPLES), count)
+    return parity.read_evenly(parity.list_pictures(parity.EXAMPLES), count)
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []

@@ -7,6 +7,9 @@ Pictures are small unless the format fixes their size.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,43 +129,30 @@ def _write_cells(file: h5py.File, name: str, texts: tuple[str, ...]) -> None:
         cells[0, index] = file.create_dataset(f"#refs#/{name}{index}", data=letters).ref
 
 
-def packed_code(size: tuple[int, int]) -> NDArray[np.uint16]:
-    """Codes of a packed depth map, 0 in one corner."""
-    code = np.linspace(80, 350, size[0] * size[1]).astype(np.uint16).reshape(size)
-    code[:2, :2] = 0
-    return code
-
-
-def save_packed(path: Path, code: NDArray[np.uint16]) -> None:
-    channels = np.stack([code >> 8, code & 255, np.zeros_like(code)], axis=-1).astype(np.uint8)
-    save(path, channels, lossless=True)
-
-
-def nyu_packed(raw: Path) -> None:
-    """Reduced copies of labelled frames: two of test at full size, three of train."""
+def nyu_plain(raw: Path) -> None:
+    """Extracted labelled frames: two of test at full size, three of train reduced."""
     for split, numbers, sizes in (
         ("test", (0, 1), (VGA, VGA)),
         ("train", (2, 3, 4), ((360, 480), (240, 320))),
     ):
         for number in numbers:
             save(raw / f"rgb/{number:04d}.jpg", picture(number, sizes[0]), quality=80)
-            save_packed(raw / f"depth/{number:04d}.webp", packed_code(sizes[1]))
-        lines = [f"rgb/{n:04d}.jpg depth/{n:04d}.webp 518.8579\n" for n in numbers]
+            save(raw / f"depth/{number:04d}.png", millimetres(number, sizes[1]))
+        lines = [f"rgb/{n:04d}.jpg depth/{n:04d}.png 518.8579\n" for n in numbers]
         (raw / f"{split}.txt").write_text("".join(lines))
     (raw / "scenes.json").write_text(json.dumps({"index_base": 0, "run": [0, 0, 1, 1, 2]}))
 
 
-def packed_extra(raw: Path) -> None:
-    """Two more pairs with a camera of their own each, all for training."""
-    index, lines = {}, []
-    for number, scene in ((0, "basement_0001a"), (1000, "ist_um")):
-        save(raw / f"rgb/{number:05d}.jpg", picture(number, (240, 320)), quality=80)
-        save_packed(raw / f"depth/{number:05d}.webp", packed_code((240, 320)))
-        lines.append(f"rgb/{number:05d}.jpg depth/{number:05d}.webp 518.858\n")
-        camera = {"fx": 259.4 + number, "fy": 259.7, "cx": 162.5, "cy": 126.6}
-        index[f"{number:05d}"] = {"set": "s", "scene": scene, "room": "r", "frame": "4", **camera}
-    (raw / "list.txt").write_text("".join(lines))
-    (raw / "index.json").write_text(json.dumps(index))
+def unpacked_nyu(out: Path, lines: Sequence[str]) -> Path:
+    """The real labelled frames of these lines of the packed lists, unpacked into `out`."""
+    packed, subset = shared("nyu_labelled"), out.with_name(f"{out.name}_packed")
+    subset.mkdir(parents=True)
+    for name in ("rgb", "depth"):
+        (subset / name).symlink_to(packed / name)
+    (subset / "list.txt").write_text("\n".join(lines))
+    script = [sys.executable, str(packed / "unpack.py"), str(out), "--extra", str(subset)]
+    subprocess.run(script, check=True, capture_output=True)
+    return out
 
 
 def normal_pixels(seed: int, size: tuple[int, int] = SMALL) -> Bytes:

@@ -24,7 +24,7 @@ from tests.fakes.training import ALONE
 
 from idisc import load_network
 from idisc.model.checkpoint import CONFIG
-from idisc.train import loop, runs, state, step, validation
+from idisc.train import launch, state, step, trainer, validation
 
 RECIPE = pairs.recipe(iterations=12, save_every=1, validate_every=2, ema=0.9)
 KILLS = {  # while what is done, how often
@@ -36,10 +36,10 @@ KILLS = {  # while what is done, how often
     "write_pictures": 1,  # a validation is in the log, but not in the checkpoint
 }
 PATCHED = {
-    "start": runs,
-    "resume": runs,
+    "start": launch,
+    "resume": launch,
     "take": step.Stepper,
-    "save": loop.Run,
+    "save": trainer.Trainer,
     "validate": validation,
     "write_pictures": validation,
 }
@@ -48,9 +48,9 @@ PATCHED = {
 def trained(data: Path, out: Path) -> None:
     """To the end: from the last checkpoint, or from the beginning."""
     if (out / state.LAST / state.TRAINING).is_file():
-        run = runs.resume(out, ALONE)
+        run = launch.resume(out, ALONE)
     else:
-        run = runs.start(RECIPE, [str(data)], out, ALONE)
+        run = launch.start(RECIPE, [str(data)], out, ALONE)
     run.train()
 
 

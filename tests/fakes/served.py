@@ -15,9 +15,9 @@ from PIL import Image
 from idisc.errors import InputError
 from idisc.explain.idrs import Level
 from idisc.predict.predictor import Predictor
+from idisc.serve.admission import LOOPBACK, AdmissionMiddleware, Limits
 from idisc.serve.app import create_app
 from idisc.serve.explorer import Opened, with_explorer
-from idisc.serve.limits import LOOPBACK, Door, Limits
 from idisc.sizes import resize_map
 
 Maps = NDArray[np.float32]
@@ -96,7 +96,7 @@ class ThirdsExplorer:
 class Served:
     """A server and what stands behind it."""
 
-    app: Door
+    app: AdmissionMiddleware
     engine: RedEngine
     explorer: ThirdsExplorer | None
 

@@ -10,18 +10,18 @@ import numpy as np
 import torch
 
 from idisc.settings import Recipe
-from idisc.train import log, runs, state
+from idisc.train import launch, log, state
 from idisc.train.distributed import World
-from idisc.train.loop import Run, Summary
+from idisc.train.trainer import Summary, Trainer
 
 ALONE = World(torch.device("cpu"))
 
 
-def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Run:
-    return runs.start(recipe, [str(data)], out, ALONE, **more)
+def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Trainer:
+    return launch.start(recipe, [str(data)], out, ALONE, **more)
 
 
-def stopped_after(run: Run, steps: int) -> Summary:
+def stopped_after(run: Trainer, steps: int) -> Summary:
     def tell(step: Any) -> None:
         run.stop = step.step == steps
 
@@ -47,7 +47,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def spoil(run: Run, numbers: set[int], *, until_rolled_back: bool = False) -> None:
+def spoil(run: Trainer, numbers: set[int], *, until_rolled_back: bool = False) -> None:
     """Make the loss of some steps not a number, by the target."""
     original = run.stream.folders[0].__class__.__getitem__
 

@@ -16,8 +16,9 @@ from idisc.errors import CheckpointError, IdiscError
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_state
-from idisc.predict.engine import ModelFacts, open_engine
+from idisc.predict.model_info import read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.open import open_engine
 
 IMAGE = np.zeros((1, 33, 40, 3), np.uint8)
 
@@ -63,7 +64,7 @@ def test_60_damaged_checkpoints_answer_or_are_refused(checkpoint: Path, tmp_path
             (tmp_path / each).write_bytes(changed)
         try:
             with nothing_happens():
-                ModelFacts.of(open_engine(tmp_path))
+                read_model_info(open_engine(tmp_path))
         except IdiscError as error:
             refused.append(str(error))
     assert 40 < len(refused) <= 60

@@ -73,8 +73,8 @@ def broken(tmp_path: Path, how: str) -> Path:
         ("text", "not a video, damaged or cut short"),
         ("headless", "not a video, damaged or cut short"),
         ("playlist", "not a video, damaged or cut short"),
-        ("sound", "no video in it"),
-        ("hollow", "not one frame can be decoded; get it again"),
+        ("sound", "no video stream"),
+        ("hollow", "no frame can be decoded"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(

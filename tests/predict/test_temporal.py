@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.fakes.films import Pictures, room
+from tests.fakes.predicted import predicted
 
-from idisc.camera import Camera
 from idisc.predict import temporal
-from idisc.predict.prediction import Prediction
 
 
 def frames_of(pictures: Pictures) -> Iterator[temporal.Frame]:
     return (temporal.Frame(index, index / 10, picture) for index, picture in enumerate(pictures))
-
-
-def prediction(depth: NDArray[np.floating[Any]], image: NDArray[np.uint8]) -> Prediction:
-    camera = Camera.assumed((depth.shape[0], depth.shape[1]))
-    return Prediction(image=image, depth=depth.astype(np.float32), camera=camera, facts={})
 
 
 def test_smoothing_starts_anew_at_a_cut() -> None:
@@ -31,7 +24,7 @@ def test_smoothing_starts_anew_at_a_cut() -> None:
     shown = []
     for frame in frames_of([near] * 4 + [far] * 4):
         metres = 2.0 if frame.index < 4 else 8.0
-        shown.append(course.follow(frame, prediction(np.full((48, 64), metres), frame.image)).depth)
+        shown.append(course.follow(frame, predicted(np.full((48, 64), metres), frame.image)).metres)
     assert course.cuts == [4]
     assert [float(depth.mean()) for depth in shown] == pytest.approx([2.0] * 4 + [8.0] * 4)
     assert course.predicted.value == 0.0  # a cut is no flicker
@@ -42,7 +35,7 @@ def test_without_the_cut_depth_would_lag() -> None:
     depths = []
     for frame in frames_of([room()] * 8):
         metres = np.full((48, 64), 2.0 if frame.index < 4 else 8.0)
-        depths.append(float(course.follow(frame, prediction(metres, frame.image)).depth.mean()))
+        depths.append(float(course.follow(frame, predicted(metres, frame.image)).metres.mean()))
     assert course.cuts == []
     assert depths[-1] < 3.0
     assert all(after >= before for before, after in pairwise(depths))
@@ -54,9 +47,9 @@ def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest() -> None:
     entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
     course = temporal.Course(smooth=2.0)
     metres = np.full((48, 64), 4.0)
-    course.follow(temporal.Frame(0, 0.0, empty), prediction(metres, empty))
+    course.follow(temporal.Frame(0, 0.0, empty), predicted(metres, empty))
     metres[10:40, 10:30] = 1.0
-    later = course.follow(temporal.Frame(1, 0.1, entered), prediction(metres * 1.1, entered)).depth
+    later = course.follow(temporal.Frame(1, 0.1, entered), predicted(metres * 1.1, entered)).metres
     weight = 1 - np.exp(-0.1 / 2)
     assert course.cuts == []
     assert later[2, 50] == pytest.approx(4 * 1.1**weight, rel=1e-3)
@@ -81,5 +74,5 @@ def test_cuts_are_told_from_motion_and_light(
     first = room(1, (96, 128))
     course = temporal.Course(None)
     for frame in frames_of([first, change(first)]):
-        course.follow(frame, prediction(np.ones((96, 128)), frame.image))
+        course.follow(frame, predicted(np.ones((96, 128)), frame.image))
     assert course.cuts == [1] * cut

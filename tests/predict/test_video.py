@@ -8,6 +8,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes.films import JUMP, Flickering, decoded, room, write_clip
 
-from idisc import outputs, visualize
+from idisc import formats, visualize
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError, MissingExtra
+from idisc.formats import FormatOptions
 from idisc.images import Photo
 from idisc.predict import video
+from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
 
 av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
@@ -75,7 +78,7 @@ def test_colours_mean_the_same_metres_in_every_frame(predictor: Predictor, tmp_p
     for shade, picture in zip(shades, decoded(outcome.files[0]), strict=True):
         colour = visualize.colourise(np.array([[2 + shade / 100]]), low, high)[0, 0]
         assert np.abs(picture.mean(axis=(0, 1)) - colour).max() < 8  # 8-bit YUV on both ways
-    given = video.Plan(options=outputs.Options(limits=(1.0, 9.0)))
+    given = video.Plan(options=FormatOptions(limits=(1.0, 9.0)))
     assert video.predict_video(steady, clip, tmp_path, given).limits == (1.0, 9.0)
 
 
@@ -92,7 +95,7 @@ def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(
     assert smooth.smoothed == pytest.approx(JUMP * weight / (2 - weight), rel=0.25)
     said = record_of(tmp_path / "still_depth.json")
     assert (said["flicker"], said["smoothed"]) == (smooth.flicker, smooth.smoothed)
-    assert said["facts"]["smoothing"] == "over 0.5 s in log depth, anew at scene cuts"
+    assert said["provenance"]["smoothing_s"] == 0.5
 
 
 class Counting(Predictor):
@@ -103,8 +106,8 @@ class Counting(Predictor):
         self.seen: list[weakref.ref[NDArray[Any]]] = []
         self.most = 0
 
-    def predict(self, source: Any, **how: Any) -> Any:
-        found = super().predict(source, **how)
+    def predict(self, source: Any, *options: Any, **changes: Any) -> Any:
+        found = super().predict(source, *options, **changes)
         self.seen += [weakref.ref(source.image), weakref.ref(found.depth)]
         self.most = max(self.most, sum(each() is not None for each in self.seen))
         return found
@@ -113,7 +116,7 @@ class Counting(Predictor):
 def test_only_a_few_frames_are_alive_however_long_the_clip(tmp_path: Path) -> None:
     clip = write_clip(tmp_path / "long.mp4", [room(size=(32, 32))] * 150)
     counting = Counting()
-    plan = video.Plan(formats=("png", "npz"), side_by_side=True, smooth=0.3)
+    plan = video.Plan(formats=formats.parse("png,npz"), side_by_side=True, smooth=0.3)
     assert video.predict_video(counting, clip, tmp_path, plan).frames == 150
     assert len(counting.seen) == 2 * (150 + video.SAMPLES)
     assert counting.most <= 8
@@ -132,10 +135,10 @@ def test_frames_are_predicted_as_they_are_decoded(
 
     monkeypatch.setattr(video.Clip, "frames", decoded)
     monkeypatch.setattr(
-        Predictor, "predict", lambda self, source, **how: (order.append("p"), ask(self, source))[1]
+        Predictor, "predict", lambda self, source, *_: (order.append("p"), ask(self, source))[1]
     )
     told: list[tuple[int, int]] = []
-    plan = video.Plan(options=outputs.Options(limits=(1, 5)))
+    plan = video.Plan(options=FormatOptions(limits=(1, 5)))
     video.predict_video(predictor, still, tmp_path, plan, advance=lambda *given: told.append(given))
     assert "".join(order) == "dp" * 20
     assert told[0] == (1, 20)
@@ -209,7 +212,7 @@ def test_odd_sizes_are_padded(size: tuple[int, int], predictor: Predictor, tmp_p
 
 
 def test_sequences_hold_metres(still: Path, tmp_path: Path) -> None:
-    plan = video.Plan(formats=("png16", "npz"), every=4)
+    plan = video.Plan(formats=formats.parse("png16,npz"), every=4)
     outcome = video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     assert [path.name for path in outcome.files] == ["still_png16", "still_npz"]
     assert (outcome.frames, outcome.limits) == (5, None)
@@ -228,15 +231,18 @@ def test_sequences_hold_metres(still: Path, tmp_path: Path) -> None:
     ):
         unit = float(picture.info["metres_per_unit"])
         np.testing.assert_allclose(np.asarray(picture) * unit, arrays["depth"], atol=0.0006)
-        assert json.loads(str(arrays["facts"]))["facts"]["frame"] == "4, at 0.400 s"
+        assert json.loads(str(arrays["record"]))["provenance"]["frame"] == {
+            "index": 4,
+            "seconds": pytest.approx(0.4),
+        }
 
 
 def test_what_16_bits_cannot_hold_is_stored_as_none(still: Path, tmp_path: Path) -> None:
-    plan = video.Plan(formats=("png16",), options=outputs.Options(metres_per_unit=5e-5))
+    plan = video.Plan(formats=formats.parse("png16"), options=FormatOptions(metres_per_unit=5e-5))
     video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     with Image.open(tmp_path / "still_png16" / "000000.png") as picture:
         assert (np.asarray(picture) == 0).any()
-        assert "depth beyond 3.3 m, stored as none" in picture.info["idisc"]
+        assert json.loads(picture.info["idisc"])["empty_beyond_m"] == pytest.approx(3.27675)
 
 
 def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(
@@ -254,31 +260,34 @@ def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: P
     predictor = Predictor(Flickering(0))
     known = ((4, 4), (60, 40), 10.0)
     plain = video.predict_video(predictor, still, tmp_path)
-    scaled = video.predict_video(predictor, still, tmp_path, known=known)
+    options = PredictOptions(known_distance=known)
+    scaled = video.predict_video(predictor, still, tmp_path, options=options)
     assert plain.limits is not None
     assert scaled.limits is not None
     first = predictor.predict(Photo(next(video.Clip(still).frames()).image, "still.mp4"))
-    factor = 10.0 / first.measured((4, 4), (60, 40))
+    factor = 10.0 / first.measure((4, 4), (60, 40))
     assert scaled.limits == pytest.approx([factor * limit for limit in plain.limits], rel=1e-4)
-    assert "known 4,4 60,40 = 10 m in the first frame" in scaled.facts["rescaled"]
-    with pytest.raises(InputError, match=r"still\.mp4: point 900,4: outside"):
-        video.predict_video(predictor, still, tmp_path, known=((4, 4), (900, 4), 1.0))
+    (rescaling,) = scaled.last.provenance.rescalings
+    assert (rescaling.first_frame, rescaling.known.metres) == (True, 10.0)
+    outside = PredictOptions(known_distance=((4, 4), (900, 4), 1.0))
+    with pytest.raises(InputError, match=r"still\.mp4: point 900,4"):
+        video.predict_video(predictor, still, tmp_path, options=outside)
 
 
 def test_a_known_distance_takes_the_place_of_a_warning(still: Path, tmp_path: Path) -> None:
     engine = Flickering(0)
     engine.origin = {**Flickering.origin, "training_fov_deg": 60.0}
-    tele = Camera.from_fov(20, (48, 64))
+    options = PredictOptions(camera=Camera.from_fov(20, (48, 64)), camera_correction=False)
     known = ((4, 4), (60, 40), 10.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        outcome = video.predict_video(Predictor(engine), still, tmp_path, camera=tele, known=known)
-    assert "warning" not in outcome.facts
-    with pytest.warns(IdiscWarning, match="field of view 20 deg across, 60 deg in training"):
-        outcome = video.predict_video(
-            Predictor(engine), still, tmp_path, camera=tele, camera_correction=False
+        scaled = video.predict_video(
+            Predictor(engine), still, tmp_path, options=replace(options, known_distance=known)
         )
-    assert "warning" in outcome.facts
+    assert scaled.last.provenance.warnings == ()
+    with pytest.warns(IdiscWarning):
+        outcome = video.predict_video(Predictor(engine), still, tmp_path, options=options)
+    assert [each.code for each in outcome.last.provenance.warnings] == ["field_of_view"]
 
 
 def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path) -> None:
@@ -297,38 +306,39 @@ def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path)
             return super().with_spread(images, size)
 
     out = tmp_path / "out"
-    plan = video.Plan(formats=("png", "png16"))
+    plan = video.Plan(formats=formats.parse("png,png16"))
     with pytest.raises(CheckpointError, match="gave up"):
         video.predict_video(Predictor(Failing()), still, out, plan)
     assert list(out.iterdir()) == []
 
 
 def test_plans_that_make_no_sense_are_refused(still: Path, tmp_path: Path) -> None:
-    for changes, message in (
-        ({"formats": ("ply",)}, "ply of a video: there is png, png16, npy, npz, exr"),
-        ({"every": 0}, "every 0 frames: 1 or more"),
-        ({"smooth": -1.0}, "smooth -1: a number above 0"),
-        ({"fps": 0.0}, "fps 0: a number above 0"),
-    ):
-        with pytest.raises(InputError, match=message):
-            video.Plan(**changes)  # type: ignore[arg-type]
+    wrong: list[dict[str, Any]]
+    wrong = [{"formats": formats.parse("ply")}, {"every": 0}, {"smooth": -1.0}, {"fps": 0.0}]
+    for changes in wrong:
+        with pytest.raises(InputError):
+            video.Plan(**changes)
     (tmp_path / "still_npz").mkdir()
     (tmp_path / "still_npz" / "mine.txt").write_text("precious")
     engine = Flickering()
     with pytest.raises(InputError, match="still_npz: exists already"):
-        video.predict_video(Predictor(engine), still, tmp_path, video.Plan(formats=("npz",)))
+        video.predict_video(
+            Predictor(engine), still, tmp_path, video.Plan(formats=formats.parse("npz"))
+        )
     assert engine.calls == 0
     assert (tmp_path / "still_npz" / "mine.txt").read_text() == "precious"
-    with pytest.raises(InputError, match="of a video, depth is written, not normals"):
-        video.predict_video(Predictor(engine), still, tmp_path, normals=True)
+    with pytest.raises(InputError, match="normals"):
+        video.predict_video(
+            Predictor(engine), still, tmp_path, options=PredictOptions(normals=True)
+        )
 
 
 def test_a_clip_predicted_again_replaces_its_frames(still: Path, tmp_path: Path) -> None:
-    plan = video.Plan(formats=("npz",))
+    plan = video.Plan(formats=formats.parse("npz"))
     for _ in range(2):
         video.predict_video(Predictor(Flickering()), still, tmp_path, plan)
     every = list((tmp_path / "still_npz").iterdir())
-    sparse = video.Plan(formats=("npz",), every=2)
+    sparse = video.Plan(formats=formats.parse("npz"), every=2)
     video.predict_video(Predictor(Flickering()), still, tmp_path, sparse)
     assert 1 < len(list((tmp_path / "still_npz").iterdir())) < len(every)
     assert {path.name for path in tmp_path.iterdir()} == {"still.mp4", "still_npz"}  # no leftovers

@@ -94,7 +94,7 @@ def test_a_network_without_idrs_cannot_be_explored() -> None:
 def test_of_a_shipped_model_the_checkpoint_predicts_and_explains(name: str | None) -> None:
     opened = open_network(name)
     assert isinstance(opened.predictor.engine, TorchEngine)  # and no second network beside it
-    assert opened.predictor.facts.name == "rooms"
+    assert opened.predictor.model.name == "rooms"
     assert answers(opened) == ("", 200)
 
 

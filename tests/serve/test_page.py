@@ -19,6 +19,8 @@ import uvicorn
 from tests.fakes import browsing, served
 from tests.fakes.browsing import pixels
 
+from idisc.formats import FORMATS
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PHOTO = {"name": "room.png", "mimeType": "image/png", "buffer": served.png(served.ramp(96, 128))}
 
@@ -120,7 +122,7 @@ def test_a_photo_becomes_metres_under_the_cursor(opened: Opened) -> None:
     page.locator("#blend").fill("50")
     over = "getComputedStyle(document.querySelector('#picture .over')).opacity"
     assert page.evaluate(over) == "0.5"
-    assert "red (sha256" in opened.read("#facts")
+    assert "red (sha256" in opened.read("#provenance")
 
 
 def test_a_photo_can_be_dropped(opened: Opened) -> None:
@@ -167,12 +169,18 @@ def test_two_points_are_measured_and_a_known_distance_rescales(opened: Opened) -
 
 def test_every_format_is_downloaded(opened: Opened) -> None:
     page = opened.upload()
-    starts = {"png16": b"\x89PNG", "npy": b"\x93NUMPY", "ply": b"ply\n", "glb": b"glTF"}
-    for kind, start in starts.items():
+    starts = {
+        ".png": b"\x89PNG",
+        ".npy": b"\x93NUMPY",
+        ".npz": b"PK",
+        ".ply": b"ply",
+        ".glb": b"glTF",
+    }
+    for row in (row for row in FORMATS.values() if row.on_web):
         with page.expect_download() as waiting:
-            page.locator(f"[data-format={kind}]").click()
-        assert Path(waiting.value.path()).read_bytes().startswith(start)
-        assert waiting.value.suggested_filename.startswith("room_")
+            page.locator(f"[data-format={row.name}]").click()
+        assert Path(waiting.value.path()).read_bytes().startswith(starts[row.ending])
+        assert waiting.value.suggested_filename == f"room{row.suffix}"
 
 
 def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:

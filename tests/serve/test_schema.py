@@ -12,7 +12,8 @@ pytest.importorskip("schemathesis", reason="schemathesis is not installed")
 from hypothesis import HealthCheck, Phase, settings
 from tests.fakes import served
 
-from idisc.serve.answers import Upload
+from idisc.formats import FORMATS
+from idisc.serve.service import Upload
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its own dependencies
@@ -52,8 +53,8 @@ def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
     if isinstance(case.body, dict) and "file" in case.body:
         case.body["file"] = PNG
     if "token" in (case.path_parameters or {}):
-        answers = SERVER.app.app.state.server.answers  # type: ignore[attr-defined]
-        case.path_parameters["token"] = answers.keep(answers.predict(UPLOAD))["result"]
+        service = SERVER.app.app.state.server.service  # type: ignore[attr-defined]
+        case.path_parameters["token"] = service.keep(service.predict(UPLOAD))["result"]
     case.call_and_validate(checks=CHECKS)
 
 
@@ -73,5 +74,10 @@ def test_every_address_is_described() -> None:
         "/health",
         "/metrics",
     }
-    formats = described["/predict"]["post"]["parameters"][0]["schema"]["enum"]
-    assert formats == ["png16", "npy", "npz", "ply", "glb", "json"]
+    names = [row.name for row in FORMATS.values() if row.on_web]
+    for path, method, extra in (
+        ("/predict", "post", ["json"]),
+        ("/results/{token}/file", "get", []),
+    ):
+        parameters = {each["name"]: each for each in described[path][method]["parameters"]}
+        assert parameters["format"]["schema"]["enum"] == names + extra

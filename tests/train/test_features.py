@@ -16,7 +16,7 @@ from idisc.data.dataset import open_dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.settings import AugmentConfig, Recipe, TrainConfig
-from idisc.train import features, log, runs
+from idisc.train import features, launch, log
 from idisc.train.loader import Stream
 
 MOVES = ("flip", "colour", "gamma", "contrast_weight", "geometry_weight", "translation_weight")
@@ -29,7 +29,7 @@ def recipe(augment: AugmentConfig = STILL, **train: Any) -> Recipe:
 
 
 def losses(data: Path, out: Path, made: Recipe) -> list[float]:
-    runs.start(made, [str(data)], out, ALONE).train()
+    launch.start(made, [str(data)], out, ALONE).train()
     return [row["loss"] for row in log.read(out, "step")]
 
 
@@ -52,7 +52,7 @@ def test_views_are_computed_once_for_each_choice_of_pictures_and_views(
     start(recipe(cache_features=str(cache), views=2), data, tmp_path / "c")
     start(recipe(replace(STILL, flip=0.3), cache_features=str(cache)), data, tmp_path / "d")
     assert len(list(cache.iterdir())) == 4
-    monkeypatch.setattr(features, "write_features", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(features, "write_rows", lambda *_: pytest.fail("computed again"))
     assert losses(data, tmp_path / "e", made) == first
 
 
@@ -61,7 +61,7 @@ def test_a_resumed_run_reads_the_features_it_began_with(tmp_path: Path) -> None:
     made = recipe(cache_features=str(cache))
     whole = losses(data, tmp_path / "whole", made)
     stopped_after(start(made, data, tmp_path / "parts"), 2)
-    runs.resume(tmp_path / "parts", ALONE).train()
+    launch.resume(tmp_path / "parts", ALONE).train()
     assert [row["loss"] for row in log.read(tmp_path / "parts", "step")] == whole
     assert len(list(cache.iterdir())) == 1
 
@@ -83,22 +83,54 @@ def stream(data: Path, **train: Any) -> Stream:
 
 @pytest.mark.parametrize("rows", [0, 2, 4, 5, 8, 14, 15])
 def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path, rows: int) -> None:
-    """Of five pictures with three views each; the targets are one row behind the images."""
-    source, network = stream(pairs.make(tmp_path / "data", train=5)), IDisc(pairs.TINY)
+    """Fifteen rows of two arrays; the second file is one row behind the first."""
     done: list[int] = []
+
+    def arrays(rows: range) -> tuple[np.ndarray, ...]:
+        return np.array(rows, np.int32), np.array([[n, -n] for n in rows], np.float16)
+
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    features.write_features(network, source, 0, whole, lambda n, total: done.append(n))
+    features.write_rows(whole, "x", arrays, 15, lambda n, total: done.append(n))
     assert done == [4, 8, 12, 15]
+    np.testing.assert_array_equal(np.load(whole / "x.0.npy"), np.arange(15))
     parts.mkdir()
     for path in whole.iterdir():
         content, row = path.read_bytes(), np.load(path, mmap_mode="r")[0].nbytes
-        count = rows - (path.name == "1.npy") if rows else 0
+        count = rows - (path.name == "x.1.npy") if rows else 0
         (parts / path.name).write_bytes(content[: len(content) - (15 - count) * row + (count < 15)])
     done.clear()
-    features.write_features(network, source, 0, parts, lambda n, total: done.append(n))
+    features.write_rows(parts, "x", arrays, 15, lambda n, total: done.append(n))
     assert done == [n for n in (4, 8, 12, 15) if n > max(rows - 1, 0) // 4 * 4]
     for path in whole.iterdir():
         assert (parts / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_depth_and_normals_of_the_same_pictures_share_their_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, network = pairs.make(tmp_path / "data", train=2), IDisc(pairs.TINY).requires_grad_(False)
+    camera = {"fx": 20.0, "fy": 20.0, "cx": 15.5, "cy": 11.5}
+    rows = [
+        f"train/images/{n}.png,train/depth/{n}.png,{','.join(map(str, camera.values()))}"
+        for n in (0, 1)
+    ]
+    (data / "pairs.csv").write_text("\n".join(["image,depth,fx,fy,cx,cy", *rows]))
+    depth = stream(data)
+    [path] = features.cache_features(network, depth, tmp_path / "features", ALONE)
+    monkeypatch.setattr(IDisc, "extract", lambda *_: pytest.fail("extracted again"))
+    normals = Stream(
+        [open_dataset(data, "folder:normals", "train", size=pairs.SIZE)], depth.data, depth.train
+    )
+    assert features.cache_features(network, normals, tmp_path / "features", ALONE) == [path]
+    both = [
+        features.FeatureStream(each.folders, each.data, each.train, [path]).item(
+            0, 1, np.random.default_rng(0)
+        )
+        for each in (depth, normals)
+    ]
+    assert both[0].image.tobytes() == both[1].image.tobytes()
+    assert both[0].target.shape == pairs.SIZE
+    assert both[1].target.shape == (*pairs.SIZE, 3)
 
 
 @pytest.mark.parametrize("encoder", [pairs.TINY.encoder, "vit"])

@@ -13,8 +13,8 @@ from tests.fakes.training import ALONE, losses, same, saved_step, spoil, start
 
 from idisc import load_network
 from idisc.errors import DataError
-from idisc.train import log, runs
-from idisc.train.loop import Run, Step
+from idisc.train import launch, log
+from idisc.train.trainer import Step, Trainer
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_ruined_network_never_takes_the_place_of_a_good_one(data: Path, tmp_pa
     for value in load_network(out / "last").state_dict().values():
         assert value.isfinite().all()
     with pytest.raises(DataError, match="not finite again and again"):
-        runs.resume(out, ALONE).train()
+        launch.resume(out, ALONE).train()
 
 
 def test_a_signal_while_steps_fail_keeps_the_checkpoint_before(data: Path, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_half_precision_goes_on_after_a_skipped_step(data: Path, tmp_path: Path)
     assert losses(tmp_path / "run")[1] is None
 
 
-def overflowing(run: Run, steps: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def overflowing(run: Trainer, steps: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """As if some steps had gradients beyond half precision, their losses finite."""
     original = torch.nn.utils.clip_grad_norm_
 

@@ -69,6 +69,7 @@ def test_a_batch_has_bytes_metres_and_a_mask(tmp_path: Path) -> None:
     assert len(batch.names) == 2
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a single core
 def test_workers_change_nothing(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)], iterations=3)
     for mine, theirs in zip(all_batches(source), all_batches(source, workers=2), strict=True):

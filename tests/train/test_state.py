@@ -11,7 +11,7 @@ from tests.fakes import pairs
 from tests.fakes.training import ALONE, saved_step, start, stopped_after
 
 from idisc.errors import CheckpointError, InputError
-from idisc.train import log, runs, state
+from idisc.train import launch, log, state
 
 FULL = Path("/dev/full")
 
@@ -40,7 +40,7 @@ def test_the_log_on_a_full_disk_is_a_clear_stop(
         with pytest.raises(CheckpointError, match=message):
             run.train()
     assert saved_step(tmp_path / "run") == 3
-    assert runs.resume(tmp_path / "run", ALONE).train().finished
+    assert launch.resume(tmp_path / "run", ALONE).train().finished
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
@@ -66,9 +66,9 @@ def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -
     draft.touch()  # what the other one is writing
     with state.locked(out, leads=True):
         with pytest.raises(InputError, match="run: another process is training it"):
-            runs.resume(out, ALONE).train()
+            launch.resume(out, ALONE).train()
         assert draft.exists()
-    assert runs.resume(out, ALONE).train().finished
+    assert launch.resume(out, ALONE).train().finished
 
 
 def test_a_damaged_checkpoint_says_what_is_left(tmp_path: Path) -> None:

@@ -59,14 +59,14 @@ def test_a_picture_that_fails_elsewhere_stops_this_process_too(dataset: Dataset)
 def test_the_picture_lies_beside_its_depth_in_the_same_shape(dataset: Dataset) -> None:
     sample = dataset[0]
     assert sample.image.shape[:2] == (32, 80)
-    case, _ = score(sample, sample.target, PAPER, dataset.spec, clouds=False)
+    case, _ = score(sample, sample.target, PAPER, dataset.spec)
     row = validation.picture_row(case, 0.5)
     widths = 4 * validation.HEIGHT * pairs.SIZE[1] // pairs.SIZE[0]
     assert widths <= row.shape[1] < widths + 40  # four of one width and the gaps between them
 
 
 def test_normals_have_a_picture_of_their_error(dataset: Dataset) -> None:
-    case, _ = score(dataset[0], dataset[0].target, PAPER, dataset.spec, clouds=False)
+    case, _ = score(dataset[0], dataset[0].target, PAPER, dataset.spec)
     normals = np.zeros((*pairs.SIZE, 3), np.float32)
     normals[..., 2] = -1
     flat = replace(case, sample=replace(case.sample, target=normals), prediction=normals)

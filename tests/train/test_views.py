@@ -12,7 +12,7 @@ from tests.fakes.training import start
 from tests.train.test_augment import CAMERA, H, W, sample
 
 from idisc.errors import DataError
-from idisc.predict.engine import ModelFacts
+from idisc.predict.model_info import read_model_info
 from idisc.predict.torch_engine import TorchEngine
 from idisc.settings import AugmentConfig, DataConfig
 from idisc.train.loader import Item
@@ -95,7 +95,7 @@ def test_a_run_with_a_canonical_camera_learns_from_views_and_says_so(tmp_path: P
     assert isinstance(item, Item)
     assert item.image.shape == (32, 40, 3)
     assert item.target.shape == (32, 40)
-    facts = ModelFacts.of(TorchEngine(run.stepper.network, "tiny", origin=run.origin))
+    facts = read_model_info(TorchEngine(run.stepper.network, "tiny", origin=run.origin))
     assert facts.canonical
     assert facts.training_camera is not None
     assert facts.training_camera.relative_focal == pytest.approx(1.3, rel=1e-3)

@@ -43,8 +43,8 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
     shipped.make(home / "rooms")
     for model in (idisc.load(), idisc.load("rooms"), idisc.load(home / "rooms.onnx")):
         assert grey(model) == pytest.approx(1.5)
-    facts = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).facts
-    assert facts["model"].startswith("rooms (sha256 ")
+    made = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).provenance
+    assert made.model.name == "rooms"
 
 
 def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
@@ -53,11 +53,11 @@ def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
     onnx_files.describe(card.with_suffix(".onnx"), domain="road")
     described = cards.describe([card.with_suffix(".onnx"), card.with_suffix(".safetensors")])
     change(card, files=[asdict(file) for file in described])
-    facts = idisc.load().facts
-    assert (facts.domain, facts.depth_range) == ("indoor", (0.5, 5.6))
-    assert (facts.training_size, facts.training_fov_deg) == ((48, 64), 60.0)
-    assert (facts.data, facts.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
-    assert idisc.load(home / "rooms.onnx").facts.domain == "road"
+    model = idisc.load().model
+    assert (model.domain, model.depth_range) == ("indoor", (0.5, 5.6))
+    assert (model.training_size, model.training_fov_deg) == ((48, 64), 60.0)
+    assert (model.data, model.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
+    assert idisc.load(home / "rooms.onnx").model.domain == "road"
 
 
 def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from tests.fakes import called
 
 import idisc
-from idisc.predict.engine import ModelFacts, open_engine, open_model
+from idisc.predict.model_info import read_model_info
+from idisc.predict.open import open_engine, open_model
 from idisc.predict.predictor import Predictor
 from idisc.zoo import cards
 
@@ -27,7 +28,7 @@ def test_the_files_are_those_of_the_card_and_small_enough() -> None:
 
 def test_the_card_and_the_graph_say_the_same() -> None:
     """But for data and licence, which a file does not know in full."""
-    ours, own = ModelFacts.of(open_model()), ModelFacts.of(open_engine(cards.locate(CARD)))
+    ours, own = read_model_info(open_model()), read_model_info(open_engine(cards.locate(CARD)))
     assert (ours.data, ours.licence, ours.name) == (CARD.data, CARD.licence, CARD.name)
     assert ours == replace(own, name=ours.name, data=ours.data, licence=ours.licence)
 
@@ -49,7 +50,7 @@ def test_a_room_has_its_floor_before_its_far_wall(photo: Path) -> None:
     floor = np.median(result.depth[-height // 8 :])  # what lies before the photographer's feet
     middle = np.median(result.depth[height // 4 : height // 2, width // 4 : -width // 4])
     assert floor < 0.8 * middle
-    assert result.facts["licence of weights"] == CARD.licence
+    assert result.provenance.model.licence == CARD.licence
 
 
 def test_its_two_forms_give_the_same_metres() -> None:

@@ -1,6 +1,6 @@
 // The depth viewer: picture and depth with metres under the cursor, an orbiting point cloud, and the
 // distance between two marked pixels. `viewer.open(root, data)` brings the markup inside `root` to life
-// with a scene of `outputs.scene`; a page that has one inside opens it by itself. Nothing is loaded.
+// with a scene of `formats.viewer.scene`; a page that has one inside opens it by itself. Nothing is loaded.
 "use strict";
 globalThis.viewer = { async open(root, data) {
   const byId = (id) => root.querySelector(`#${id}`);

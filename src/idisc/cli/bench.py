@@ -6,7 +6,8 @@ import importlib.util
 import json
 import platform
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,249 +16,178 @@ import click
 from idisc import config, files, paper
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
-from idisc.settings import ModelConfig
-from idisc.sizes import size_text
+from idisc.settings import ModelConfig, Recipe
+from idisc.sizes import Size, size_text
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from idisc.bench import Part
+    from idisc.predict.timing import Timing
 
-    from idisc.bench import Comparison, Component
-    from idisc.model.network import IDisc
-    from idisc.predict.pace import Start
-    from idisc.settings import Recipe
-
-Size = tuple[int, int]
-_NAMES = {
+NAMES = {
     "onnx": "ONNX Runtime",
     "int8": "ONNX Runtime, int8",
-    "openvino": "OpenVINO",
-    "accelerated": "accelerated (numba)",
-    "plain": "plain torch",
+    "accelerated": "torch, accelerated (numba)",
+    "plain": "torch, plain",
     "oracle": "oracle (grid_sample, whole sequences)",
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is to be measured, and how: the options of a call."""
-
-    size: Size | None  # of the picture; None is that of training
-    repeats: int
-    threads: int | None  # None leaves torch and the engines to choose
-    device: str
-    compare: bool  # the oracle as well
-    engines: bool  # exports as well, which is what a file gets anyway
-    batch: int | None  # a training step with so many pictures as well
-    changes: tuple[str, ...]  # of the recipe's network, as --set has them
-
-
 @click.command(name="bench")
 @click.argument("recipe", type=options.RecipeOrFile())
-@click.option("--size", type=options.NetworkSize(), help="Picture, e.g. 480x640 [as in training]")
+@click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [of training]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
-@click.option("--threads", type=click.IntRange(1), help="Of torch, the kernel and other engines.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of torch and ONNX Runtime.")
 @options.device
-@click.option(
-    "--compare", is_flag=True, help="Also speed and memory beside the oracle, on the CPU."
-)
-@click.option("--engines", is_flag=True, help="Also its exports beside the oracle, on the CPU.")
-@click.option(
-    "--train", "batch", type=click.IntRange(1), help="Also a training step with so many pictures."
-)
+@click.option("--compare", is_flag=True, help="Compare speed and memory with the oracle (CPU).")
+@click.option("--engines", is_flag=True, help="Compare exported files with the oracle (CPU).")
 @click.option(
     "--json",
     "record",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write all numbers there.",
+    help="Write all numbers to this file.",
 )
 @options.changes
-def command(recipe: Recipe | Path, record: Path | None, **given: Any) -> None:
+def command(
+    recipe: Recipe | Path,
+    size: Size | None,
+    repeats: int,
+    threads: int | None,
+    device: str,
+    compare: bool,
+    engines: bool,
+    record: Path | None,
+    changes: tuple[str, ...],
+) -> None:
     """Measure the network of RECIPE (random weights) on this machine.
 
-    In the place of RECIPE, an exported file MODEL.onnx: each engine that can run it, and its
-    network in torch and as the published code has it (the oracle), side by side.
+    RECIPE can also be an exported file MODEL.onnx: it is compared with its network in torch and in
+    the formulation of the published code (the oracle).
     """
-    asked = Asked(**given)
-    if asked.device != "cpu":
-        for name in ("compare", "engines"):
-            if given[name]:
-                raise InputError(f"--{name}: on the CPU; leave out --device")
+    on_gpu = device != "cpu"
     if isinstance(recipe, Path):
-        results = _bench_file(recipe, asked)
+        options.refuse("recipes, not for files", device=on_gpu, compare=compare, set=changes)
+        results = _bench_file(recipe, size, repeats, threads)
     else:
-        results = _bench_recipe(recipe, asked)
+        if on_gpu:
+            options.refuse("the CPU, not for --device", compare=compare, engines=engines)
+        require("torch", "safetensors", extra="train")
+        model = config.override(recipe.model, changes)
+        height, width = size or recipe.data.size
+        about = {"recipe": recipe.name, "size": size_text((height, width))}
+        about |= _describe_machine(device, threads)
+        measured = _bench_network(about, model, (height, width), repeats, compare, engines)
+        results = {"about": about, **measured}
     if record:
         files.write_json(record, results)
 
 
-def _bench_recipe(recipe: Recipe, asked: Asked) -> dict[str, Any]:
-    require("torch", "safetensors", extra="train")
+def _bench_network(
+    about: Mapping[str, Any],
+    model: ModelConfig,
+    size: Size,
+    repeats: int,
+    compare: bool,
+    engines: bool,
+) -> dict[str, Any]:
     import torch  # heavy: only when this command runs
 
     from idisc import bench
-    from idisc.model import devices
     from idisc.model.network import IDisc
 
-    model = config.override(recipe.model, asked.changes)
-    height, width = asked.size or recipe.data.size
-    size = height, width
-    if asked.threads:
-        torch.set_num_threads(asked.threads)
-    network = IDisc(model).eval().requires_grad_(False).to(devices.usable(asked.device))
-    rgb = torch.rand(1, 3, height, width, device=asked.device)
-    about = {"recipe": recipe.name, "size": size_text(size), **_about(asked.device)}
-    click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
-    components = bench.measure_components(network, rgb, asked.repeats)
-    results: dict[str, Any] = {"about": about, "components": [asdict(row) for row in components]}
-    _print_components(components)
-    if asked.compare:
-        results |= _compare(network, rgb, asked.repeats)
-    if asked.engines:
-        require("timm", "onnx", "onnxscript", extra="train")
-        tables.note("exporting; this takes some minutes ...")
+    network = IDisc(model).eval().requires_grad_(False).to(about["device"])
+    _print_about(about)
+    parts = bench.measure_parts(network, torch.rand(1, 3, *size, device=about["device"]), repeats)
+    _print_parts(parts)
+    results: dict[str, Any] = {"parts": [asdict(row) for row in parts]}
+    if compare or engines:
         with tempfile.TemporaryDirectory() as folder:
-            others = bench.exported(network, Path(folder), size)
-            rows = bench.compare_engines(network, others, size, asked.repeats)
-            results |= _print_engines(rows, Path(folder) / bench.FILE, size, asked.repeats)
-    if asked.batch:
-        pictures = rgb.expand(asked.batch, -1, -1, -1).contiguous()
-        rows = bench.compare_steps(network, pictures, asked.repeats)
-        _print_comparison(f"A training step of {asked.batch} pictures", rows)
-        click.echo(f"{asked.batch / rows[0].seconds:.2f} images/s\n")
-        results["step"] = [asdict(row) for row in rows]
+            others = {}
+            if engines:
+                require("timm", "onnx", "onnxscript", extra="train")
+                tables.note("exporting; this takes some minutes ...")
+                others = bench.export_engines(network, Path(folder), size)
+            rows = bench.compare_engines(network, others, size, repeats)
+        results |= _print_engines(rows)
+    if compare:
+        peaks = {name: bench.peak_memory(model, size, name) for name in bench.formulations()}
+        title = "Peak resident memory of a process that predicts once"
+        cells = [
+            (NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
+            for name, value in peaks.items()
+        ]
+        tables.show(title, ("", "GB", "of the oracle's"), cells)
+        results["peak_bytes"] = peaks
     return results
 
 
-def _bench_file(path: Path, asked: Asked) -> dict[str, Any]:
-    """An exported file, beside its network in torch where that is installed."""
-    from idisc.predict import pace
-    from idisc.predict.engine import USUAL_SIZE, ModelFacts
+def _bench_file(path: Path, size: Size | None, repeats: int, threads: int | None) -> dict[str, Any]:
+    from idisc.predict import timing
+    from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
     from idisc.predict.onnx_engine import OnnxEngine
 
-    options.refuse(
-        "recipes, not for files",
-        device=asked.device != "cpu",
-        compare=asked.compare,
-        train=asked.batch,
-        set=asked.changes,
-    )
-    engine = OnnxEngine(path, threads=asked.threads or 0)
-    if engine.fixed_size and asked.size not in (None, engine.fixed_size):
-        raise InputError(
-            f"--size {size_text(asked.size)}: {path.name} is for {size_text(engine.fixed_size)}"
-            " alone; leave it out"
-        )
-    size = engine.fixed_size or asked.size or ModelFacts.of(engine).training_size or USUAL_SIZE
-    about = {"file": path.name, "size": size_text(size)}
-    if "model" not in engine.origin or not importlib.util.find_spec("torch"):
-        click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
-        seconds = pace.medians({"onnx": pace.asking(engine, size)}, asked.repeats)["onnx"]
-        start = pace.time_to_predict(path, size, min(asked.repeats, 3))
-        click.echo(f"{_NAMES['onnx']}: {seconds:.3f} s; without torch there is nothing beside it")
-        _print_start(start)
-        return {"about": about, "onnx": seconds, "start": asdict(start)}
-    require("timm", "safetensors", extra="train")
+    engine = OnnxEngine(path, threads=threads or 0)
+    if engine.fixed_size and size not in (None, engine.fixed_size):
+        fixed = size_text(engine.fixed_size)
+        raise InputError(f"--size: {path.name} takes images of {fixed} only; leave it out")
+    size = engine.fixed_size or size or read_model_info(engine).training_size or DEFAULT_SIZE
+    about: dict[str, Any] = {"file": path.name, "size": size_text(size)}
+    if "model" in engine.origin and importlib.util.find_spec("torch"):
+        require("timm", "safetensors", extra="train")
+        from idisc import bench
+        from idisc.model.network import IDisc
+
+        about |= _describe_machine("cpu", threads)
+        model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
+        network = IDisc(model).eval().requires_grad_(False)  # time does not depend on weights
+        engine = OnnxEngine(path, threads=about["threads"])
+        _print_about(about)
+        rows = bench.compare_engines(network, {"onnx": engine}, size, repeats)
+    else:
+        _print_about(about)
+        rows = timing.compare({"onnx": timing.predicting(engine, size)}, repeats, "oracle")
+    return {"about": about, **_print_engines(rows)}
+
+
+def _describe_machine(device: str, threads: int | None) -> dict[str, Any]:
+    """Set the threads of torch, check the device, and return what the times depend on."""
     import torch
 
-    from idisc import bench
-    from idisc.model.network import IDisc
+    from idisc.model import devices, sampling
 
-    if asked.threads:
-        torch.set_num_threads(asked.threads)
-    model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
-    # Weights are random: the time does not depend on them.
-    network = IDisc(model).eval().requires_grad_(False)
-    about |= _about("cpu")
-    click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
-    others = {"onnx": OnnxEngine(path, threads=torch.get_num_threads())}
-    rows = bench.compare_engines(network, others, size, asked.repeats)
-    return {"about": about, **_print_engines(rows, path, size, asked.repeats)}
-
-
-def _about(device: str) -> dict[str, Any]:
-    import torch
-
-    from idisc.model import sampling
-
-    fast = torch.device(device).type == "cpu" and sampling.kernel_available()
+    torch.set_num_threads(threads or torch.get_num_threads())
     return {
-        "device": device,
+        "device": str(devices.usable(device)),
         "processor": platform.processor() or platform.machine(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
-        "sampling": _NAMES["accelerated" if fast else "plain"],
+        "numba": sampling.kernel_available(),
     }
 
 
-def _print_engines(rows: list[Comparison], path: Path, size: Size, repeats: int) -> dict[str, Any]:
-    """Print engines side by side and what a call of `idisc predict` takes, and return both."""
-    from idisc.predict import pace
-
-    _print_comparison("Engines, a picture from bytes to metres", rows)
-    start = pace.time_to_predict(path, size, min(repeats, 3))
-    _print_start(start)
-    return {"engines": [asdict(row) for row in rows], "start": asdict(start)}
+def _print_about(about: Mapping[str, Any]) -> None:
+    click.echo(", ".join(f"{name} {value}" for name, value in about.items()))
 
 
-def _print_start(start: Start) -> None:
-    click.echo(
-        f"idisc predict of one photo by ONNX: {start.seconds:.2f} s, of which"
-        f" {start.beyond:.2f} s beyond the network's own {start.network:.2f} s"
-    )
-
-
-def _compare(network: IDisc, rgb: Tensor, repeats: int) -> dict[str, Any]:
-    """Print what the oracle costs more, and return it."""
-    from idisc import bench
-
-    model, size = network.config, (rgb.shape[2], rgb.shape[3])
-    forward = bench.compare_cores(model, size, repeats, backward=False)
-    _print_comparison("Sampling core of MSDA, inference", forward)
-    backward = bench.compare_cores(model, size, repeats, backward=True)
-    _print_comparison("Sampling core of MSDA, forward and backward", backward)
-    networks = bench.compare_networks(network, rgb, repeats)
-    _print_comparison("The whole network, inference", networks)
-    memory = {row.name: bench.peak_memory(model, size, row.name) for row in networks}
-    _print_memory(memory)
-    return {
-        "cores": {
-            "inference": [asdict(row) for row in forward],
-            "forward_and_backward": [asdict(row) for row in backward],
-        },
-        "networks": [asdict(row) for row in networks],
-        "peak_bytes": memory,
-    }
-
-
-def _print_components(rows: list[Component]) -> None:
-    names = ("", "latency ms", "images/s", "M parameters", "G mult-adds", "of torch.mm")
-    cells = [
-        (
-            row.name,
-            f"{row.latency_ms:.1f}",
-            f"{1e3 / row.latency_ms:.2f}" if row.latency_ms else "-",
-            f"{row.parameters / 1e6:.3f}",
-            f"{row.multiply_adds / 1e9:.1f}",
-            f"{row.share:.0%}",
-        )
-        for row in rows
-    ]
-    tables.show("Complexity of the network", names, cells)
-    theirs = ", ".join(
+def _print_parts(rows: Sequence[Part]) -> None:
+    columns = ("", "latency ms", "M parameters", "G mult-adds", "images/s", "G mult-adds/s")
+    cells = []
+    for row in rows:
+        work, rates = row.multiply_adds / 1e9, ("-", "-")
+        if row.latency_ms:
+            rates = (f"{1e3 / row.latency_ms:.2f}", f"{1e3 * work / row.latency_ms:.1f}")
+        size = f"{row.parameters / 1e6:.3f}"
+        cells.append((row.name, f"{row.latency_ms:.1f}", size, f"{work:.1f}", *rates))
+    tables.show("Complexity of the network", columns, cells)
+    published = ", ".join(
         f"{name} {row.latency_ms} ms {row.parameters} M" for name, row in paper.COMPLEXITY.items()
     )
-    click.echo(f"The paper (Swin-L, 480x640, RTX 3090): {theirs}\n")
+    click.echo(f"The paper (Swin-L, 480x640, RTX 3090): {published}\n")
 
 
-def _print_comparison(title: str, rows: list[Comparison]) -> None:
-    cells = [(_NAMES[row.name], f"{row.seconds:.3f}", f"{row.times_faster:.1f}") for row in rows]
-    tables.show(title, ("", "seconds", "times faster"), cells)
-
-
-def _print_memory(peaks: dict[str, int]) -> None:
+def _print_engines(rows: Sequence[Timing]) -> dict[str, Any]:
     cells = [
-        (_NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
-        for name, value in peaks.items()
+        (NAMES[row.name], f"{row.seconds:.3f}", tables.number(row.times_faster, 1)) for row in rows
     ]
-    title = "Peak resident memory of a process that predicts once"
-    tables.show(title, ("", "GB", "share"), cells)
+    columns = ("", "seconds", "times faster than the oracle")
+    tables.show("Engines, one image from bytes to metres", columns, cells)
+    return {"engines": [asdict(row) for row in rows]}

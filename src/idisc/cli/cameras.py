@@ -1,4 +1,4 @@
-"""The options --fov, --focal and --camera-matrix: how they make the camera of a picture."""
+"""The options --fov, --focal and --camera-matrix: the camera of a picture."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CameraFor = Callable[[Size], Camera]
 
 
 def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> CameraFor | None:
-    """How the options make a camera for a picture of some size; None: they do not.
+    """Return a function from the size of a picture to its camera; None if no option is given.
 
-    Numbers that make no camera are an error now, not after the first picture.
+    Values that are not a valid camera are an error before the first picture is predicted.
     """
     if sum(option is not None for option in (fov, focal, matrix)) > 1:
-        raise click.UsageError("one of --fov, --focal and --camera-matrix is enough")
+        raise click.UsageError("--fov, --focal and --camera-matrix exclude each other; pass one")
     rule: CameraFor | None = None
     if fov is not None:
         rule = partial(Camera.from_fov, fov)
@@ -36,12 +36,12 @@ def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> Cam
         make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
         rule = partial(make, float(match[1]))
     elif matrix is not None:
-        rule = OfOneSize(_matrix(matrix))
+        rule = MatrixRule(_matrix(matrix))
     return rule
 
 
-class OfOneSize:
-    """A matrix is in pixels of its picture, and says nothing of one of another size."""
+class MatrixRule:
+    """A camera matrix, which is valid for pictures of one size only."""
 
     def __init__(self, matrix: list[list[float]]) -> None:
         Camera.from_matrix(matrix, (480, 640))
@@ -49,11 +49,11 @@ class OfOneSize:
         self.size: Size | None = None  # of the first picture it was used for
 
     def __call__(self, size: Size) -> Camera:
-        """The camera of a picture; InputError if it has not the size of those before it."""
+        """Return the camera; InputError for a picture of another size than the first."""
         if self.size is not None and self.size != size:
             raise InputError(
-                f"--camera-matrix is in pixels of {size_text(self.size)}, the size of the"
-                f" first picture, this one has {size_text(size)}; predict it in another call"
+                f"--camera-matrix is in pixels of {size_text(self.size)}, the size of the first"
+                f" picture, but this one has {size_text(size)}; predict it in another call"
             )
         camera = matrix_camera(self.matrix, size)
         self.size = size
@@ -61,7 +61,7 @@ class OfOneSize:
 
 
 def _matrix(text: str) -> list[list[float]]:
-    """K of fx,fy,cx,cy, of nine numbers, or of a file that has them in any form of text."""
+    """Parse fx,fy,cx,cy, nine numbers, or a text file that contains them."""
     path = Path(text)
     named = len(text) < 200 and path.is_file()
     content = path.read_text(encoding="utf-8", errors="replace")[:10_000] if named else text

@@ -39,7 +39,7 @@ def size_rule(engine: Engine, usual: Size | None) -> SizeRule | None:
 
     predictor = Predictor(engine)
     papers = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
-    if usual is not None and predictor.facts.training_size in {None, usual, *papers}:
+    if usual is not None and predictor.model.training_size in {None, usual, *papers}:
         return None
     tables.note(
         f"{engine.name}: sees pictures at {predictor.usual_size()}; --size asks for another"

@@ -1,13 +1,19 @@
-"""`idisc doctor`: what is wrong with a dataset, and what to change."""
+"""`idisc doctor`: check a dataset."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from idisc.cli import options, progress
 from idisc.errors import CheckFailed, counted
+from idisc.sizes import size_text
+
+if TYPE_CHECKING:
+    from idisc.data.doctor import Report
 
 
 @click.command(name="doctor")
@@ -18,33 +24,55 @@ from idisc.errors import CheckFailed, counted
     "lists",
     type=options.PATH,
     multiple=True,
-    help="Published list file of paths below DIR; give that of train and that of test.",
+    help="Published list file of paths below DIR; give those of train and test.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(1),
     default=200,
     show_default=True,
-    help="Pairs whose pixels are read; the files of all are looked for.",
+    help="Number of pairs whose pixels are read; the files of all pairs are looked for.",
 )
 def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: int) -> None:
-    """Say what is wrong with the dataset in DIR, and what to change.
+    """Find what is wrong with the dataset in DIR, and what to change.
 
     DIR is a prepared folder, a folder of your own pairs (images/ and depth/, or a CSV, JSONL or
-    list.txt), or the tree that a published list names. Nothing is changed. Errors end with exit
-    code 3.
+    list.txt), or the tree that a published list names. Nothing is changed. The exit code is 3 if
+    there are errors.
     """
     from idisc.data import doctor
 
     source, spec = doctor.gather(data, dataset, lists)
-    with progress.bar("looking at pairs") as advance:
+    with progress.bar("inspecting pairs") as advance:
         report = doctor.examine(source, spec, samples, advance)
-    for label, text in report.facts:
+    for label, text in _summary(report):
         click.echo(f"{label:<11}{text}")
     for finding in report.findings:
-        click.echo(f"{finding.severity:<11}{finding.check}: {finding.message}")
+        click.echo(f"{finding.severity:<11}{finding.code}: {finding.describe()}")
     errors, warnings = report.count("error"), report.count("warning")
     if errors:
         raise CheckFailed(f"{data}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     if not warnings:
-        click.echo(f"{'result':<11}nothing wrong found")
+        click.echo(f"{'result':<11}no problems found")
+
+
+def _summary(report: Report) -> Iterator[tuple[str, str]]:
+    """Labels and texts that describe the dataset."""
+    listing = f", listed in {report.listing}" if report.listing else ""
+    yield "dataset", f"{report.spec.name}: {report.spec.title}{listing}"
+    published = report.spec.counts
+    for split, stated in (("train", published.train), ("test", published.test)):
+        count = report.counts.get(split, 0)
+        if count or stated is not None:
+            paper = f" (the paper: {stated:,})" if stated is not None else ""
+            yield split, f"{counted(count, 'picture')}{paper}"
+    yield "inspected", f"{report.inspected:,} of {counted(report.pairs, 'pair')}"
+    if report.sizes:
+        total, common = sum(report.sizes.values()), list(report.sizes.items())[:3]
+        shares = [f"{size_text(size)} ({count / total:.0%})" for size, count in common]
+        more = f" and {len(report.sizes) - 3} more sizes" if len(report.sizes) > 3 else ""
+        yield "pictures", ", ".join(shares) + more
+    if report.depth_m:
+        low, middle, high = report.depth_m
+        yield "depth", f"median {middle:.3g} m, 98 % between {low:.3g} and {high:.3g} m"
+        yield "valid", f"{report.valid:.1%} of the pixels"

@@ -13,7 +13,7 @@ import click
 
 from idisc import config, files
 from idisc.cli import datasets, options, progress, tables
-from idisc.data import folder
+from idisc.data import catalog, folder
 from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
 @click.option("--onnx", type=options.PATH, help="As --weights, of an exported file.")
 @click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
-@click.option("--dataset", help="Name, or name:paper [that of the manifest]")
+@click.option("--dataset", help="Name, name:paper or name:normals [that of the manifest]")
 @click.option(
     "--list", "listing", type=options.PATH, help="Published list file; its paths are below --data."
 )
@@ -65,6 +65,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
     help="Predicted pixels of 0 or NaN: refuse or leave out.",
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
+@click.option("--boundaries", is_flag=True, help="Also F1 of depth edges, for exact depth.")
 @click.option(
     "--size",
     type=options.NetworkSize(),
@@ -95,6 +96,7 @@ def command(
     fit: Literal["error", "resize"],
     holes: Literal["error", "skip"],
     clouds: bool,
+    boundaries: bool,
     size: tuple[int, int] | None,
     device: str,
     precision: Any,
@@ -104,13 +106,13 @@ def command(
 ) -> None:
     """Score predictions on a dataset and set them beside the paper's numbers.
 
-    --set changes a field of the protocol: averaging=pixel, window=full_frame or eigen, cap=none,
-    clamp=true, rescale=median, batch_size=4. The result is named after what was changed.
+    --set changes a field of the protocol: averaging=pixel, window=full_frame, eigen or garg,
+    cap=none, clamp=true, rescale=median, batch_size=4. The result is named after the changes.
     """
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
-    from idisc.evaluate.run import evaluate
-    from idisc.predict.engine import open_model
+    from idisc.evaluate.run import Extras, evaluate
+    from idisc.predict.open import open_model
 
     _check(click.get_current_context().params)
     opening = partial(open_model, onnx or model, device, precision)
@@ -122,20 +124,24 @@ def command(
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    reopen = partial(open_dataset, data, dataset or datasets.named_in(data), split, listing)
+    name = dataset or datasets.named_in(data)
+    engine = opening() if predictions is None else None
+    if engine is not None:
+        name = catalog.name_for_task(name, engine.task)
+    reopen = partial(open_dataset, data, name, split, listing)
     opened = reopen(size)
     predictor: PredictionFiles | EnginePredictor
     if predictions is not None:
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
         predictor = PredictionFiles(predictions, opened.records, reading)
-    else:
-        engine = opening()
+    elif engine is not None:
         predictor = _network(engine, opened)
         if size is None and (rule := datasets.size_rule(engine, opened.spec.size)):
             opened = reopen(rule)
+    extras = Extras(clouds=clouds, boundaries=boundaries)
     _note_source(opened)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
-        results = evaluate(opened, predictor, protocols, clouds=clouds, progress=advance)
+        results = evaluate(opened, predictor, protocols, extras=extras, progress=advance)
     about = predictor.about()
     _tell([replace(result, about=about) for result in results], out)
 
@@ -166,7 +172,7 @@ def _check(given: Mapping[str, Any]) -> None:
         raise click.UsageError("--kitti-submission needs a network and --out")
     options.refuse(
         "scoring, not for --kitti-submission",
-        **{name: given[name] for name in ("data", "dataset", "clouds", "size")},
+        **{name: given[name] for name in ("data", "dataset", "clouds", "boundaries", "size")},
         list=given["listing"],
         split=other_than["split"],
         protocol=other_than["names"],

@@ -1,4 +1,4 @@
-"""`idisc explain`: what the network sees in photos, and how its IDRs do over a dataset."""
+"""`idisc explain`: figures of the internal representations of a network, and their usage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from idisc.cli import options, tables
 from idisc.cli.explain_dataset import common_rule, explain_dataset, thin_out
-from idisc.cli.explain_photos import Choice, FigureFolder, Mute, PhotoRun
+from idisc.cli.explain_photos import FigureFolder, Mute, PhotoRun, Selection
 from idisc.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
 
 @click.command(name="explain")
 @click.argument("pictures", nargs=-1, metavar="[PICTURE]...")
-@click.option("-o", "--out", type=options.PATH, required=True, help="Folder of the results.")
+@click.option("-o", "--out", type=options.PATH, required=True, help="Folder for the results.")
 @click.option(
     "--weights",
     "models",
@@ -32,14 +32,14 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     help="Checkpoint folder or name of `idisc models` [the default model]; with --data several for"
     " the panels, the first for the report.",
 )
-@click.option("--idrs", metavar="3,7,12", help="Which to show [the strongest that differ]")
+@click.option("--idrs", metavar="3,7,12", help="IDRs to show [those with large, different maps]")
 @click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
 @click.option(
     "--mute",
     "mutes",
     multiple=True,
     metavar="LEVEL:IDR,...",
-    help="Leave them out; again for another level, as --mute 0:3,7 --mute 2:5.",
+    help="IDRs to remove; repeat it for another level, as --mute 0:3,7 --mute 2:5.",
 )
 @click.option(
     "--format",
@@ -47,13 +47,13 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     type=click.Choice(["png", "pdf"]),
     default="png",
     show_default=True,
-    help="Of the figures; pdf has letters as letters.",
+    help="File format of the figures; the text of PDF files can be searched and scaled.",
 )
 @click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
-@click.option("--dataset", help="Its name, or name:paper [that of the manifest]")
+@click.option("--dataset", help="Name of the dataset, or name:paper [that of the manifest]")
 @options.split
-@click.option("--limit", type=click.IntRange(min=1), help="Pictures of it, evenly spread [all]")
-@click.option("--size", type=options.NetworkSize(), help="Of the picture in the network.")
+@click.option("--limit", type=click.IntRange(min=1), help="Use evenly spaced pictures [all]")
+@click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @options.device
 def command(
     pictures: tuple[str, ...],
@@ -70,14 +70,14 @@ def command(
     size: tuple[int, int] | None,
     device: str,
 ) -> None:
-    """Show what the network sees in each PICTURE: its IDRs, its levels, and depth without some.
+    """Show the IDRs and the levels of a network, and its predictions without some of them.
 
-    Of pictures (files, folders, patterns): for each a sheet of all IDRs of every level, the
-    partition, the likeness of maps, the prediction by level and with single IDRs muted; for all
-    together a grid of the same IDRs, and numbers as JSON. With --data, over a dataset: a report on
-    the usage of IDRs (HTML and JSON) and the likeness of their maps, of the first network; and
-    panels of picture, ground truth, prediction and error, several networks side by side, for
-    typical and for the worst pictures.
+    For each PICTURE (files, folders, patterns): the maps of all IDRs at every level, the partition,
+    the similarity of the maps, the prediction of each level and with single IDRs muted. For all
+    pictures together: a grid of the same IDRs, and the numbers as JSON. With --data: a report on
+    the usage of IDRs over a dataset (HTML and JSON) and the similarity of their maps, for the first
+    network; and panels of picture, ground truth, prediction and error of all networks, for typical
+    and for the worst pictures.
     """
     from idisc.cli.datasets import named_in
     from idisc.data.dataset import open_dataset
@@ -85,45 +85,43 @@ def command(
 
     if bool(pictures) == (data is not None):
         raise click.UsageError("name pictures, or a dataset with --data")
-    if suffix == "pdf":
-        require("matplotlib", extra="figures")
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
         reopen = partial(open_dataset, data, dataset or named_in(data), split, None)
-        opened = reopen(size)  # what is wrong with it is said before networks are loaded
+        opened = reopen(size)  # before the networks, because errors are found faster here
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         note_size(size, predictors)
         if size is None and (rule := common_rule(opened.spec.size, [*predictors.values()])):
             opened = reopen(rule)
-        some = thin_out(opened, limit)
-        explain_dataset(
-            some, predictors, FigureFolder(out, suffix, next(iter(predictors.values())))
-        )
+        folder = FigureFolder(out, suffix, next(iter(predictors.values())))
+        explain_dataset(thin_out(opened, limit), predictors, folder)
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
     if len(models) > 1:
         raise click.UsageError("several --weights are for --data; pictures take one")
-    choice = Choice(_chosen(idrs), tuple(sorted(set(levels))), _mutes(mutes))
+    selection = Selection(_parse_idrs(idrs), tuple(sorted(set(levels))), _parse_mutes(mutes))
     found = inputs.find(pictures)
     predictor = open_predictor(models[0] if models else None, device)
-    choice.check(predictor)
-    note_size(size, {predictor.facts.name: predictor})
-    PhotoRun(FigureFolder(out, suffix, predictor), choice, size).run(found.inputs, found.problems)
+    selection.check(predictor)
+    note_size(size, {predictor.model.name: predictor})
+    run = PhotoRun(FigureFolder(out, suffix, predictor), selection, size)
+    run.run(found.inputs, found.problems)
 
 
 def open_predictor(model: str | None, device: str) -> Predictor:
-    """A network with its insides; of a model that ships, its checkpoint."""
-    from idisc.predict.engine import network_of, open_model
+    """Open a network as a torch module; of a model that ships, its checkpoint."""
+    require("torch", "matplotlib", extra="train")
+    from idisc.predict.open import network_of, open_model
     from idisc.predict.predictor import Predictor
 
     engine = open_model(model, device, part="checkpoint")
-    network_of(engine)  # says what is wrong with it
+    network_of(engine)  # raises an error if the model is an exported file
     return Predictor(engine)
 
 
 def name_networks(models: Sequence[str]) -> dict[str, str | None]:
-    """Networks by what they are called in a figure: their folders, with as much as tells them."""
+    """Return networks by the names for figures: their folders, with as much as is unique."""
     if not models:
         return {"default": None}
     for parts in (1, 2):
@@ -131,31 +129,31 @@ def name_networks(models: Sequence[str]) -> dict[str, str | None]:
             "/".join(Path(model).resolve().parts[-parts:]) if Path(model).is_dir() else model
             for model in models
         ]
+        # "best" and "last" are in every run; the folder of the run says more.
         if len(set(names)) == len(models) and not {"best", "last"}.intersection(names):
-            return dict(zip(names, models, strict=True))  # a run's folder tells more than these
+            return dict(zip(names, models, strict=True))
     return {model: model for model in models}
 
 
 def note_size(size: tuple[int, int] | None, predictors: Mapping[str, Predictor]) -> None:
-    """Say of a size that was asked for, if it is far from that of training."""
-    from idisc.predict import doubts
+    """Print a note if the requested size is far from the size in training."""
+    from idisc.predict.reliability import check_network_size
+    from idisc.provenance_text import describe_warning
 
     for name, predictor in predictors.items():
-        if size and (doubt := doubts.of_size(size, predictor.facts.training_size)):
-            tables.note(f"{name}: {doubt}")
+        if size and (warning := check_network_size(size, predictor.model.training_size)):
+            tables.note(f"{name}: {describe_warning(warning)}")
 
 
-def _chosen(text: str | None) -> tuple[int, ...]:
-    """3,7,12 as numbers, each once, in the order given."""
+def _parse_idrs(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
     if not re.fullmatch(_NUMBERS, text):
-        raise InputError(f"--idrs {text}: write numbers of IDRs as 3,7,12")
+        raise InputError(f"--idrs {text}: write the numbers of IDRs as 3,7,12")
     return _numbers(text)
 
 
-def _mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
-    """Each LEVEL:IDR,IDR ... taken apart."""
+def _parse_mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
     found = []
     for text in texts:
         level, _, idrs = text.partition(":")
@@ -166,4 +164,5 @@ def _mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
+    """Return each number of 3,7,12 once, in the order given."""
     return tuple(dict.fromkeys(int(number) for number in text.split(",")))

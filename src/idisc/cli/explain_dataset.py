@@ -1,4 +1,4 @@
-"""The half of `idisc explain` that looks at a dataset: a report on IDRs, and panels."""
+"""`idisc explain --data`: a report on the usage of IDRs over a dataset, and panels."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
     from idisc.data.framing import SizeRule
     from idisc.evaluate.run import Result
-    from idisc.explain.figures import Case
+    from idisc.explain.figures import Comparison
     from idisc.explain.usage import Report
     from idisc.predict.predictor import Predictor
     from idisc.sizes import Size
 
-CASES = 5  # rows of qualitative panels
+PANELS = 5  # rows of a figure of panels
 
 
 def common_rule(usual: Size | None, predictors: Sequence[Predictor]) -> SizeRule | None:
-    """How `evaluate` shows pictures to the first network, if not at the dataset's usual size.
+    """Return the size rule of `idisc evaluate` for the first network; None: the dataset's size.
 
-    All others see them so, too; those that were trained at another size are noted.
+    It holds for all networks, and a note names those that were trained at another size.
     """
     first, *others = predictors
     rule = datasets.size_rule(first.engine, usual)
     for other in others:
-        if rule and other.facts.training_size != first.facts.training_size:
+        if rule and other.model.training_size != first.model.training_size:
             tables.note(
-                f"{other.facts.name}: sees pictures as {first.facts.name} does; --size asks for"
+                f"{other.model.name}: uses the picture size of {first.model.name}; --size selects"
                 " another"
             )
     return rule
 
 
 def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
-    """The dataset with some of its pictures, evenly spread; None: with all."""
+    """Return the dataset with `limit` evenly spaced pictures; None: with all."""
     from idisc.data.dataset import spread_evenly
 
     some = copy(dataset)
@@ -53,20 +53,20 @@ def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
 
 
 def explain_dataset(
-    dataset: Dataset, predictors: Mapping[str, Predictor], saving: FigureFolder
+    dataset: Dataset, predictors: Mapping[str, Predictor], folder: FigureFolder
 ) -> None:
-    """The usage report of the first network, and panels of all of them."""
+    """Write the usage report of the first network, and panels of all networks."""
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import evaluate
     from idisc.explain.idrs import explain
     from idisc.explain.usage import Collector
-    from idisc.predict.engine import network_of
+    from idisc.predict.open import network_of
 
     for name, predictor in predictors.items():
         datasets.check_task(name, predictor.engine, dataset.spec)
-    network, collector = network_of(saving.predictor.engine), Collector()
+    network, collector = network_of(folder.predictor.engine), Collector()
 
-    def watched(sample: Sample) -> Any:
+    def collect(sample: Sample) -> Any:
         size = sample.target.shape[0], sample.target.shape[1]
         try:
             explanation = explain(network, sample.image, size)
@@ -76,12 +76,12 @@ def explain_dataset(
         return explanation.prediction
 
     with progress.bar(f"explaining {dataset.spec.name}") as advance:
-        (result,) = evaluate(dataset, watched, [PROTOCOLS["paper"]], progress=advance)
+        (result,) = evaluate(dataset, collect, [PROTOCOLS["paper"]], progress=advance)
     report = collector.report()
     _print_usage(report, dataset)
     for path in (
-        *_write_report(report, dataset, saving),
-        *_panels(dataset, result, predictors, saving),
+        *_write_report(report, dataset, folder),
+        *_panels(dataset, result, predictors, folder),
     ):
         click.echo(f"written: {path}")
 
@@ -98,33 +98,27 @@ def _print_usage(report: Report, dataset: Dataset) -> None:
     tables.show(title, ["maps", *COLUMNS], rows)
 
 
-def _write_report(report: Report, dataset: Dataset, saving: FigureFolder) -> list[Path]:
+def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> list[Path]:
     from idisc.explain import figures, usage_page
-    from idisc.explain.usage import KINDS
 
     about = {
-        **saving.about,
+        **folder.about,
         "dataset": f"{dataset.spec.title} ({dataset.spec.name}), split {dataset.split}",
         "manifest SHA-256": dataset.source.sha256 or "none",
     }
-    page, numbers = saving.folder / "usage.html", saving.folder / "usage.json"
-    title = f"{saving.predictor.facts.name} on {dataset.spec.title}"
+    page, record = folder.path / "usage.html", folder.path / "usage.json"
+    title = f"{folder.predictor.model.name} on {dataset.spec.title}"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
-    files.write_json(numbers, {"format": config.FORMAT, **about, **report.as_json()})
-    usages = {
-        KINDS[kind]: [level.total[kind] for level in report.levels]
-        for kind in report.levels[0].total
-    }
-    heads = [level.name for level in report.levels]
-    matrices = saving.figure("likeness", figures.likeness(usages, heads, title))
-    return [page, numbers, matrices]
+    files.write_json(record, {"format": config.FORMAT, **about, **report.as_json()})
+    matrices = folder.figure("similarity", figures.similarity(report.levels, title))
+    return [page, record, matrices]
 
 
 def _panels(
-    dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], saving: FigureFolder
+    dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], folder: FigureFolder
 ) -> list[Path]:
-    """Typical pictures, evenly spread over the dataset, and the worst of the first network."""
+    """Write panels of evenly spaced pictures, and of the worst pictures of the first network."""
     from idisc.data.dataset import spread_evenly
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import EnginePredictor, score
@@ -133,34 +127,34 @@ def _panels(
 
     ask = {name: EnginePredictor(predictor.engine) for name, predictor in predictors.items()}
 
-    def case(sample: Sample) -> Case:
+    def compare(sample: Sample) -> Comparison:
         predictions, valid = {}, np.zeros(sample.target.shape[:2], bool)
         for name, predictor in ask.items():
-            scored, _ = score(sample, predictor(sample), PROTOCOLS["paper"], dataset.spec, False)
+            scored, _ = score(sample, predictor(sample), PROTOCOLS["paper"], dataset.spec)
             predictions[name], valid = scored.prediction, scored.valid
         label = Path(sample.record.image).as_posix()
-        return figures.Case(label, sample.image, sample.target, valid, predictions)
+        return figures.Comparison(label, sample.image, sample.target, valid, predictions)
 
     chosen = {
-        "panels": [case(dataset[index]) for index in spread_evenly(len(dataset), CASES)],
-        "worst": [case(each.sample) for each in result.worst[:CASES] if each.row.numbers],
+        "panels": [compare(dataset[index]) for index in spread_evenly(len(dataset), PANELS)],
+        "worst": [compare(each.sample) for each in result.worst[:PANELS] if each.row.numbers],
     }
     first, ranked = next(iter(ask)), ranking_metric(result)
     titles = {
-        "panels": f"{dataset.spec.title}: pictures evenly spread over it",
+        "panels": f"{dataset.spec.title}: evenly spaced pictures",
         "worst": f"{dataset.spec.title}: the worst pictures of {first}, by {ranked}",
     }
-    others = list(predictors.items())[1:]
-    beside = {
-        f"beside it, {name}": f"{each.facts.name}, {each.facts.sha256}" for name, each in others
+    others = {
+        f"other network, {name}": f"{each.model.name}, {each.model.sha256}"
+        for name, each in list(predictors.items())[1:]
     }
     paths = []
-    for name, cases in chosen.items():
-        if cases:
-            normals = cases[0].target.ndim == 3
-            targets = [each.target for each in cases]
+    for name, comparisons in chosen.items():
+        if comparisons:
             limit = visualize.ERROR_LIMIT_DEG
-            if not normals:
+            if dataset.spec.task == "depth":
+                targets = [each.target for each in comparisons]
                 limit = visualize.error_limit_m(dataset.spec.domain, *targets)
-            paths.append(saving.figure(name, figures.panels(cases, limit, titles[name]), beside))
+            grid = figures.panels(comparisons, limit, titles[name])
+            paths.append(folder.figure(name, grid, others))
     return paths

@@ -1,8 +1,8 @@
-"""The half of `idisc explain` that looks at photos: figures of each, and a grid of all."""
+"""`idisc explain` of photos: figures of each photo, and a grid of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,9 @@ from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, InputError
 
 if TYPE_CHECKING:
+    from idisc.explain.grid import Grid
     from idisc.explain.idrs import Explanation
-    from idisc.explain.sheets import Grid
-    from idisc.explain.usage import Collector, Usage
+    from idisc.explain.usage import Collector, LevelUsage, Usage
     from idisc.predict.inputs import Input
     from idisc.predict.predictor import Predictor
 
@@ -26,7 +26,7 @@ GRID_PICTURES, GRID_IDRS, MUTED_IDRS = 6, 3, 5  # of one figure; IDRs for each l
 
 @dataclass(frozen=True)
 class Mute:
-    """One --mute: IDRs of a level, and how that was typed."""
+    """One --mute option: IDRs of a level, and the text on the command line."""
 
     text: str
     level: int
@@ -34,8 +34,8 @@ class Mute:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What of the network to look at; empty is all, or what seems worth it."""
+class Selection:
+    """The levels and IDRs to show and to mute; without any, all levels and representative IDRs."""
 
     idrs: tuple[int, ...]
     levels: tuple[int, ...]
@@ -43,15 +43,15 @@ class Choice:
 
     @property
     def muted(self) -> dict[int, set[int]]:
-        """All that is muted, by level."""
+        """The muted IDRs by level."""
         found: dict[int, set[int]] = {}
         for mute in self.mutes:
             found.setdefault(mute.level, set()).update(mute.idrs)
         return found
 
     def check(self, predictor: Predictor) -> None:
-        """Before any work is done: numbers that the network does not have."""
-        from idisc.predict.engine import network_of
+        """Raise InputError for levels and IDRs that the network does not have."""
+        from idisc.predict.open import network_of
 
         model = network_of(predictor.engine).config
         count, last = model.afp.idrs, model.resolutions - 1
@@ -69,45 +69,50 @@ class Choice:
             if len(muted) == count:
                 raise InputError(f"--mute: all {count} IDRs of level {level}; one must be left")
 
-    def of(self, usage: Usage, count: int) -> tuple[int, ...]:
-        """The IDRs to show of a level."""
-        return self.idrs or tuple(usage.telling(count))
+    def idrs_of(self, usage: Usage, count: int) -> tuple[int, ...]:
+        """Return the IDRs to show of a level."""
+        return self.idrs or tuple(usage.representative(count))
+
+    def has_level(self, level: int) -> bool:
+        """Return whether a level is to be shown."""
+        return not self.levels or level in self.levels
 
 
 @dataclass(frozen=True)
 class FigureFolder:
-    """Where figures go, as what, and of which network they are."""
+    """Where figures are written, in which format, and of which network they are."""
 
-    folder: Path
+    path: Path
     suffix: str
     predictor: Predictor
 
     @property
     def about(self) -> dict[str, str]:
-        """What every file says of itself."""
-        facts = self.predictor.facts
-        return {"model": facts.name, "weights_sha256": facts.sha256, "trained on": facts.data}
+        """The metadata of every file."""
+        model = self.predictor.model
+        return {"model": model.name, "weights_sha256": model.sha256, "trained on": model.data}
 
-    def figure(self, name: str, grid: Grid, beside: Mapping[str, str] | None = None) -> Path:
-        """Write one figure; it may say more of itself."""
-        from idisc.explain import sheets
+    def figure(self, name: str, grid: Grid, more: Mapping[str, str] | None = None) -> Path:
+        """Write one figure; `more` is added to its metadata."""
+        from idisc.explain.grid import save
 
-        about = {**self.about, **(beside or {})}
-        return sheets.save(grid, self.folder / f"{name}.{self.suffix}", about)
+        return save(grid, self.path / f"{name}.{self.suffix}", {**self.about, **(more or {})})
 
 
 class PhotoRun:
-    """Photos one after the other; what fails is kept for the summary."""
+    """Explains photos one by one and collects their failures."""
 
-    def __init__(self, saving: FigureFolder, choice: Choice, size: tuple[int, int] | None) -> None:
+    def __init__(
+        self, folder: FigureFolder, selection: Selection, size: tuple[int, int] | None
+    ) -> None:
         from idisc.explain.usage import Collector
 
-        self.saving, self.choice, self.size = saving, choice, size
+        self.folder, self.selection, self.size = folder, selection, size
         self.collector: Collector = Collector()
         self.shown: list[tuple[str, Explanation]] = []  # pictures of the common grid
 
     def run(self, items: Sequence[Input], problems: Sequence[str]) -> None:
-        """Explain them all, say what was written, and fail if something was not."""
+        """Explain all photos and print the written files; the exit code is 2 if one failed."""
         failures = Failures(problems)
         with progress.bar("explaining") as advance:
             for done, item in enumerate(items, start=1):
@@ -121,22 +126,22 @@ class PhotoRun:
         failures.finish(len(items) + len(problems))
 
     def _photo(self, item: Input) -> str:
-        """All figures of one photo; a line about them."""
+        """Write all figures of one photo, and return a line about them."""
         from idisc.explain.idrs import explain_photo
         from idisc.images import read_photo
 
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
         self._note_shape(item.label, photo.size)
-        explanation = explain_photo(self.saving.predictor, photo, self.size)
+        explanation = explain_photo(self.folder.predictor, photo, self.size)
         usages = self.collector.add(item.name, explanation)
         if len(self.shown) < GRID_PICTURES:
             self.shown.append((item.name, explanation))
         written = [
-            self.saving.figure(f"{item.name}_{name}", grid)
-            for name, grid in self._figures(explanation, usages, photo.name).items()
+            self.folder.figure(f"{item.name}_{name}", grid)
+            for name, grid in self._figures(explanation, usages, photo.name)
         ]
-        numbers = ", ".join(f"{usage.effective:.1f}" for usage in usages)
-        about = f"{numbers} IDRs in effect at levels 0 to {len(usages) - 1}"
+        numbers = ", ".join(f"{usage.pictures['attention'][0]:.1f}" for usage in usages)
+        about = f"{numbers} effective IDRs at levels 0 to {len(usages) - 1}"
         if explanation.prediction.ndim == 2:
             low, high = visualize.depth_limits(explanation.depth)
             about = f"{low:.2f} to {high:.2f} m; {about}"
@@ -144,61 +149,54 @@ class PhotoRun:
         return f"{item.label}: {about} -> {where}"
 
     def _note_shape(self, label: str, picture: tuple[int, int]) -> None:
-        """Say of a picture that it is squeezed into the size that was asked for."""
-        from idisc.predict import doubts
-        from idisc.predict.predictor import adapted
+        """Print a note if a picture is distorted by the requested size."""
+        from idisc.predict.predictor import fit_aspect
+        from idisc.predict.reliability import check_aspect
+        from idisc.provenance_text import describe_warning
 
         if self.size is None:
             return
-        if doubt := doubts.of_shape(self.size, picture, adapted(self.size, picture)):
-            tables.note(f"{label}: {doubt}")
+        if warning := check_aspect(self.size, picture, fit_aspect(self.size, picture)):
+            tables.note(f"{label}: {describe_warning(warning)}")
 
     def _figures(
-        self, explanation: Explanation, usages: Sequence[Usage], name: str
-    ) -> dict[str, Grid]:
+        self, explanation: Explanation, usages: Sequence[LevelUsage], name: str
+    ) -> Iterator[tuple[str, Grid]]:
         from idisc.explain import ablate, figures
-        from idisc.explain.usage import KINDS, usage_of
 
-        grids: dict[str, Grid] = {}
-        levels = [each for each in explanation.levels if self._wanted(each.index)]
-        for level in levels:
-            usage = usages[level.index]
+        selected = [
+            (level, usage.total["attention"])
+            for level, usage in zip(explanation.levels, usages, strict=True)
+            if self.selection.has_level(level.index)
+        ]
+        for level, usage in selected:
             sheet = figures.contact_sheet(explanation, level, usage, name)
-            grids[f"idrs_level{level.index}"] = sheet
-        grids["partition"] = figures.partition(explanation, name)
-        alike = {KINDS["attention"]: list(usages)}
-        owned = [level.partition for level in explanation.levels if level.partition is not None]
-        if owned:
-            alike[KINDS["partition"]] = [usage_of(each) for each in owned]
-        grids["likeness"] = figures.likeness(alike, [lev.name for lev in explanation.levels], name)
+            yield f"idrs_level{level.index}", sheet
+        yield "partition", figures.partition(explanation, name)
+        yield "similarity", figures.similarity(usages, name)
         alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
-        grids["levels"] = figures.levels(explanation, alone, without, name)
-        for level in levels:
-            idrs = self.choice.of(usages[level.index], MUTED_IDRS)
-            effects = ablate.mute_each(explanation, level.index, idrs)
-            sheet = figures.muting(explanation, level, dict(zip(idrs, effects, strict=True)), name)
-            grids[f"muting_level{level.index}"] = sheet
-        if self.choice.muted:
-            effect = ablate.mute(explanation, self.choice.muted)
-            grids["muted"] = figures.muted_together(explanation, effect, name)
-        return grids
+        yield "levels", figures.levels(explanation, alone, without, name)
+        for level, usage in selected:
+            idrs = self.selection.idrs_of(usage, MUTED_IDRS)
+            effects = dict(zip(idrs, ablate.mute_each(explanation, level.index, idrs), strict=True))
+            yield f"muting_level{level.index}", figures.muting(explanation, level, effects, name)
+        if self.selection.muted:
+            effect = ablate.mute(explanation, self.selection.muted)
+            yield "muted", figures.muted_together(explanation, effect, name)
 
     def _together(self) -> str:
-        """The common grid and the numbers of all photos."""
+        """Write the common grid and the numbers of all photos, and return a line about them."""
         from idisc.explain import figures
 
         report = self.collector.report()
         chosen = {
-            level.index: self.choice.of(level.total["attention"], GRID_IDRS)
+            level.index: self.selection.idrs_of(level.total["attention"], GRID_IDRS)
             for level in report.levels
-            if self._wanted(level.index)
+            if self.selection.has_level(level.index)
         }
-        path = self.saving.figure("idrs", figures.idr_grid(self.shown, chosen))
-        numbers = self.saving.folder / "idrs.json"
+        path = self.folder.figure("idrs", figures.idr_grid(self.shown, chosen))
+        numbers = self.folder.path / "idrs.json"
         files.write_json(
-            numbers, {"format": config.FORMAT, **self.saving.about, **report.as_json()}
+            numbers, {"format": config.FORMAT, **self.folder.about, **report.as_json()}
         )
         return f"all: {path}, {numbers}"
-
-    def _wanted(self, level: int) -> bool:
-        return not self.choice.levels or level in self.choice.levels

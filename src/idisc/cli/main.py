@@ -83,7 +83,7 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def run_script(script: Callable[[], None]) -> None:
-    """Run one of docs/examples: there, too, an error of the user's is one line."""
+    """Run a script of docs/examples or benchmarks; errors of the user are printed as one line."""
     try:
         script()
     except IdiscError as error:

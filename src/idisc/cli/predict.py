@@ -1,10 +1,11 @@
-"""`idisc predict`: metres out of photos and videos: files, folders, patterns or stdin."""
+"""`idisc predict`: metric depth of photos and videos: files, folders, patterns or stdin."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,48 +19,69 @@ from idisc.cli.saving import Saving, Sources
 from idisc.errors import IdiscError, IdiscWarning, InputError, counted
 
 if TYPE_CHECKING:
-    from idisc.outputs import Options
+    from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
-    from idisc.predict.prediction import Prediction
+    from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
     from idisc.predict.video import Outcome
+    from idisc.prediction import Prediction
 
-Done = tuple[str, list[Path], Mapping[str, str]]
-"""What to say of a result, its files, its facts."""
-# Facts that are said once for all pictures they are of
-TOLD = ("warning", "notes", "left out", "steps")
-LARGE = 200e6  # bytes of a file, from which on its size is said
+Done = tuple[str, list[Path], list[str]]
+"""One line about a result, its files, and notes that are printed once for all pictures."""
+LARGE = 200e6  # bytes: the size of larger files is printed
 
 
-@click.command(name="predict")
+class PredictCommand(click.Command):
+    """The command with the table of formats at the end of its help."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table."""
+        from idisc.formats import FORMATS
+
+        with formatter.section("Formats (* also for videos, where png is a film)"):
+            formatter.write_dl(
+                [
+                    (f"{row.name}{' *' if row.in_video else ''}", row.description)
+                    for row in FORMATS.values()
+                ]
+            )
+
+
+@click.command(name="predict", cls=PredictCommand)
 @click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
-@click.option("-o", "--out", type=options.PATH, help="Folder of the results [beside each picture]")
+@click.option(
+    "-o", "--out", type=options.PATH, help="Folder for the results [next to each picture]"
+)
 @options.model
 @click.option(
-    "--save", "formats", multiple=True, metavar="FORMAT,...", help="What to write [png,png16]"
+    "--save", "formats", multiple=True, metavar="FORMAT,...", help="Formats to write [png,png16]"
 )
-@click.option("--size", type=options.NetworkSize(), help="Of the picture in the network.")
+@click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @click.option("--tile", is_flag=True, help="Refine large pictures in tiles.")
-@click.option("--tile-size", type=options.PictureSize(), help="Of a tile; implies --tile.")
-@click.option("--tta", is_flag=True, help="Also predict the mirrored picture: twice the time.")
+@click.option("--tile-size", type=options.PictureSize(), help="Size of a tile; implies --tile.")
+@click.option("--flip", is_flag=True, help="Average with the mirrored picture: twice the time.")
 @click.option("--fov", type=float, metavar="DEG", help="Horizontal field of view.")
 @click.option("--focal", metavar="26mm|1400px", help="35 mm equivalent, or in pixels.")
 @click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
-@click.option("--known", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance.")
+@click.option(
+    "--known-distance", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance."
+)
 @click.option(
     "--camera-correction/--no-camera-correction",
     default=True,
-    help="Correct metres for a lens that is known and unlike that of training [yes]",
+    help="Correct depth for a known lens unlike that of training [yes]",
 )
-@click.option("--normals", is_flag=True, help="Also surface normals.")
-@click.option("--axes", metavar="NAME", help="Of points and normals: opencv or opengl.")
-@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colours.")
-@click.option("--colours", metavar="NAME", help="Any matplotlib colour map [magma_r]")
-@click.option("--side-by-side", is_flag=True, help="Videos: picture, depth and legend.")
-@click.option("--smooth", type=float, metavar="SECONDS", help="Videos: even out flicker; try 0.3.")
-@click.option("--every", type=int, metavar="N", help="Videos: take each N-th frame [1]")
-@click.option("--fps", type=float, metavar="NUMBER", help="Videos: of the film [as the clip]")
-@click.option("--recursive", is_flag=True, help="Also the folders below a folder.")
+@click.option("--normals", is_flag=True, help="Also write surface normals.")
+@click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
+@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colormap.")
+@click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
+@click.option("--side-by-side", is_flag=True, help="Videos: show picture, depth and legend.")
+@click.option("--smooth", type=float, metavar="SECONDS", help="Videos: reduce flicker; try 0.3.")
+@click.option("--every", type=int, metavar="N", help="Videos: use every N-th frame [1]")
+@click.option(
+    "--fps", type=float, metavar="NUMBER", help="Videos: frame rate of the film [as the clip]"
+)
+@click.option("--recursive", is_flag=True, help="Include subfolders.")
 @options.device
 @options.precision
 def command(
@@ -70,84 +92,80 @@ def command(
     size: tuple[int, int] | None,
     tile: bool,
     tile_size: tuple[int, int] | None,
-    tta: bool,
+    flip: bool,
     fov: float | None,
     focal: str | None,
     matrix: str | None,
-    known: str | None,
+    known_distance: str | None,
     camera_correction: bool,
     normals: bool,
     axes: str | None,
     limits: str | None,
-    colours: str | None,
+    colormap: str | None,
     recursive: bool,
     device: str,
     precision: Any,
     **film: Any,
 ) -> None:
-    """Predict the depth of each PICTURE or video in metres.
+    """Predict metric depth for photos and videos.
 
     A PICTURE is a file, a folder (its pictures and videos), a pattern such as "photos/*.jpg", or -
-    for stdin, whose result goes to stdout unless -o is given (--save png16 or npy). Formats: png
-    (coloured, to look at), png16, npy, npz, exr, ply, glb, normals, spread, html. Of a video (mp4,
-    mov, mkv, avi, webm) png is a film of depth in colours; png16, npy, npz and exr are folders with
-    a file for each frame.
+    for stdin, whose result goes to stdout unless -o is given (one format).
     """
-    from idisc.outputs import formats_of
+    from idisc import formats as table
     from idisc.predict import inputs, predictor
-    from idisc.predict.prediction import Known
-    from idisc.predict.video import FILM
+    from idisc.predict.options import PredictOptions
 
-    how = {
-        "camera": camera_rule(fov, focal, matrix),
-        "size": size,
-        "tta": tta,
-        "tile": tile_size or tile,
-        "known": None if known is None else Known.parse(known),
-        "camera_correction": camera_correction,
-        "normals": normals,
-    }
-    asked = formats_of(formats) if formats else ()
-    saving = Saving(out, asked, _options(axes, limits, colours), normals)
+    how = PredictOptions(
+        camera=camera_rule(fov, focal, matrix),
+        size=size,
+        flip=flip,
+        tile=tile_size or tile,
+        known_distance=known_distance,
+        camera_correction=camera_correction,
+        normals=normals,
+    )
+    asked = table.parse(formats) if formats else ()
+    saving = Saving(out, asked, _options(axes, limits, colormap), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
-    if known is not None and len(found.inputs) > 1:
+    if known_distance is not None and len(found.inputs) > 1:
         raise InputError(
-            f"--known {known}: its points are pixels of one picture, and {len(found.inputs)} are"
-            " named; predict that one alone"
+            f"--known-distance {known_distance}: its points are pixels of one picture, but there"
+            f" are {len(found.inputs)}; predict that one alone"
         )
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
-    kinds = {kind for item in found.inputs for kind in saving.kinds(item, loaded.engine.task)}
-    kinds |= {FILM} if film.get("side_by_side") else set()
-    _refuse_idle(kinds, axes=axes, limits=limits, colours=colours)
+    rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
+    rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
+    _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap)
     Run(loaded, saving, how, film, Failures(found.problems)).work(found.inputs)
 
 
 class Run:
-    """Pictures one after the other; what fails is kept for the summary."""
+    """Predicts pictures one after the other; failures are kept for the summary."""
 
     def __init__(
         self,
         predictor: Predictor,
         saving: Saving,
-        how: dict[str, Any],
+        how: PredictOptions,
         film: dict[str, Any],
         failures: Failures,
     ) -> None:
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.sources = Sources(saving.folder)
         self.lines: list[str] = []
-        self.aside = False  # lines are for stderr, because stdout has bytes
+        self.aside = False  # lines go to stderr, because stdout has bytes
         self.failures = failures
-        self.told: dict[str, list[str]] = {}  # text -> pictures
+        self.notes: dict[str, list[str]] = {}  # text -> pictures
 
     def work(self, items: Sequence[Input]) -> None:
-        """Predict and save each of them, and say what was done; InputError if some failed."""
+        """Predict, save and report each of them; InputError if some failed."""
         try:
             self.add_all(items)
         except KeyboardInterrupt:
-            self.tell()  # what is done is done
+            self.tell()
             self.failures.tell()
             raise
         self.tell()
@@ -157,7 +175,7 @@ class Run:
         """Predict and save each of them."""
         self.aside = self.saving.streams(items)
         with progress.bar("predicting") as advance, warnings.catch_warnings():
-            warnings.simplefilter("ignore", IdiscWarning)  # told by the report, from the facts
+            warnings.simplefilter("ignore", IdiscWarning)  # the report has them
             try:
                 for done, item in enumerate(items, start=1):
                     self.add(item, advance)
@@ -172,42 +190,42 @@ class Run:
         try:
             self.sources.check(item)
             if video.is_video(item.path):
-                about, written, facts = self._video(item, advance)
+                about, written, notes = self._video(item, advance)
             else:
-                about, written, facts = self._picture(item)
-        except (IdiscError, OSError) as error:  # of the system: no room, no permission
+                about, written, notes = self._picture(item)
+        except (IdiscError, OSError) as error:  # OSError: no space, no permission
             self.failures.add(item.label, error)
             return
         self.sources.add(item)
         where = ", ".join(map(_with_size, written)) or "stdout"
         self.lines.append(f"{item.label}: {about} -> {where}")
-        for text in (facts[key] for key in TOLD if key in facts):
-            self.told.setdefault(text, []).append(item.label)
+        for text in notes:
+            self.notes.setdefault(text, []).append(item.label)
 
     def _picture(self, item: Input) -> Done:
+        from idisc.formats.numbers import describe_unusual_unit
         from idisc.images import read_photo
-        from idisc.outputs.numbers import unusual_steps
 
         photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
-        prediction = self.predictor.predict(photo, **self.how)
-        written, facts = self.saving.write(item, prediction), dict(prediction.facts)
-        steps = unusual_steps(prediction)
-        if steps and "png16" in self.saving.kinds(item, prediction.task):
-            facts["steps"] = steps
-        return _in_words(prediction), written, facts
+        prediction = self.predictor.predict(photo, self.how)
+        rows = self.saving.rows(item, prediction.task)
+        written, notes = self.saving.write(item, prediction, rows), _notes(prediction)
+        if any(row.name == "png16" for row in rows):
+            notes += filter(None, [describe_unusual_unit(prediction)])
+        return _summary(prediction), written, notes
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
-        from idisc.predict.video import FILM, SEQUENCES, Plan, predict_video
+        from idisc.predict.video import FILM, Plan, predict_video, video_formats
 
         path = item.path or Path()  # stdin is never a video
         asked = self.saving.formats or (FILM,)
-        formats = tuple(kind for kind in asked if kind in (FILM, *SEQUENCES))
-        if not formats:
-            there = ", ".join((FILM, *SEQUENCES))
-            raise InputError(f"{path}: {', '.join(asked)} of a video; there is {there}")
-        without = [kind for kind in asked if kind not in formats]
+        rows = tuple(row for row in asked if row.in_video)
+        if not rows:
+            names = ", ".join(row.name for row in asked)
+            raise InputError(f"{path}: {names} of a video; the formats are {video_formats()}")
+        without = [row.name for row in asked if not row.in_video]
         without += ["normals"] if self.saving.normals and "normals" not in without else []
-        plan = Plan(formats=formats, options=self.saving.options, **self.film)
+        plan = Plan(formats=rows, options=self.saving.options, **self.film)
         outcome = predict_video(
             self.predictor,
             path,
@@ -215,36 +233,44 @@ class Run:
             plan,
             name=item.name,
             advance=advance,
-            **{**self.how, "normals": False},
+            options=replace(self.how, normals=False),
         )
-        facts = dict(outcome.facts)
+        notes = _notes(outcome.last)
         if without:
-            facts["left out"] = f"a video, without {', '.join(without)}, which pictures have"
-        return _film_in_words(outcome), list(outcome.files), facts
+            notes.append(f"a video, without {', '.join(without)}, which are for pictures")
+        return _film_summary(outcome), list(outcome.files), notes
 
     def tell(self) -> None:
-        """Say what was done."""
+        """Print what was done."""
         for line in self.lines:
             click.echo(line, err=self.aside)
-        for text, labels in self.told.items():
+        for text, labels in self.notes.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")
 
 
-def _in_words(prediction: Prediction) -> str:
-    """One line about a result."""
-    facts = prediction.facts
-    about = _made_by(facts)
-    if prediction.task == "normals":
-        return f"normals; {about}"
-    step = 1 + max(prediction.depth.shape) // 2000  # a look, not a measurement
+def _notes(prediction: Prediction) -> list[str]:
+    """Return the warnings as one line, and notes about the picture as another."""
+    from idisc.provenance_text import describe_warning
+
+    made = prediction.provenance
+    return list(
+        filter(None, ["; ".join(map(describe_warning, made.warnings)), "; ".join(made.notes)])
+    )
+
+
+def _summary(prediction: Prediction) -> str:
+    """Return one line about a result."""
+    if prediction.depth is None:
+        return "; ".join(["normals", *_made_by(prediction)])
+    step = 1 + max(prediction.size) // 2000  # a sample is enough for these numbers
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
-    changes = "".join(f"; {facts[name]}" for name in ("correction", "rescaled") if name in facts)
-    return f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m; {about}{changes}"
+    range_m = f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m"
+    return "; ".join([range_m, *_made_by(prediction)])
 
 
-def _film_in_words(outcome: Outcome) -> str:
-    """One line about the result of a video."""
+def _film_summary(outcome: Outcome) -> str:
+    """Return one line about the result of a video."""
     parts = [f"{counted(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
@@ -254,58 +280,62 @@ def _film_in_words(outcome: Outcome) -> str:
     if outcome.cuts:
         many = "cuts at frames" if len(outcome.cuts) > 1 else "cut at frame"
         parts.append(f"scene {many} {', '.join(map(str, outcome.cuts))}")
-    facts = outcome.facts
-    changes = [facts[name] for name in ("correction", "rescaled") if name in facts]
-    return "; ".join([*parts, _made_by(facts), *changes, *outcome.notes])
+    return "; ".join([*parts, *_made_by(outcome.last), *outcome.notes])
 
 
-def _made_by(facts: Mapping[str, str]) -> str:
-    """Camera, and what the model knows."""
-    from idisc.predict.engine import UNKNOWN
+def _made_by(prediction: Prediction) -> list[str]:
+    """Return camera and model, and by how much depth was multiplied."""
+    from idisc.provenance_text import describe_camera, describe_change, describe_range
 
-    known = f"depth range {UNKNOWN}" if facts["range"] == UNKNOWN else facts["range"]
-    model = facts["model"].partition(" (sha256")[0]  # its hash is in the files
-    return f"camera {facts['camera']}, model {model}, domain {facts['domain']} ({known})"
+    made, model = prediction.provenance, prediction.provenance.model
+    known = describe_range(model) if model.depth_range else "depth range unknown"
+    about = (
+        f"camera {describe_camera(prediction.camera)}, model {model.name}, domain {model.domain}"
+    )
+    changes = [made.camera_correction, *made.rescalings]
+    return [f"{about} ({known})", *(describe_change(change) for change in changes if change)]
 
 
 def _with_size(path: Path) -> str:
-    """A file, and how large it is if that may surprise."""
+    """Return a path, with its size if the file is large."""
     size = path.stat().st_size if path.is_file() else 0
     return f"{path} ({size / 1e9:.1f} GB)" if size > LARGE else str(path)
 
 
 def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
-    """The options of videos as fields of their plan; an error if there is no video."""
+    """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
     from idisc.predict.video import Plan, is_video
 
     if not any(is_video(item.path) for item in items):
-        options.refuse("videos, and none is named", **given)
+        options.refuse("videos, and there is none", **given)
     found = options.given(given)
-    Plan(**found)  # numbers that make no sense are an error now, not after the first picture
+    Plan(**found)  # checks the values before the first picture is predicted
     return found
 
 
-def _refuse_idle(kinds: set[str], **given: Any) -> None:
-    """UsageError for an option, by its field of Options, that changes nothing that is written."""
-    from idisc.outputs import WRITERS
+def _refuse_unused(rows: Iterable[Format], **given: Any) -> None:
+    """Raise a UsageError for an option, by its field of FormatOptions, that no format uses."""
+    from idisc.formats import FORMATS
 
+    used = {field for row in rows for field in row.options}
     for field, value in given.items():
-        heeding = [kind for kind, writer in WRITERS.items() if field in writer.heeds]
-        if not kinds.intersection(heeding):
+        if field not in used:
+            names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
             name = "range" if field == "limits" else field
-            options.refuse(f"--save {', '.join(heeding)}", **{name: value})
+            options.refuse(f"--save {names}", **{name: value})
 
 
-def _options(axes: str | None, limits: str | None, colours: str | None) -> Options:
-    from idisc import outputs, visualize
+def _options(axes: str | None, limits: str | None, colormap: str | None) -> FormatOptions:
+    from idisc import visualize
+    from idisc.formats import FormatOptions
 
     changes: dict[str, Any] = {"axes": axes}
-    if colours is not None:
-        visualize.check_colours(colours)
-        changes["colours"] = colours
+    if colormap is not None:
+        visualize.check_colours(colormap)
+        changes["colormap"] = colormap
     if limits is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
             raise InputError(f"--range {limits}: write it in metres, as 0.5,8")
         changes["limits"] = float(match[1]), float(match[2])
-    return outputs.Options(**changes)
+    return FormatOptions(**changes)

@@ -1,4 +1,4 @@
-"""`idisc prepare`: a raw dataset into pictures, 16-bit depth and a manifest."""
+"""`idisc prepare`: a raw dataset into images, 16-bit depth and a manifest."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ import click
 from idisc import config
 from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
-from idisc.data.prepare import STEPS
-from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare import PREPARATIONS
 from idisc.errors import DataError, counted
 
 if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
 
 
-def _choices() -> str:
+def _options() -> str:
     """The fields of --set, a line each: values, default, and the datasets that have it."""
-    hints, lines = get_type_hints(PrepareConfig), []
-    for name, default in config.to_json(PrepareConfig()).items():
-        users = [dataset for dataset, steps in STEPS.items() if name in steps.choices]
-        whose = "all with raw files" if name == "pictures" else ", ".join(users)
-        lines.append(f"  {f'{name}={_values(hints[name], default)}':<40}{whose}")
-    return "\n".join(["\b", "Choices of --set, the default first:", *lines])
+    users: dict[str, list[str]] = {}
+    for dataset, preparation in PREPARATIONS.items():
+        hints = get_type_hints(preparation.options)
+        for name, default in config.to_json(preparation.options()).items():
+            users.setdefault(f"{name}={_values(hints[name], default)}", []).append(dataset)
+    raw = [dataset for dataset, preparation in PREPARATIONS.items() if preparation.raw]
+    lines = [
+        f"  {field:<40}{'all with raw files' if names == raw else ', '.join(names)}"
+        for field, names in users.items()
+    ]
+    return "\n".join(["\b", "Options of --set, the default first:", *lines])
 
 
 def _values(kind: Any, default: Any) -> str:
@@ -42,7 +46,7 @@ def _values(kind: Any, default: Any) -> str:
 
 
 class _Dataset(options.Name):
-    """A dataset with raw files, or one that is made here."""
+    """The name of a dataset that can be prepared."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == catalog.FOLDER.name:
@@ -57,7 +61,7 @@ class _Dataset(options.Name):
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """SIGTERM, as schedulers send it, is a Ctrl-C: workers are ended, and the exit code is 130."""
+    """Treat SIGTERM, which schedulers send, as Ctrl-C: workers end, and the exit code is 130."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -69,8 +73,8 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-@click.command(name="prepare", epilog=_choices())
-@click.argument("dataset", type=_Dataset("idisc.data.prepare", "STEPS", "dataset"))
+@click.command(name="prepare", epilog=_options())
+@click.argument("dataset", type=_Dataset("idisc.data.prepare", "PREPARATIONS", "dataset"))
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
 )
@@ -80,7 +84,7 @@ def _terminable() -> Iterator[None]:
     "lists",
     type=options.PATH,
     multiple=True,
-    help="Take the pictures of a published list file, not those of the rule.",
+    help="Prepare the pictures of a published list file instead of those of the rule.",
 )
 @click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
 @options.changes
@@ -92,16 +96,16 @@ def command(
     workers: int,
     changes: tuple[str, ...],
 ) -> None:
-    """Prepare DATASET; an interrupted run goes on when the same command is given again."""
+    """Prepare DATASET; the same command again continues an interrupted run."""
     from idisc.data.prepare import runner
 
-    choices = config.override(PrepareConfig(), changes)
+    chosen = config.override(config.lookup(PREPARATIONS, dataset, "dataset").options(), changes)
     with _terminable(), progress.bar(f"preparing {dataset}") as advance:
         summary = runner.prepare(
             dataset,
             raw,
             out,
-            choices,
+            chosen,
             lists=lists,
             workers=workers,
             progress=lambda done, total, _: advance(done, total),
@@ -110,7 +114,7 @@ def command(
     if summary.repeated:
         tables.note(
             f"{counted(len(summary.repeated), 'line')} of the lists named a pair again, first"
-            f" {summary.repeated[0]}; each pair is there once"
+            f" {summary.repeated[0]}; each pair is prepared once"
         )
     if summary.faults:
         home = catalog.find(dataset).home
@@ -130,7 +134,7 @@ def _print(dataset: str, summary: Summary, out: Path) -> None:
         if not count and stated is None:
             continue
         valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
-        beside = f" (the paper: {stated:,})" if stated is not None else ""
-        click.echo(f"{split:<10}{counted(count, 'picture')}{beside}{valid}")
+        published = f" (the paper: {stated:,})" if stated is not None else ""
+        click.echo(f"{split:<10}{counted(count, 'picture')}{published}{valid}")
     click.echo(f"{'manifest':<10}{out / manifest.NAME}")
     click.echo(f"{'sha256':<10}{summary.sha256}")

@@ -23,14 +23,17 @@ EVERY_S = 10.0
 def _lines(what: str) -> Move:
     """Prints a line now and then; nothing for what ends within the first ten seconds."""
     began = last = time.monotonic()
+    first: int | None = None  # done before the clock started: what an earlier run has left
 
     def move(done: int, total: int, now: str = "") -> None:
-        nonlocal last
+        nonlocal last, first, began
         at = time.monotonic()
-        if at - last < EVERY_S or not done:
+        if first is None or done < first:
+            first, began = done, at
+        if at - last < EVERY_S or done == first:
             return
         last = at
-        left_s = (at - began) / done * (total - done)
+        left_s = (at - began) / (done - first) * (total - done)
         click.echo(f"{now or what} {done}/{total}, {left_s / 60:.1f} min left", err=True)
 
     return move

@@ -1,7 +1,7 @@
-"""Where the results of `idisc predict` go: beside each picture, into a folder, or to stdout.
+"""Where the results of `idisc predict` go: next to each picture, into a folder, or to stdout.
 
-A folder of results remembers of which picture each name is, in a hidden file: two pictures called
-a.jpg, predicted into it one after the other, must not become one result.
+A hidden file in a folder of results lists the picture of each name, so that the results of two
+pictures called a.jpg, predicted one after the other, do not overwrite each other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,26 +19,26 @@ from idisc.cli import tables
 from idisc.errors import InputError
 
 if TYPE_CHECKING:
-    from idisc.outputs import Options
+    from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
-    from idisc.predict.prediction import Prediction
+    from idisc.prediction import Prediction
     from idisc.settings import Task
 
-STREAMED = ("png16", "npy")  # formats that one can read from stdout
-SOURCES = ".idisc.json"  # in a folder of results: names, and the pictures they are of
+STREAMED = "png16"  # the default format for stdout
+SOURCES = ".idisc.json"  # in a folder of results: names, and their pictures
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Where results go, and as what."""
+    """Where results go, and in which formats."""
 
-    folder: Path | None  # None: beside each picture, and of stdin to stdout
-    formats: tuple[str, ...]  # none: the usual ones
-    options: Options
+    folder: Path | None  # None: next to each picture, and from stdin to stdout
+    formats: tuple[Format, ...]  # none: the default formats
+    options: FormatOptions
     normals: bool
 
     def check(self, items: Sequence[Input]) -> None:
-        """Before any work is done: what cannot end well."""
+        """Raise an InputError before any work is done if results cannot be written."""
         if self.folder is not None:
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"-o {self.folder}: a file; name a folder")
@@ -47,59 +46,58 @@ class Saving:
         if not self.streams(items):
             return
         if self.normals:
-            raise InputError("--normals: stdin to stdout is depth alone; leave it out, or -o DIR")
-        if len(self.formats) > 1 or any(kind not in STREAMED for kind in self.formats):
-            raise InputError(f"stdin to stdout is one of {' or '.join(STREAMED)}; or pass -o DIR")
+            raise InputError(
+                "--normals: stdout has room for one file; leave it out, or pass -o DIR"
+            )
+        if len(self.formats) > 1:
+            raise InputError("--save: stdout has room for one format; name one, or pass -o DIR")
         if sys.stdout.isatty():
             raise InputError(
-                "stdout is a terminal; send it to a file or another program, or -o DIR"
+                "stdout is a terminal; redirect it to a file or a program, or pass -o DIR"
             )
 
     def streams(self, items: Sequence[Input]) -> bool:
-        """Whether stdout is for bytes, and words have to go elsewhere."""
+        """Tell whether stdout is for the bytes of a result, and not for text."""
         return self.folder is None and any(item.path is None for item in items)
 
     def place(self, item: Input) -> Path:
-        """The folder of its files."""
+        """Return the folder of its files."""
         return self.folder or (item.path.parent if item.path else Path())
 
-    def kinds(self, item: Input, task: Task) -> tuple[str, ...]:
-        """The formats of what a network for this task says of a picture."""
-        from idisc.predict.prediction import USUAL_FORMATS
+    def rows(self, item: Input, task: Task) -> tuple[Format, ...]:
+        """Return the formats of a picture for a network of this task."""
+        from idisc.formats import FORMATS, default_formats
 
         if item.path is None and self.folder is None:
-            return self.formats or STREAMED[:1]
-        formats = self.formats or USUAL_FORMATS[task]
-        return tuple(dict.fromkeys([*formats, "normals"])) if self.normals else formats
+            return self.formats or (FORMATS[STREAMED],)
+        rows = self.formats or default_formats(task)
+        return tuple(dict.fromkeys([*rows, FORMATS["normals"]])) if self.normals else rows
 
-    def write(self, item: Input, prediction: Prediction) -> list[Path]:
-        """The files written; none for stdout."""
+    def write(self, item: Input, prediction: Prediction, rows: Sequence[Format]) -> list[Path]:
+        """Write a result; return its files, none for stdout."""
+        from idisc import formats
+
         if item.path is None and self.folder is None:
-            self._stream(prediction, *self.kinds(item, prediction.task))
+            self._stream(prediction, rows[0])
             return []
-        formats = self.kinds(item, prediction.task)
-        self._spare(item, formats)
-        return prediction.save(self.place(item), formats, name=item.name, options=self.options)
+        self._check_overwriting(item, rows)
+        return formats.save(prediction, self.place(item), item.name, rows, self.options)
 
-    def _spare(self, item: Input, formats: Sequence[str]) -> None:
-        """A PNG of that name may be the user's own, as the depth of many datasets is."""
-        from idisc.outputs import WRITERS
+    def _check_overwriting(self, item: Input, rows: Sequence[Format]) -> None:
+        """Keep a PNG of the user, such as the depth in many datasets."""
         from idisc.predict.inputs import is_result
 
-        for kind in formats:
-            path = self.place(item) / f"{item.name}{WRITERS[kind].suffix}"
+        for row in rows:
+            path = self.place(item) / f"{item.name}{row.suffix}"
             if path.suffix == ".png" and path.is_file() and not is_result(path):
                 raise InputError(
-                    f"{item.label}: {path} is there, and no result of ours; -o names another place"
+                    f"{item.label}: {path} exists and was not written by idisc; choose another -o"
                 )
 
-    def _stream(self, prediction: Prediction, kind: str) -> None:
-        from idisc import outputs
+    def _stream(self, prediction: Prediction, row: Format) -> None:
+        from idisc import formats
 
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"stdin{outputs.WRITERS[kind].suffix}"
-            outputs.write(kind, path, prediction, self.options)
-            content = path.read_bytes()
+        content = formats.encode(prediction, row, self.options)[row.suffix]
         try:
             sys.stdout.buffer.write(content)
             sys.stdout.buffer.flush()
@@ -109,11 +107,11 @@ class Saving:
 
 
 class Sources:
-    """Which picture each name in a folder of results belongs to; without a folder, nothing."""
+    """The picture of each name in a folder of results; empty without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self.known: dict[str, str] = {}  # names in lower case -> pictures, as seen from the folder
+        self.known: dict[str, str] = {}  # name in lower case -> path relative to the folder
         self.changed = False
         if folder is not None and (folder / SOURCES).is_file():
             found = files.read_json(folder / SOURCES)
@@ -121,7 +119,7 @@ class Sources:
             self.known = dict(sources) if isinstance(sources, dict) else {}
 
     def check(self, item: Input) -> None:
-        """InputError if the name is that of another picture, which is still there."""
+        """Raise an InputError if the name belongs to another picture that still exists."""
         if self.folder is None or item.path is None:
             return
         theirs = self.known.get(item.name.lower())
@@ -130,26 +128,26 @@ class Sources:
         results = glob.escape(str(self.folder / item.name))
         if (self.folder / theirs).exists() and glob.glob(f"{results}_*"):  # noqa: PTH207
             raise InputError(
-                f"{item.path}: {self.folder / item.name}_... is there and of {theirs}; choose"
+                f"{item.path}: {self.folder / item.name}_... exists and belongs to {theirs}; choose"
                 " another -o, or remove it"
             )
 
     def add(self, item: Input) -> None:
-        """From now on the name is this picture's."""
+        """Assign the name of a picture to it."""
         if self.folder is not None and item.path is not None:
             way = _way(item.path, self.folder)
             self.changed |= self.known.get(item.name.lower()) != way
             self.known[item.name.lower()] = way
 
     def write(self) -> None:
-        """Into the folder."""
+        """Write the list into the folder."""
         if self.folder is not None and self.changed:
             content = {"format": config.FORMAT, "sources": self.known}
             files.write_json(self.folder / SOURCES, content)
 
 
 def _way(source: Path, folder: Path) -> str:
-    """From the folder to a picture, so that both may be moved together."""
+    """Return the path relative to the folder, so that both may be moved together."""
     try:
         return Path(os.path.relpath(source.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive

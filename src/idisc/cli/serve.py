@@ -1,4 +1,4 @@
-"""`idisc serve`: the web page and the HTTP API on this machine."""
+"""`idisc serve`: the web page and the HTTP API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
-_CONNECTIONS = 256  # beside those that wait: pages, health, refusals; more are cut off by 503
+_CONNECTIONS = 256  # in addition to the queue: pages, health, refusals; more are answered 503
 
 
 def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -22,41 +22,41 @@ def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> 
     return value
 
 
-_limit = partial(click.option, callback=_above_0)  # a field of `Limits`, which has the default
+_limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which has the defaults
 
 
 @click.command(name="serve")
 @options.model
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@_limit("--max-upload-mb", "upload_mb", type=float, help="Of one picture [25]")
-@_limit("--max-megapixels", "megapixels", type=float, help="Of one picture [25]")
+@_limit("--max-upload-mb", "upload_mb", type=float, help="Largest upload [25]")
+@_limit("--max-megapixels", "megapixels", type=float, help="Largest picture [25]")
 @_limit("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
-@_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Of a request [120]")
+@_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
 @options.device
 def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
-    """Serve the page and the API: drop a photo, read metres, look around, ask the IDRs.
+    """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
-    Only programs of this machine can reach it, unless --host names another address, as 0.0.0.0 for
-    all. There are no accounts and no encryption: put a proxy that has them before it.
+    Only programs on this machine can reach it, unless --host names another address, such as 0.0.0.0
+    for all. There are no accounts and no encryption: use a proxy for them.
     """
     require("fastapi", "uvicorn", "python_multipart", "prometheus_client", extra="serve")
     import uvicorn
 
-    from idisc.serve import app, explorer, limits
+    from idisc.serve import admission, app, explorer
 
-    wanted = limits.Limits(**{name: value for name, value in given.items() if value is not None})
-    hosts = limits.names_at(host)
+    wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
+    hosts = admission.names_at(host)
     served = app.create_app(explorer.open_network(model, device), wanted, hosts=hosts)
     if hosts is None:
-        tables.note(f"{host}: whoever reaches this machine can use the server")
+        tables.note(f"{host}: everyone who can reach this machine can use the server")
     listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     click.echo(f"http://{name}:{listening.getsockname()[1]}")
     config = uvicorn.Config(
         served,
         log_level="warning",
-        access_log=False,  # it would have the names of results in it
+        access_log=False,  # it would contain the tokens of results
         server_header=False,
         ws="none",
         limit_concurrency=wanted.queue + _CONNECTIONS,

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +19,7 @@ from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.settings import Recipe
-    from idisc.train.loop import Run, Step, Summary
+    from idisc.train.trainer import Step, Summary, Trainer
 
 
 @click.command(name="train")
@@ -70,18 +69,18 @@ def command(
     if checkpoint and any(change.strip().startswith("model.") for change in changes):
         raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
-    from idisc.train import runs  # heavy: only when this command runs
+    from idisc.train import launch  # heavy: only when this command runs
     from idisc.train.distributed import joined
 
     with joined(device) as world:
         with _on_signals(_interrupt), progress.bar("caching features") as caching:
             if resume is not None:
-                run = runs.resume(resume, world, workers, caching)
+                run = launch.resume(resume, world, workers, caching)
             else:
                 changed = config.override(cast("Recipe", recipe), changes)
                 cached = bool(changed.train.cache_features)  # read faster than sent
                 readers = (0 if cached else 2) if workers is None else workers
-                run = runs.start(
+                run = launch.start(
                     changed,
                     data,
                     cast(Path, out),
@@ -92,45 +91,55 @@ def command(
                 )
         if world.leads and resume is None:
             _note_start(run, weights)
-        with _on_signals(partial(setattr, run, "stop", True)), _shown(run) as tell:
+        with (
+            _on_signals(lambda _: setattr(run, "stop", True)) as received,
+            _shown(run) as tell,
+        ):
             summary = run.train(tell)
         if world.leads:
             report(run, summary)
+    if received and not summary.finished:
+        sys.exit(128 + received[0])  # so that `idisc train ... && idisc evaluate ...` stops here
 
 
 def _located(weights: str | None) -> str | None:
     """Of a model that ships, named as elsewhere, the record of its checkpoint."""
-    from idisc.predict.engine import card_of
+    from idisc.predict.open import find_card
 
     if weights is None or weights == "imagenet" or Path(weights).suffix:
         return weights
-    card = card_of(weights)
+    card = find_card(weights)
     return str(cards.locate(card, "checkpoint")) if card else weights
 
 
-def _interrupt() -> None:
+def _interrupt(number: int) -> None:
     """Before there is a run, there is nothing to save."""
     click.echo("nothing is trained yet; the same command starts again", err=True)
-    raise KeyboardInterrupt
+    sys.exit(128 + number)
 
 
 @contextmanager
-def _on_signals(act: Callable[[], None]) -> Iterator[None]:
-    """The first SIGINT or SIGTERM acts; a second one is taken at its word."""
+def _on_signals(act: Callable[[int], None]) -> Iterator[list[int]]:
+    """Call `act` with the first SIGINT or SIGTERM; the second one has its usual effect.
+
+    Yields the list of the signals received.
+    """
+    received: list[int] = []
 
     def first(number: int, _frame: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])
-        act()
+        received.append(number)
+        act(number)
 
     before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _note_start(run: Run, weights: str | None) -> None:
+def _note_start(run: Trainer, weights: str | None) -> None:
     """What a run begins with that its user may not expect."""
     if not weights:
         tables.note("the encoder starts from random weights; --weights imagenet has better ones")
@@ -140,7 +149,7 @@ def _note_start(run: Run, weights: str | None) -> None:
 
 
 @contextmanager
-def _shown(run: Run) -> Iterator[Callable[[Step], None]]:
+def _shown(run: Trainer) -> Iterator[Callable[[Step], None]]:
     """A bar with the loss on a terminal, a line now and then elsewhere."""
     if not run.world.leads:
         yield lambda step: None  # noqa: ARG005
@@ -170,7 +179,7 @@ def _spoken(step: Step) -> str:
     )
 
 
-def report(run: Run, summary: Summary) -> None:
+def report(run: Trainer, summary: Summary) -> None:
     """Say how a run ended: how to go on with it, or its numbers beside the paper's."""
     from idisc.train import state  # heavy, as above
 
@@ -191,4 +200,6 @@ def report(run: Run, summary: Summary) -> None:
         ["", *names],
         [[title, *(tables.number(values.get(name)) for name in names)] for title, values in rows],
     )
+    if summary.best["step"] == 0:
+        tables.note("training has not improved on the weights it started from; they are the best")
     click.echo(f"best checkpoint: {run.out / state.BEST}")

@@ -32,6 +32,7 @@ class DatasetSpec:
     titles: Mapping[str, str] = field(default_factory=dict)  # instead, by choice of a preparation
     domain: Literal["indoor", "road", "any"]  # which networks should know it
     target: Target  # as the raw files, or the published lists, have it
+    normals: bool = False  # ground truth is the normals of planes fitted to the stored depth
     framing: framing.Framing  # stored frame -> what the network sees and what is scored
     size: Size | None  # of the picture in the network; None: as stored
     min_depth: float = 0.01  # metres; ground truth at or below it is none
@@ -47,6 +48,7 @@ class DatasetSpec:
     cameras: Mapping[str, tuple[Intrinsics, Size]] = field(default_factory=dict)
     # Intrinsics for files without any: the first entry whose key is in the picture's path.
     list_column: int = 1  # of the target in a line of a published list
+    published_batch: int = 8  # pictures in a batch of the released code's evaluation (with Swin-L)
     counts: paper.Counts = field(default_factory=paper.Counts)
     like: str = ""  # another dataset whose published numbers may stand beside this one's
     licence: str
@@ -60,7 +62,7 @@ class DatasetSpec:
     @property
     def task(self) -> Task:
         """What its ground truth is."""
-        return self.target.kind
+        return "normals" if self.normals else self.target.kind
 
     def camera_of(self, picture: str) -> Camera | None:
         """The camera stated for a picture's path, of the size it is stated for."""
@@ -110,6 +112,7 @@ NYU_NORMALS = DatasetSpec(
     size=_VGA,
     cameras=_NYU_CAMERA,
     list_column=2,
+    published_batch=16,
     counts=paper.COUNTS["nyu_normals"],
     licence="for research, no licence text",
     home="https://github.com/xjqi/GeoNet",
@@ -185,6 +188,7 @@ ARGOVERSE = DatasetSpec(
     framing=framing.argoverse,
     size=(580, 1280),
     max_depth=150.0,
+    published_batch=4,
     counts=paper.COUNTS["argoverse"],
     licence="CC BY-NC-SA 4.0",
     home="https://www.argoverse.org/av1.html",
@@ -199,6 +203,7 @@ DDAD = DatasetSpec(
     size=(580, 1280),
     max_depth=150.0,
     hidden_rows={"CAMERA_09": 140},  # the camera that looks back sees its own car
+    published_batch=4,
     counts=paper.COUNTS["ddad"],
     licence="CC BY-NC-SA 4.0",
     home="https://github.com/TRI-ML/DDAD",
@@ -247,13 +252,39 @@ DATASETS: dict[str, DatasetSpec] = {
 
 
 def find(name: str) -> DatasetSpec:
-    """A dataset by name; `name:paper` is the variant of the paper's text."""
+    """A dataset by name.
+
+    `name:paper` is the variant of the paper's text, `name:normals` that with normals from depth.
+    """
     plain, colon, variant = name.partition(":")
     spec = config.lookup(DATASETS, plain, "dataset")
     if not colon:
         return spec
-    config.lookup({"paper": None}, variant, f"{name}: variant")
-    return as_in_paper(spec)
+    variants = {"paper": as_in_paper, "normals": with_normals}
+    return config.lookup(variants, variant, f"{name}: variant")(spec)
+
+
+def name_for_task(name: str, task: Task) -> str:
+    """The variant of a dataset that holds what a network predicts, if there is one.
+
+    Depth datasets serve networks for normals, too; `name` itself is returned in all other cases.
+    """
+    return f"{name}:normals" if task == "normals" and find(name).task == "depth" else name
+
+
+def with_normals(spec: DatasetSpec) -> DatasetSpec:
+    """The same pictures, with normals of planes fitted to their depth as ground truth."""
+    if spec.task == "normals":
+        return spec
+    return replace(
+        spec,
+        name=f"{spec.name}:normals",
+        title=f"{spec.title}, normals of planes fitted to the depth",
+        normals=True,
+        max_depth=None,
+        capped_training=False,
+        like="",
+    )
 
 
 def as_prepared(spec: DatasetSpec, prepared: Mapping[str, Any]) -> DatasetSpec:

@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc import geometry
 from idisc.camera import Camera
 from idisc.data import catalog, folder, framing, manifest, masks
 from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import DepthMap, FloatArray
 from idisc.data.manifest import Manifest, Record
-from idisc.errors import InputError
+from idisc.errors import DataError, InputError
 from idisc.images import read_image
 from idisc.sizes import Size
 
@@ -65,10 +66,11 @@ class Dataset:
             raise InputError(
                 message if named else f"{self.source.root / record.image}: {message}"
             ) from None
+        target = self._fitted_normals(framed, record) if self.spec.normals else framed.target
         return Sample(
             image=framed.image,
-            target=framed.target,
-            valid=valid_in_training(framed.target, self.spec, record.sensor),
+            target=target,
+            valid=valid_in_training(target, self.spec, record.sensor),
             camera=framed.camera,
             place=framed.place,
             record=record,
@@ -102,6 +104,23 @@ class Dataset:
                 f" {len(scenes)}; lower it, or make a test split"
             )
         return rest, part
+
+    def check_camera(self) -> None:
+        """Raise DataError if the camera of the first picture is not known."""
+        record = self.records[0]
+        if self._camera(record, read_image(self.source.root / record.image)) is None:
+            raise DataError(
+                f"{self.source.root / record.image}: no camera is known, which normals from depth"
+                " need; add fx, fy, cx, cy to the table of pairs"
+            )
+
+    def _fitted_normals(self, framed: framing.Framed, record: Record) -> FloatArray:
+        """Normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
+        if framed.camera is None:
+            raise DataError(f"{self.source.root / record.image}: no camera is known")
+        size = framed.target.shape[0], framed.target.shape[1]
+        normals = geometry.plane_normals(framed.target, framed.camera.resized(size))
+        return np.nan_to_num(normals, nan=0.0)
 
     def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:
         size = (image.shape[0], image.shape[1])
@@ -140,14 +159,17 @@ def open_dataset(
         source = manifest.read(data)
         if source.dataset != spec.name.partition(":")[0]:
             raise InputError(f"{data}: holds {source.dataset}, not {spec.name}")
-    elif spec.name == "folder":
+    elif spec.name.partition(":")[0] == "folder":
         source = folder.read(data)
     else:
         source = manifest.read(data)  # says what is missing
     if size is not None and size != spec.size:
         rule = partial(framing.at_size, first=spec.framing, size=size)
         spec = replace(spec, framing=rule, size=None if callable(size) else size)
-    return Dataset(source, split, catalog.as_prepared(spec, source.prepared))
+    dataset = Dataset(source, split, catalog.as_prepared(spec, source.prepared))
+    if spec.normals:
+        dataset.check_camera()
+    return dataset
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""Stored ground truth -> metres and unit vectors: one value for each way of storing it.
+"""Stored ground truth -> metres and unit vectors, and back.
 
 A depth map is float32 metres with 0 where nothing was measured; a normal map is float32 unit
-vectors with (0, 0, 0) there. What a file holds is a fact of its dataset; a file that holds
-something else is an error that names it, never a guess.
+vectors with (0, 0, 0) there. The dataset states how its files are stored (`DepthMap`,
+`NormalMap`); a file in another form is an error that names it, never a guess.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from PIL import Image
 from idisc import files
 from idisc.errors import InputError
 from idisc.images import open_picture
-from idisc.outputs.depicted import MOST_STEPS
 
 FloatArray = NDArray[np.float32]
 StoredDepth = NDArray[np.float32] | NDArray[np.uint16]
-"""Depth (H, W), 0 = none: float32 in metres, or uint16 in the unit of the file it goes to."""
+"""Depth (H, W), 0 = none: float32 in metres, or uint16 in the unit of the stored file."""
 ARRAYS = (".npy", ".npz")
-_SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")  # "I": what older readers make of a 16-bit PNG
+MAX_UINT16 = 65535
+_SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")  # "I": how some readers open a 16-bit PNG
 
 
 @dataclass(frozen=True, kw_only=True)
 class DepthMap:
-    """16-bit picture (or NPY, NPZ of numbers) whose values are depth in a fixed unit, 0 = none.
-
-    Depth packed into WebP (a reduced copy of NYU's labelled set) is known by its suffix.
-    """
+    """A 16-bit image (or numbers in NPY or NPZ) of depth in a fixed unit; 0 is no value."""
 
     kind: Literal["depth"] = "depth"
-    metres_per_unit: float  # of one step of the stored integer; 1/1000 millimetres, 1/256 KITTI
+    metres_per_unit: float  # per step of the stored integer: 1/1000 (millimetres), 1/256 (KITTI)
     rotated_bits: int = 0  # SUN-RGBD stores each 16-bit value rotated left by three bits
 
     def __post_init__(self) -> None:
@@ -44,9 +41,7 @@ class DepthMap:
             raise InputError(f"depth scale {self.metres_per_unit}: more than 0 is needed")
 
     def read(self, path: Path) -> FloatArray:
-        """Depth (H, W) in metres."""
-        if path.suffix.lower() == ".webp":
-            return _read_packed(path)
+        """Read depth (H, W) in metres."""
         array = path.suffix.lower() in ARRAYS
         stored: NDArray[np.generic] = read_array(path) if array else _read_integers(path)
         if self.rotated_bits:
@@ -54,7 +49,7 @@ class DepthMap:
             stored = (bits >> self.rotated_bits) | (bits << (16 - self.rotated_bits))
         depth, units_per_metre = stored.astype(np.float32), 1 / self.metres_per_unit
         if units_per_metre.is_integer():
-            # As the field's loaders do it: the quotient is the nearest float, the product is not.
+            # The quotient is the nearest float, as in the published loaders; the product is not.
             depth /= np.float32(units_per_metre)
         else:
             depth *= np.float32(self.metres_per_unit)
@@ -63,7 +58,7 @@ class DepthMap:
 
 @dataclass(frozen=True, kw_only=True)
 class NormalMap:
-    """8-bit RGB picture of unit normals, n = (v - middle) / scale; `empty` marks no surface."""
+    """An 8-bit RGB image of unit normals, n = (v - middle) / scale; `empty` marks no surface."""
 
     kind: Literal["normals"] = "normals"
     middle: float = 127.5
@@ -71,7 +66,7 @@ class NormalMap:
     empty: int = 0  # all three channels: black in NYU's files, grey (128) in Taskonomy's
 
     def read(self, path: Path) -> FloatArray:
-        """Normals (H, W, 3), (0, 0, 0) where there is none; lengths as stored, about one."""
+        """Read normals (H, W, 3), (0, 0, 0) where there is none; their length is about one."""
         with open_picture(path) as picture:
             if picture.mode not in ("RGB", "RGBA"):
                 raise InputError(f"{path}: mode {picture.mode}; 8-bit RGB normals are needed")
@@ -85,26 +80,26 @@ Target = DepthMap | NormalMap
 
 
 def write_depth(path: Path, depth: StoredDepth, metres_per_unit: float) -> None:
-    """Depth (H, W) as a 16-bit PNG.
+    """Write depth (H, W) as a 16-bit PNG.
 
-    Metres are rounded down, as the published preparation of LiDAR and DIODE does; who wants
-    another rounding gives uint16, which is written as it is.
+    Metres are rounded down, as in the published preparation of LiDAR and DIODE; uint16 is written
+    unchanged, for callers that round differently.
     """
     units = depth.astype(np.float64)
     if depth.dtype != np.uint16:
-        units = np.where(np.isfinite(units), units, 0) / metres_per_unit  # NaN is no value
-    write_png(path, np.clip(units, 0, MOST_STEPS).astype(np.uint16))
+        units = np.where(np.isfinite(units), units, 0) / metres_per_unit  # NaN: no value
+    write_png(path, np.clip(units, 0, MAX_UINT16).astype(np.uint16))
 
 
 def write_normals(path: Path, normals: FloatArray, stored: NormalMap) -> None:
-    """Unit normals (H, W, 3) as an 8-bit RGB PNG; (0, 0, 0) is written as `stored.empty`."""
+    """Write unit normals (H, W, 3) as an 8-bit RGB PNG; (0, 0, 0) becomes `stored.empty`."""
     values = np.rint(np.clip(normals * stored.scale + stored.middle, 0, 255)).astype(np.uint8)
     values[(normals == 0).all(axis=-1)] = stored.empty
     write_png(path, values)
 
 
 def write_png(path: Path, values: NDArray[np.uint8] | NDArray[np.uint16]) -> None:
-    """Stored values as they are: (H, W) of 8 or 16 bits, or (H, W, 3) of 8."""
+    """Write (H, W) of 8 or 16 bits, or (H, W, 3) of 8 bits, as PNG."""
     buffer = io.BytesIO()
     Image.fromarray(values).save(buffer, format="PNG")
     with files.atomic(path) as draft:
@@ -116,14 +111,14 @@ def _read_integers(path: Path) -> NDArray[np.int32]:
         if picture.mode not in _SIXTEEN_BITS:
             what = "8-bit" if picture.mode in ("L", "P", "RGB", "RGBA", "1") else picture.mode
             raise InputError(
-                f"{path}: {what}, 16-bit expected; depth in 8 bits has lost its metres,"
+                f"{path}: {what}, 16-bit expected; 8 bits are too few for metres,"
                 " save it again as 16-bit PNG"
             )
         return np.asarray(picture).astype(np.int32)
 
 
 def read_array(path: Path) -> NDArray[np.generic]:
-    """The numbers (H, W) of an NPY or NPZ file; axes of length one are left out."""
+    """Read the numbers (H, W) of an NPY or NPZ file; axes of length one are dropped."""
     try:
         with path.open("rb") as file:  # numpy leaves a damaged archive open
             loaded = np.load(file, allow_pickle=False)
@@ -131,25 +126,11 @@ def read_array(path: Path) -> NDArray[np.generic]:
                 loaded = loaded["depth" if "depth" in loaded.files else loaded.files[0]]
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (EOFError, IndexError):  # a file of no bytes, an archive of no arrays
+    except (EOFError, IndexError):  # an empty file, an archive without arrays
         raise InputError(f"{path}: empty, there is no array in it; write it again") from None
-    except Exception as error:  # numpy and zipfile raise a dozen kinds for a damaged file
+    except Exception as error:  # a damaged file raises a dozen types
         raise InputError(f"{path}: not readable as a numpy array ({error})") from None
     array: NDArray[np.generic] = loaded if loaded.ndim == 2 else np.squeeze(loaded)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
         raise InputError(f"{path}: shape {loaded.shape} of {loaded.dtype}; (H, W) numbers expected")
     return array
-
-
-def _read_packed(path: Path) -> FloatArray:
-    """Depth as a logarithmic code in lossless WebP: 0.5 exp(step * code), code = 256 R + G."""
-    with open_picture(path) as picture:
-        if picture.mode not in ("RGB", "RGBA"):
-            raise InputError(f"{path}: mode {picture.mode}; packed depth is an RGB picture")
-        channels = np.asarray(picture.convert("RGB")).astype(np.int32)
-    code = 256 * channels[..., 0] + channels[..., 1]
-    step = 0.005 if code.shape[1] == 640 else 0.008  # full size is packed finer
-    depth = np.where(code > 0, 0.5 * np.exp(step * code), 0)
-    if depth.max() > 65.0:  # beyond any sensor of this kind, and beyond 16-bit millimetres
-        raise InputError(f"{path}: {depth.max():g} m; not a packed depth map")
-    return depth.astype(np.float32)

@@ -1,8 +1,8 @@
-"""LiDAR sweep -> sparse depth map: rigid motion, lens, pixels, and the points that are seen.
+"""LiDAR sweep -> sparse depth map: rigid transforms, lens distortion, rasterization, file formats.
 
 A transform is a (4, 4) float64 matrix that moves points from one frame to another; camera axes are
 x right, y down, z forward, and depth is z. The maps are as sparse as the sweep: nothing is filled
-in, and a point that a nearer surface would hide, but that no nearer point shares its pixel, stays.
+in, and a hidden point is removed only if a nearer point falls into the same pixel.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Transform = NDArray[np.float64]
 
 
 def rigid(rotation: ArrayLike, translation: ArrayLike) -> Transform:
-    """From a quaternion (w, x, y, z) or a matrix (3, 3), and a translation (3,) in metres.
+    """Make a transform from a quaternion (w, x, y, z) or a matrix (3, 3), and a translation (3,).
 
-    A quaternion is brought to length one first: files round it.
+    The quaternion is normalized first, because files round it.
     """
     turn = np.asarray(rotation, dtype=np.float64)
     transform = np.eye(4)
@@ -55,7 +55,7 @@ def _matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def inverse(transform: Transform) -> Transform:
-    """The way back of a rigid transform; exact up to rounding, unlike a general inverse."""
+    """The inverse of a rigid transform; more precise than a general inverse."""
     back = np.eye(4)
     back[:3, :3] = transform[:3, :3].T
     back[:3, 3] = -transform[:3, :3].T @ transform[:3, 3]
@@ -63,7 +63,7 @@ def inverse(transform: Transform) -> Transform:
 
 
 def compose(*transforms: Transform) -> Transform:
-    """One transform for several; the last one acts first, as in a product of matrices."""
+    """The product of transforms; the last one is applied first."""
     product: Transform = np.eye(4)
     for transform in transforms:
         product = product @ transform
@@ -71,24 +71,24 @@ def compose(*transforms: Transform) -> Transform:
 
 
 def moved(points: ArrayLike, transform: Transform) -> Points:
-    """Points (N, 3) seen from the other frame, (N, 3) float64."""
-    with np.errstate(invalid="ignore"):  # a return without a place stays without one
+    """Transform points (N, 3); returns (N, 3) float64."""
+    with np.errstate(invalid="ignore"):  # NaN stays NaN
         result: Points = np.asarray(points, np.float64) @ transform[:3, :3].T + transform[:3, 3]
     return result
 
 
 class Distortion(NamedTuple):
-    """Radial, of a lens: (x, y) on the plane z = 1 moves by 1 + k1 r2 + k2 r4 + k3 r6."""
+    """Radial distortion: (x, y) at z = 1 is multiplied by 1 + k1 r2 + k2 r4 + k3 r6."""
 
     k1: float
     k2: float
     k3: float
 
     def bend(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rays (N, 2) at z = 1, where the lens puts them (N, 2); NaN where it has no image of them.
+        """Distort rays (N, 2) at z = 1; NaN where they have no image.
 
-        A polynomial is good near the axis only. Further out it turns round, and would bring points
-        from the side of the car back into the picture: from that radius on there is no image.
+        The polynomial is valid near the axis only. Farther out it decreases again, and would map
+        points beside the car into the image: beyond that radius there is no image.
         """
         square = np.sum(rays * rays, axis=1, keepdims=True)  # r2 (N, 1)
         factor = 1 + square * (self.k1 + square * (self.k2 + square * self.k3))
@@ -103,26 +103,26 @@ class Distortion(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Raster:
-    """How points become pixels; the default is right, the others are what was published."""
+    """How points become pixels; the default is correct, the others are as published."""
 
-    # Which of the points that share a pixel: the nearest, or the last one of the sweep.
+    # Which point of a pixel is kept: the nearest, or the last one of the sweep.
     surface: Literal["nearest", "last"] = "nearest"
-    # centre: the pixel whose centre, at whole numbers, is nearest; the picture ends half a pixel
-    # beyond the outer centres. even: the same with ties to the even pixel, and 0 <= x < W - 1 asked
-    # before. truncated: the fraction is cut off, half a pixel up and left of where the point is.
+    # centre: the pixel whose centre, at whole numbers, is nearest; the image ends half a pixel
+    # beyond the outer centres. even: the same with ties to the even pixel, and 0 <= x < W - 1
+    # checked before. truncated: the fraction is cut off, half a pixel up and left of the point.
     rounding: Literal["centre", "even", "truncated"] = "centre"
 
     def pixels(
         self, places: NDArray[np.float64], size: tuple[int, int]
     ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Places (N, 2) as x, y -> pixels (M, 2) of those inside the picture, and which (N,)."""
+        """Places (N, 2) as x, y -> pixels (M, 2) of those inside the image, and which (N,)."""
         limits = np.array([size[1], size[0]])
         if self.rounding == "even":
             whole = np.rint(places)
             within = (places >= 0) & (places < limits - 1)
         else:
             whole = np.trunc(places) if self.rounding == "truncated" else np.floor(places + 0.5)
-            within = (whole >= 0) & (whole < limits)  # NaN is not
+            within = (whole >= 0) & (whole < limits)  # False for NaN
         inside = np.asarray(within.all(axis=1))
         return whole[inside].astype(np.intp), inside
 
@@ -137,10 +137,10 @@ def project(
     raster: Raster | None = None,
     distortion: Distortion | None = None,
 ) -> NDArray[np.float32]:
-    """Points (N, 3) in camera axes -> depth (H, W) in metres, 0 where no point falls."""
+    """Project points (N, 3) in camera axes to depth (H, W) in metres, 0 without a point."""
     raster = raster or Raster()
-    points = points[points[:, 2] > 0]  # in front; NaN is not
-    with np.errstate(over="ignore", invalid="ignore"):  # almost in the plane of the camera
+    points = points[points[:, 2] > 0]  # in front; False for NaN
+    with np.errstate(over="ignore", invalid="ignore"):  # points almost in the plane of the camera
         rays = points[:, :2] / points[:, 2:]  # (N, 2) at z = 1
         rays = distortion.bend(rays) if distortion else rays
         places = rays * (camera.fx, camera.fy) + (camera.cx, camera.cy)
@@ -148,7 +148,7 @@ def project(
     depth, x, y = points[inside, 2], pixels[:, 0], pixels[:, 1]
     if raster.surface == "last":
         picture = np.zeros(camera.size, dtype=np.float32)
-        picture[y, x] = depth  # numpy writes in order: the last of several stays
+        picture[y, x] = depth  # numpy writes in order, so the last one stays
         return picture
     picture = np.full(camera.size, np.inf, dtype=np.float32)
     np.minimum.at(picture, (y, x), _float32_below(depth))
@@ -157,7 +157,7 @@ def project(
 
 
 def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Rounded down, as storing is: 1354.99999 / 256 must not be stored as 1355 / 256."""
+    """Round down, as storing does: 1354.99999 / 256 must not be stored as 1355 / 256."""
     nearest = depth.astype(np.float32)
     return np.where(nearest > depth, np.nextafter(nearest, np.float32(0)), nearest)
 
@@ -165,10 +165,10 @@ def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
 def keyframes(
     positions: ArrayLike, times_s: Sequence[float], metres: float, elapsed_s: float | None = None
 ) -> list[int]:
-    """Which of the positions (N, 3) of a drive are kept: the first, then one every `metres`.
+    """Indices of the kept positions (N, 3) of a drive: the first, then one every `metres`.
 
-    The way is the straight line from the last one kept. With `elapsed_s`, one is also kept when so
-    many seconds have gone by: the released code's rule, which keeps pictures of a car that waits.
+    The distance is the straight line from the last kept one. With `elapsed_s`, one is also kept
+    after so many seconds, as in the released code, which keeps images of a car that waits.
     """
     places = np.asarray(positions, dtype=np.float64)
     kept: list[int] = []
@@ -183,7 +183,7 @@ def keyframes(
 
 
 def read_velodyne(path: Path) -> Points:
-    """KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
+    """Read KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
     stored = np.frombuffer(_bytes(path), dtype=np.uint8)
     if len(stored) == 0 or len(stored) % 16:
         raise InputError(f"{path}: {len(stored)} bytes, 16 for each point expected; cut short")
@@ -207,7 +207,7 @@ _PLY_TYPES = {
 
 
 def read_ply(path: Path) -> Points:
-    """The x, y, z of a binary little-endian PLY whose vertices come first: (N, 3)."""
+    """Read x, y, z of a binary little-endian PLY whose vertices come first: (N, 3)."""
     content = _bytes(path)
     header, mark, body = content.partition(b"end_header\n")
     lines = [line.split() for line in header.decode("ascii", "replace").splitlines()]
@@ -224,7 +224,7 @@ def read_ply(path: Path) -> Points:
 
 
 def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.void]]:
-    """How many vertices, and the layout of one, from the words of a header's lines."""
+    """The number of vertices and the layout of one, from the words of the header lines."""
     elements = [number for number, line in enumerate(lines) if line[:1] == ["element"]]
     first = lines[elements[0]] if elements else []
     if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():
@@ -240,12 +240,12 @@ def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.
 
 
 def read_npz(path: Path, columns: Sequence[int] = (0, 1, 2)) -> Points:
-    """The array `data` of a DGP sweep; `columns` are those of x, y and z: (N, 3)."""
+    """Read the array `data` of a DGP sweep; `columns` are those of x, y and z: (N, 3)."""
     content = io.BytesIO(_bytes(path))
     try:
         with np.load(content, allow_pickle=False) as stored:
             data = stored["data"]
-    except Exception as error:  # numpy and zipfile raise a dozen kinds for a damaged file
+    except Exception as error:  # a damaged file raises a dozen types
         raise InputError(f"{path}: not readable as a sweep ({error})") from None
     if data.ndim != 2 or data.shape[1] <= max(columns) or data.dtype.kind not in "fiu":
         raise InputError(f"{path}: shape {data.shape} of {data.dtype}; rows of x y z expected")
@@ -253,7 +253,7 @@ def read_npz(path: Path, columns: Sequence[int] = (0, 1, 2)) -> Points:
 
 
 def _float64(values: NDArray[np.generic]) -> NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):  # some bits of a damaged file are a NaN that complains
+    with np.errstate(invalid="ignore"):  # bits of a damaged file may be a signalling NaN
         return values.astype(np.float64)
 
 

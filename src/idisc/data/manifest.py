@@ -1,8 +1,8 @@
-"""manifest.jsonl: what a prepared dataset holds, one line for each picture; and published lists.
+"""manifest.jsonl, the content of a prepared dataset with one line per image; and published lists.
 
-The first line names the dataset, how targets are stored, and what the preparation was told; each
-other line is a `Record`. Paths are relative to the manifest's folder. Lines are sorted and carry
-the hash of their files, so that the manifest's own SHA-256 pins the whole dataset.
+The first line states the dataset, how targets are stored, and the options of the preparation; each
+other line is a `Record`. Paths are relative to the manifest's folder. Lines are sorted and contain
+the hash of their files, so that the SHA-256 of the manifest identifies the whole dataset.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ NAME = "manifest.jsonl"
 
 
 class EmptySplit(DataError):
-    """A dataset that is in order, but for testing or for training only."""
+    """A valid dataset without images of the requested split."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One picture and its ground truth."""
+    """An image and its ground truth."""
 
     image: str  # path below the dataset's folder
     target: str  # path of the depth or the normals; "" if there is none
     split: str  # train or test
-    scene: str = ""  # what must not be shared between splits
-    sensor: str = ""  # name of the camera, where a car has several
-    size: tuple[int, ...] | None = None  # (height, width) of the picture
-    intrinsics: tuple[float, ...] | None = None  # fx, fy, cx, cy of the stored picture
-    scale: float | None = None  # metres of one unit of the target, where it has its own
+    scene: str = ""  # must not be shared between splits
+    sensor: str = ""  # name of the camera of a car with several
+    size: tuple[int, ...] | None = None  # (height, width) of the image
+    intrinsics: tuple[float, ...] | None = None  # fx, fy, cx, cy of the stored image
+    scale: float | None = None  # metres per unit of the target, if it differs from the dataset's
     valid: float | None = None  # share of the target's pixels with a value
-    sha256: str = ""  # of the picture's bytes followed by the target's
+    sha256: str = ""  # of the image's bytes followed by the target's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +49,12 @@ class Manifest:
     dataset: str  # a name of DATASETS
     target: Target
     records: tuple[Record, ...]
-    root: Path  # what the paths of the records are relative to
-    prepared: Mapping[str, Any] = field(default_factory=dict)  # what the preparation was told
-    sha256: str = ""  # of manifest.jsonl, or of the list that stands for it
+    root: Path  # the folder of the paths
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # the options of the preparation
+    sha256: str = ""  # of manifest.jsonl, or of the list used instead
 
     def of(self, split: str) -> tuple[Record, ...]:
-        """The records of one split; a DataError if there are none."""
+        """The records of one split; raises EmptySplit if there are none."""
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
             there = ", ".join(sorted({record.split for record in self.records})) or "none"
@@ -79,7 +79,7 @@ def write(manifest: Manifest) -> str:
 
 
 def read(root: Path) -> Manifest:
-    """The manifest of a prepared folder."""
+    """Read the manifest of a prepared folder."""
     path = root / NAME
     if not path.is_file():
         raise DataError(f"{root}: no {NAME} in it; `idisc prepare` makes one (or pass --list FILE)")
@@ -108,7 +108,7 @@ def read(root: Path) -> Manifest:
 
 @dataclass(frozen=True)
 class ListLine:
-    """One line of a published list: `picture target focal`, paths as they are written."""
+    """One line of a published list: `image target focal`."""
 
     image: str
     target: str
@@ -116,9 +116,9 @@ class ListLine:
 
 
 def read_list(path: Path, column: int = 1) -> list[ListLine]:
-    """A list file of the field: fields apart by spaces, lines whose target is None left out.
+    """Read a published list file: fields separated by spaces; lines with target None are left out.
 
-    The split is `train` if the file's name says so, else `test`.
+    The split is `train` if the name of the file contains it, else `test`.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -144,7 +144,7 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
                     " are below it"
                 )
         if parts[column] != "None":
-            # Some lists begin their paths with a slash; they are below the dataset all the same.
+            # Paths of some lists begin with a slash, but are relative to the dataset.
             lines.append(ListLine(parts[0].lstrip("/"), parts[column].lstrip("/"), split))
     if not lines:
         raise InputError(f"{path}: an empty list; no line names a picture and its target")
@@ -155,7 +155,7 @@ Pair = TypeVar("Pair", ListLine, Record)
 
 
 def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
-    """Each pair of a split once, in their order; and the pictures that came again."""
+    """Each pair of a split once, in their order, and the images that were repeated."""
     kept: dict[tuple[str, str, str], Pair] = {}
     repeated: dict[str, None] = {}
     for pair in pairs:
@@ -167,13 +167,13 @@ def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
 
 
 def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
-    """A published list as a manifest; the files below `root` are used as they are.
+    """Use a published list as a manifest of the files below `root`.
 
-    Lines whose target is not there are left out, as the field does for KITTI (697 lines, 652
-    pictures); a list of which nothing is there is an error. A line that comes again counts once.
+    Lines without files are left out, as is usual for KITTI (697 lines, 652 images); if all are,
+    it is an error. A repeated line counts once.
     """
     lines, repeated = once(read_list(path, spec.list_column))
-    matrices = _intrinsics_beside(path)
+    matrices = _read_intrinsics(path)
     records = [
         Record(
             image=line.image,
@@ -205,7 +205,7 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
 
 
 def is_changed(root: Path, record: Record) -> bool:
-    """Whether the files of a record are others than when the manifest was written, if it says."""
+    """Whether the files of a record differ from the hash in the manifest, if there is one."""
     paths = [root / name for name in (record.image, record.target) if name]
     return bool(record.sha256) and files.sha256(*paths) != record.sha256
 
@@ -233,23 +233,23 @@ def _target(data: object, path: Path) -> Target:
 
 
 def _existing(root: Path, target: str) -> str | None:
-    """KITTI's annotated depth comes in two folders that the lists take as merged."""
+    """KITTI's annotated depth is in two folders that the lists treat as merged."""
     return next(
         (name for name in (target, f"train/{target}", f"val/{target}") if (root / name).is_file()),
         None,
     )
 
 
-def _intrinsics_beside(path: Path) -> dict[str, tuple[float, ...]]:
-    """`argo_intrinsics.json` beside `argo_train.txt`: {picture: K}; an empty file is none."""
-    beside = path.with_name(f"{path.stem.split('_')[0]}_intrinsics.json")
-    if not beside.is_file() or not beside.stat().st_size:
+def _read_intrinsics(path: Path) -> dict[str, tuple[float, ...]]:
+    """Read `argo_intrinsics.json` next to `argo_train.txt`: {image: K}; an empty file has none."""
+    sidecar = path.with_name(f"{path.stem.split('_')[0]}_intrinsics.json")
+    if not sidecar.is_file() or not sidecar.stat().st_size:
         return {}
-    table = files.read_json(beside)
+    table = files.read_json(sidecar)
     try:
         return {
             name: (float(k[0][0]), float(k[1][1]), float(k[0][2]), float(k[1][2]))
             for name, k in table.items()
         }
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise InputError(f"{beside}: {{picture: 3x3 matrix}} is needed") from None
+        raise InputError(f"{sidecar}: {{picture: 3x3 matrix}} is needed") from None

@@ -1,7 +1,7 @@
-"""Windows of a picture in which ground truth counts, as the field cuts them.
+"""Windows of an image in which ground truth is scored, as is usual for each dataset.
 
-A window is a function of the size (height, width) and gives half-open rows and columns. Which
-dataset uses which, and when, is written in the catalog; the evaluation protocol applies it.
+A window is a function of the size (height, width) and returns half-open rows and columns. The
+catalog states which dataset uses which one; the evaluation protocol applies it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WindowRule = Callable[[Size], Window]
 
 
 def eigen_indoor(size: Size) -> Window:
-    """NYU's customary window: rows 45..470, columns 41..600 of 480x640; scaled for other sizes."""
+    """The usual window of NYU: rows 45..470, columns 41..600 of 480x640; scaled for other sizes."""
     down, across = size[0] / 480, size[1] / 640
     return (
         slice(round(45 * down), round(471 * down)),
@@ -27,7 +27,7 @@ def eigen_indoor(size: Size) -> Window:
 
 
 def garg(size: Size) -> Window:
-    """KITTI's window of Garg et al. (ECCV 2016): the share of the picture that LiDAR covers."""
+    """KITTI's window of Garg et al. (ECCV 2016): the part of the image that LiDAR covers."""
     return _shares(size, 0.40810811, 0.99189189)
 
 

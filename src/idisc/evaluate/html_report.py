@@ -1,23 +1,25 @@
-"""A result as one HTML page: it opens offline, on a phone, in the dark and on paper.
+"""An evaluation result as one self-contained HTML page, from the templates of `assets/report/`.
 
-The page's frame and style are `assets/report.html`; here are its parts. Nothing is loaded from
-elsewhere: pictures are inside as JPEG, charts are SVG. All text from outside goes through `escape`.
+The charts need matplotlib (extra `figures`); without it a line says so in their place.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from html import escape
+from functools import partial
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from idisc import html_parts, metrics, visualize
-from idisc.evaluate import svg_charts, tables
-from idisc.evaluate.calibration import MEANING
-from idisc.evaluate.run import Case, Result
+from idisc import charts, metrics, visualize
+from idisc.charts import INK, QUIET
+from idisc.evaluate import tables
+from idisc.evaluate.calibration import MEANING, Part
+from idisc.evaluate.run import Bin, Case, Result
 from idisc.evaluate.tables import TableRow
+from idisc.html_parts import Markup, entries, fill, join, legend, picture_address, section, table
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
 PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
@@ -25,58 +27,53 @@ _WIDE = 2.0  # width over height from which pictures stand two in a row instead 
 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
-    """The whole page; `record` is the result's JSON, for hashes and versions."""
-    return html_parts.report(
+    """Return the whole page; `record` is the JSON of the result, for hashes and versions."""
+    maker = next(iter(result.about.values()), "")  # the first entry names what predicted
+    lead = [maker, tables.scored(result), f"protocol {result.protocol.name}"]
+    return fill(
+        "page",
         kind="evaluation",
-        title=escape(f"{result.spec.title}, {result.split}"),
-        lead=_lead(result),
+        title=f"{result.spec.title}, {result.split}",
+        lead=" · ".join(filter(None, lead)),
         headline=_headline(result),
-        beside=_beside_paper(result),
-        measured=escape(tables.measured(result)),
+        overview=_paper(result),
+        method=tables.measured(result),
         charts=_charts(result),
-        metrics=_all_metrics(result),
-        cases=_cases(result),
+        details=join([_all_metrics(result), _worst(result)]),
         sources=_sources(result, record),
-        gradients=html_parts.gradient("depth", DEPTH_COLOURS)
-        + html_parts.gradient("error", ERROR_COLOURS),
     )
 
 
-def _lead(result: Result) -> str:
-    """What was measured; the first entry of `about` names what made the predictions."""
-    maker = next(iter(result.about.values()), "")
-    parts = [maker] if maker else []
-    parts += [tables.scored(result), f"protocol {result.protocol.name}"]
-    return escape(" · ".join(parts))
-
-
-def _headline(result: Result) -> str:
-    return "".join(
-        f"<div><dt>{escape(name)}</dt>"
-        f'<dd class="value">{tables.text(name, result.totals[name]) or "&ndash;"}'
-        f'<span class="unit">{escape(tables.MEANINGS[name].unit)}</span></dd>'
-        f'<dd class="small">{_interval(result, name) or "no interval"}</dd>'
-        f'<dd class="small">{_direction(name)} is better</dd></div>'
+def _headline(result: Result) -> Markup:
+    return join(
+        fill(
+            "number",
+            name=name,
+            value=tables.text(name, result.totals[name]) or "n/a",
+            unit=tables.MEANINGS[name].unit,
+            range=f"95 %: {interval}" if (interval := _interval(result, name)) else "no interval",
+            note=f"{_direction(name)} is better",
+        )
         for name in tables.headline(result)
     )
 
 
-def _beside_paper(result: Result) -> str:
+def _paper(result: Result) -> Markup:
     columns, rows = tables.rows_beside_paper(result)
     if len(rows) < 2:
-        return ""
+        return Markup()
     clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
     others = [place for place in range(len(columns)) if place not in clouds]
-    return html_parts.section(
-        "Beside the paper",
-        "The paper's own networks, as it reports them. It does not state its averaging; a protocol"
-        " other than its own gives other numbers. Bold: the best of a column.",
-        "".join(_table_of(places, columns, rows) for places in (others, clouds) if places),
+    return section(
+        "Comparison with the paper",
+        "The numbers that the paper reports for its own networks. It does not state how it"
+        " averages, and every protocol gives different numbers. Bold: the best of a column.",
+        join(_paper_table(places, columns, rows) for places in (others, clouds) if places),
     )
 
 
-def _table_of(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> str:
-    """Some of the columns, and the rows that have a number in them."""
+def _paper_table(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
+    """Return some of the columns, with the rows that have a number in them."""
     columns = [columns[place] for place in places]
     rows = [row._replace(values=tuple(row.values[place] for place in places)) for row in rows]
     rows = [row for row in rows if any(value is not None for value in row.values)]
@@ -84,181 +81,213 @@ def _table_of(places: Sequence[int], columns: Sequence[str], rows: Sequence[Tabl
         tables.best_of(column, [row.values[place] for row in rows])
         for place, column in enumerate(columns)
     ]
-    head = "".join(f'<th scope="col">{escape(column)} {_arrow(column)}</th>' for column in columns)
-    body = "".join(_network(row, columns, best, number) for number, row in enumerate(rows))
-    return html_parts.table(f'<th scope="col">network</th>{head}', body)
+    body = []
+    for number, row in enumerate(rows):
+        texts = [
+            tables.text(column, value) for column, value in zip(columns, row.values, strict=True)
+        ]
+        cells = [
+            fill("best", text=text) if best[place] == number else text
+            for place, text in enumerate(texts)
+        ]
+        body.append([fill("network", name=row.name, note=row.note), *cells])
+    arrows = [f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}" for name in columns]
+    return table(["network", *arrows], body, kind="paper")
 
 
-def _network(row: TableRow, columns: Sequence[str], best: Sequence[int | None], number: int) -> str:
-    note = f"<small>{escape(row.note)}</small>" if row.note else ""
-    cells = "".join(
-        f"<td{' class=best' if winner == number else ''}>{tables.text(column, value)}</td>"
-        for column, value, winner in zip(columns, row.values, best, strict=True)
-    )
-    ours = "" if number else ' class="ours"'
-    return f'<tr{ours}><th scope="row">{escape(row.name)}{note}</th>{cells}</tr>'
-
-
-def _all_metrics(result: Result) -> str:
-    body = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{tables.text(name, value)}</td>'
-        f"<td>{_interval(result, name, bare=True)}</td>"
-        f"<td>{escape(tables.MEANINGS[name].unit)}</td>"
-        f'<td class="words">{_direction(name)}</td>'
-        f'<td class="words">{escape(tables.MEANINGS[name].text)}</td></tr>'
+def _all_metrics(result: Result) -> Markup:
+    rows = [
+        [
+            name,
+            tables.text(name, value),
+            _interval(result, name),
+            tables.MEANINGS[name].unit,
+            _direction(name),
+            tables.MEANINGS[name].text,
+        ]
         for name, value in result.totals.items()
-    )
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("metric", "value", "95 % interval"))
-    head += '<th scope="col">unit</th><th scope="col" class="words">better</th>'
-    head += '<th scope="col" class="words">meaning</th>'
-    return html_parts.section(
+    ]
+    head = ["metric", "value", "95 % interval", "unit", "better", "meaning"]
+    return section(
         "All metrics",
-        "Intervals by drawing the pictures anew, with replacement: how far a number would move"
-        " with other pictures of the same kind.",
-        html_parts.table(head, body),
+        "Intervals come from resampling the pictures with replacement: they show how far a number"
+        " would move with other pictures of the same kind.",
+        table(head, rows, kind="metrics"),
     )
 
 
-def _charts(result: Result) -> str:
+def _charts(result: Result) -> Markup:
     name = tables.ranking_metric(result)
-    values = [row.numbers[name] for row in result.rows if row.numbers]
-    meaning = tables.MEANINGS[name]
-    charts = ""
-    if result.by_distance:
-        charts += html_parts.section(
-            "Error against distance",
-            "Mean of |error| / depth over all pixels at that distance; below, how many there are.",
-            svg_charts.by_distance(result.by_distance),
+    meaning, found = tables.MEANINGS[name], result.calibration
+    plots: dict[str, tuple[str, Any]] = {}
+    if bins := result.by_distance:
+        text = "Mean of |error| / depth over all pixels at that distance, and their number below."
+        plots["Error by distance"] = text, partial(_plot_distances, bins)
+    if found:
+        text = (
+            f"{MEANING} Rank correlation over all pixels: {found.rank_correlation:.2f};"
+            f" mean |error| is {found.error_per_spread:.1f} times the mean spread."
         )
-    if result.calibration:
-        found = result.calibration
-        charts += html_parts.section(
-            "Error against spread",
-            f"{escape(MEANING)} Rank correlation over all pixels: {found.rank_correlation:.2f};"
-            f" mean |error| is {found.error_per_spread:.1f} times the mean spread.",
-            svg_charts.by_spread(found.parts),
+        plots["Error by spread"] = text, partial(_plot_spreads, found.parts)
+    values = np.array([row.numbers[name] for row in result.rows if row.numbers])
+    values = values[np.isfinite(values)]
+    if len(values):
+        text = f"The number of pictures by {name} ({meaning.text})."
+        label = f"{name}, {meaning.unit}" if meaning.unit else name
+        plots["Picture by picture"] = text, partial(_plot_histogram, values, label)
+    if charts.is_available():
+        return join(
+            section(title, text, charts.draw(plot, title)) for title, (text, plot) in plots.items()
         )
-    label = f"{name}, {meaning.unit}" if meaning.unit else name
-    return charts + html_parts.section(
-        "Picture by picture",
-        f"How many pictures have which {escape(name)} ({escape(meaning.text)}).",
-        svg_charts.histogram(values, label),
+    note = fill("note", text=charts.MISSING)
+    return join(
+        [section("Error by spread", plots["Error by spread"][0]), note] if found else [note]
     )
 
 
-def _cases(result: Result) -> str:
-    if not result.worst:
-        return ""
+def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    total = sum(each.pixels for each in bins)
+    tooltips = [
+        f"{each.start:g} to {each.stop:g} m: abs_rel {each.abs_rel:.3f}, mean |error|"
+        f" {each.abs_error:.2f} m, bias {each.bias:+.2f} m, {each.pixels:,} pixels"
+        f" ({each.pixels / total:.1%})"
+        for each in bins
+    ]
+    x, width = [each.start for each in bins], 0.96 * (bins[0].stop - bins[0].start)
+    charts.bars(upper, x, [each.abs_rel for each in bins], width, tooltips)
+    shares = [100 * each.pixels / total for each in bins]
+    charts.bars(lower, x, shares, width, tooltips, QUIET)
+    upper.set(title="abs_rel", xlim=(0, bins[-1].stop))
+    lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
+
+
+def _plot_spreads(parts: Sequence[Part], figure: Any) -> None:
+    axes = figure.subplots()
+    tooltips = [
+        f"spread {each.spread:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
+        f" {each.abs_rel:.3f}, {each.pixels:,} pixels"
+        for each in parts
+    ]
+    places = np.arange(len(parts))
+    charts.bars(axes, (places + 0.02).tolist(), [each.abs_error for each in parts], 0.96, tooltips)
+    axes.hlines([each.spread for each in parts], places, places + 1, INK, linestyles="dashed")
+    axes.set_xticks(places + 0.5, [f"{each.spread:.2g}" for each in parts])
+    axes.set(title="mean |error|, m; dashed: spread", xlabel="mean spread of each tenth, m")
+
+
+def _plot_histogram(values: metrics.Double, label: str, figure: Any) -> None:
+    axes = figure.subplots()
+    count = min(24, max(4, round(math.sqrt(len(values)))))
+    edges = visualize.ticks(0, float(values.max()) or 1.0, count)
+    if edges[-1] < values.max():
+        edges.append(float(f"{edges[-1] + edges[1]:.12g}"))
+    counts = np.histogram(values, edges)[0].tolist()
+    tooltips = [
+        f"{low:g} to {high:g}: {count:,} pictures"
+        for count, low, high in zip(counts, edges[:-1], edges[1:], strict=True)
+    ]
+    charts.bars(axes, edges[:-1], counts, 0.96 * edges[1], tooltips)
+    median = float(np.median(values))
+    axes.axvline(median, color=INK, linestyle="dashed", linewidth=1)
+    axes.set(title="pictures", xlabel=label, xlim=(0, edges[-1]))
+    axes.set_title(f"median {median:.3g}", loc="right", color=INK)
+    axes.locator_params(axis="y", integer=True)
+
+
+def _worst(result: Result) -> Markup:
+    cases = [case for case in result.worst if case.row.numbers]
+    if not cases:
+        return Markup()
     name = tables.ranking_metric(result)
-    normals = result.spec.task == "normals"
-    limit = visualize.ERROR_LIMIT_DEG if normals else _limit_m(result)
-    unit = "°" if normals else "\u00a0m"
+    if result.spec.task == "normals":
+        limit, unit, depth = visualize.ERROR_LIMIT_DEG, "°", ""
+    else:
+        targets = [case.sample.target for case in result.worst]
+        limit, unit = visualize.error_limit_m(result.spec.domain, *targets), "\u00a0m"
+        depth = (
+            " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
+            " near; sparse points are drawn thicker than they are."
+        )
     text = (
-        f"By {escape(name)}, the worst first. Error colours stop at {limit:g}{unit}: what is worse"
-        " has the same red. Grey: no ground truth, or not counted by the protocol."
+        f"By {name}, the worst first. The colours of errors end at {limit:g}{unit}; larger errors"
+        " have the same red. Grey: no ground truth, or not counted by the protocol."
     )
-    if not normals:
-        text += (
-            " Depth colours run over the middle 96 % of each picture's ground truth, pale is near;"
-            " sparse points are drawn thicker than they are."
-        )
-    cases = "".join(_case(case, name, limit) for case in result.worst if case.row.numbers)
-    return html_parts.section("Worst pictures", text, cases)
+    return section("Worst pictures", text + depth, join(_case(case, name, limit) for case in cases))
 
 
-def _case(case: Case, name: str, limit: float) -> str:
+def _case(case: Case, name: str, limit: float) -> Markup:
     shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
-    numbers = " · ".join(
-        f"<span>{escape(metric)} {tables.text(metric, case.row.numbers[metric], unit=True)}</span>"
+    numbers = [
+        f"{metric} {tables.text(metric, case.row.numbers[metric], unit=True)}"
         for metric in shown
         if metric in case.row.numbers
-    )
+    ]
     height, width = case.sample.image.shape[:2]
-    wide = " wide" if width > _WIDE * height else ""
-    pictures = _normals(case, limit) if case.sample.target.ndim == 3 else _depths(case, limit)
-    photo = _figure(_photo(case.sample.image), "Picture", case.row.name)
-    return (
-        f"<article><h3>{escape(case.row.name)}</h3>"
-        f'<p class="note">{numbers} · <span>{case.row.pixels:,} pixels</span></p>'
-        f'<div class="pictures{wide}">{photo}{pictures}</div></article>'
+    return fill(
+        "case",
+        name=case.row.name,
+        numbers=" · ".join([*numbers, f"{case.row.pixels:,} pixels"]),
+        shape="wide" if width > _WIDE * height else "",
+        pictures=_pictures(case, limit),
     )
 
 
-def _depths(case: Case, limit_m: float) -> str:
+def _pictures(case: Case, limit: float) -> Markup:
+    """Return photo, ground truth, prediction and error with their legends."""
     target, prediction, name = case.sample.target, case.prediction, case.row.name
-    low, high = visualize.depth_limits(target)
-    scale = html_parts.legend("depth", f"{low:.2g} m", f"{high:.2g} m")
-    truth, ours = (
-        visualize.depth_picture(depth, low, high, width=PICTURE_WIDTH)
-        for depth in (target, prediction)
-    )
-    error = visualize.error_picture(prediction, target, case.valid, limit_m, PICTURE_WIDTH)
-    return (
-        _figure(truth, "Ground truth", name, scale)
-        + _figure(ours, "Prediction", name, scale)
-        + _figure(error, "Error", name, html_parts.legend("error", "0", f"≥ {limit_m:g} m"))
-    )
-
-
-def _normals(case: Case, limit_deg: float) -> str:
-    target, prediction, name = case.sample.target, case.prediction, case.row.name
-    error = visualize.angle_picture(prediction, target, case.valid, limit_deg, PICTURE_WIDTH)
-    return (
-        _figure(visualize.normals_picture(target, PICTURE_WIDTH), "Ground truth", name)
-        + _figure(visualize.normals_picture(prediction, PICTURE_WIDTH), "Prediction", name)
-        + _figure(error, "Error", name, html_parts.legend("error", "0°", f"≥ {limit_deg:g}°"))
+    photo = Image.fromarray(case.sample.image)
+    photo.thumbnail((PICTURE_WIDTH, PICTURE_WIDTH))
+    if target.ndim == 3:
+        draw, scale = partial(visualize.normals_picture, width=PICTURE_WIDTH), Markup()
+        error = visualize.angle_picture(prediction, target, case.valid, limit, PICTURE_WIDTH)
+        ends = "0°", f"≥ {limit:g}°"
+    else:
+        low, high = visualize.depth_limits(target)
+        draw = partial(visualize.depth_picture, low=low, high=high, width=PICTURE_WIDTH)
+        scale = legend(DEPTH_COLOURS, f"{low:.2g} m", f"{high:.2g} m")
+        error = visualize.error_picture(prediction, target, case.valid, limit, PICTURE_WIDTH)
+        ends = "0", f"≥ {limit:g} m"
+    return join(
+        [
+            _picture(np.asarray(photo), "Picture", name),
+            _picture(draw(target), "Ground truth", name, scale),
+            _picture(draw(prediction), "Prediction", name, scale),
+            _picture(error, "Error", name, legend(ERROR_COLOURS, *ends)),
+        ]
     )
 
 
-def _limit_m(result: Result) -> float:
-    targets = [case.sample.target for case in result.worst]
-    return visualize.error_limit_m(result.spec.domain, *targets)
-
-
-def _photo(image: Picture) -> Picture:
-    picture = Image.fromarray(image)
-    picture.thumbnail((PICTURE_WIDTH, PICTURE_WIDTH))
-    return np.asarray(picture)
-
-
-def _figure(picture: Picture, caption: str, name: str, legend: str = "") -> str:
-    # No colour subsampling: a legend is read against single pixels of a sparse map
-    # Not optimised: Pillow then guesses the size, too small for noise, and fails.
-    source = html_parts.picture_address(Image.fromarray(picture), "JPEG", quality=85, subsampling=0)
+def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -> Markup:
+    # Without colour subsampling, because the legend is compared with single pixels of a sparse map.
+    # Not optimised: Pillow then underestimates the size of noise and fails.
+    source = picture_address(Image.fromarray(picture), "JPEG", quality=85, subsampling=0)
     height, width = picture.shape[:2]
-    return (
-        f'<figure><img src="{source}" width="{width}" height="{height}"'
-        f' alt="{escape(caption)} of {escape(name)}">'
-        f"<figcaption>{escape(caption)}{legend}</figcaption></figure>"
+    image = fill("image", source=source, width=width, height=height, caption=caption, name=name)
+    return fill("figure", content=image, caption=caption, legend=scale)
+
+
+def _sources(result: Result, record: Mapping[str, Any]) -> Markup:
+    bootstrap = record["bootstrap"]
+    return entries(
+        {
+            **result.about,
+            "dataset": f"{result.spec.title} ({result.spec.name}), split {result.split}",
+            "manifest SHA-256": result.manifest_sha256 or "none",
+            "licence": result.spec.licence,
+            "protocol": result.protocol.name,
+            "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
+            "versions": " · ".join(f"{name} {text}" for name, text in record["versions"].items()),
+        }
     )
 
 
-def _sources(result: Result, record: Mapping[str, Any]) -> str:
-    versions = " · ".join(f"{name} {version}" for name, version in record["versions"].items())
-    bootstrap = record["bootstrap"]
-    entries = {
-        **result.about,
-        "dataset": f"{result.spec.title} ({result.spec.name}), split {result.split}",
-        "manifest SHA-256": result.manifest_sha256 or "none",
-        "licence": result.spec.licence,
-        "protocol": result.protocol.name,
-        "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
-        "versions": versions,
-    }
-    return html_parts.entries(entries)
-
-
-def _interval(result: Result, name: str, bare: bool = False) -> str:
+def _interval(result: Result, name: str) -> str:
     if name not in result.intervals:
         return ""
     low, high = (tables.text(name, end) for end in result.intervals[name])
-    return f"{low} to {high}" if bare else f"95 %: {low} to {high}"
+    return f"{low} to {high}"
 
 
 def _direction(name: str) -> str:
     return "higher" if tables.MEANINGS[name].higher else "lower"
-
-
-def _arrow(name: str) -> str:
-    arrow = "↑" if tables.MEANINGS[name].higher else "↓"
-    return f'<span title="{_direction(name)} is better">{arrow}</span>'

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import metrics, recipes
+from idisc import metrics
 from idisc.data import masks
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Sample, has_value, seen
@@ -21,7 +21,6 @@ from idisc.errors import InputError
 
 Mask = NDArray[np.bool_]
 ZOEDEPTH_CAPS = {"sunrgbd": 8.0, "ddad": 80.0}  # metres; elsewhere the paper's
-_FALLBACK_BATCH = 8  # of the published hybrid, for datasets that no published configuration tests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +29,11 @@ class Protocol:
 
     name: str
     averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
-    batch_size: int = 0  # of averaging=batch; 0: that of the published configuration
+    batch_size: int = 0  # of averaging=batch; 0: the dataset's `published_batch`
     # Where to look: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
-    # et al. instead of Garg's, on the crop as in the released code; everywhere.
-    window: Literal["dataset", "full_frame", "eigen", "none"] = "dataset"
+    # et al. instead of Garg's, on the crop as in the released code; Garg's for pictures of one's
+    # own; everywhere.
+    window: Literal["dataset", "full_frame", "eigen", "garg", "none"] = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
     # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
@@ -55,11 +55,8 @@ class Protocol:
         return metrics.average(self.averaging, self.batch_of(spec))
 
     def batch_of(self, spec: DatasetSpec) -> int:
-        """Images in a batch of the published hybrid: those of the configuration with Swin-L."""
-        if self.batch_size:
-            return self.batch_size
-        tested = [r for r in recipes.RECIPES.values() if r.data.test == spec.published_as]
-        return tested[-1].train.batch_size if tested else _FALLBACK_BATCH
+        """Return the number of pictures in a batch when averaging by batch."""
+        return self.batch_size or spec.published_batch
 
     def cap_of(self, spec: DatasetSpec) -> float | None:
         """Ground truth at or beyond it is left out; None: there is no bound."""
@@ -84,15 +81,21 @@ class Protocol:
         """Where ground truth counts; None: everywhere."""
         if self.window == "none":
             return None
+        if self.window == "garg":
+            return masks.garg
         if self.window == "eigen" and spec.eigen_window is not None:
             return spec.eigen_window
         return spec.window
 
-    def window_name(self, spec: DatasetSpec) -> Literal["dataset", "full_frame", "eigen", "none"]:
+    def window_name(
+        self, spec: DatasetSpec
+    ) -> Literal["dataset", "full_frame", "eigen", "garg", "none"]:
         """The window as it comes out for a dataset, which may have one only, or none."""
         rule = self.window_of(spec)
         if rule is None:
             return "none"
+        if self.window == "garg":
+            return "garg"
         if self.on_full_frame(spec):
             return "full_frame"
         return "dataset" if rule is spec.window else "eigen"

@@ -1,6 +1,6 @@
-"""A result on disk: report.json for programs, images.csv for spreadsheets, report.html to look at.
+"""The files of a result: report.json, images.csv (one line per picture) and report.html.
 
-Same result, same bytes: nothing here depends on the clock or the machine but the stated versions.
+The same result gives the same bytes: only the stated versions depend on the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
 
 def write(result: Result, folder: Path) -> None:
-    """Write the three files into `folder`, each of them whole or not at all."""
+    """Write the three files into `folder`, each of them atomically."""
     record = to_json(result)
     files.write_json(folder / JSON, record)
     _write_text(folder / CSV, to_csv(result))
@@ -35,7 +35,7 @@ def write(result: Result, folder: Path) -> None:
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Everything but pictures as JSON values; a number that is not one (NaN) is null."""
+    """Return everything but pictures as JSON values; NaN and infinity become null."""
     columns, rows = rows_beside_paper(result)
     record = {
         "format": config.FORMAT,
@@ -64,7 +64,7 @@ def to_json(result: Result) -> dict[str, Any]:
 
 
 def to_csv(result: Result) -> str:
-    """One line for each picture: name, valid pixels, every metric in full precision."""
+    """Return one line for each picture: name, valid pixels, every metric in full precision."""
     names = next((tuple(row.numbers) for row in result.rows if row.numbers), ())
     buffer = io.StringIO(newline="")
     lines = csv.writer(buffer, lineterminator="\n")
@@ -77,7 +77,7 @@ def to_csv(result: Result) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what took part; torch and onnxruntime only if they did."""
+    """Return the versions of the packages in use; torch and onnxruntime only if imported."""
     engines = {name: sys.modules.get(name) for name in ("torch", "onnxruntime")}
     return {
         "idisc": __version__,
@@ -88,14 +88,13 @@ def versions() -> dict[str, str]:
 
 
 def _spread(result: Result) -> dict[str, Any] | None:
-    """What the spread is worth here, and what it means; null where there is none."""
     if result.calibration is None:
         return None
     return {"meaning": MEANING, **dataclasses.asdict(result.calibration)}
 
 
 def _protocol(result: Result) -> dict[str, Any]:
-    """The protocol's fields, and what those that depend on the dataset came to."""
+    """Return the fields of the protocol, and under `applied` their values on this dataset."""
     protocol, spec = result.protocol, result.spec
     return {
         **dataclasses.asdict(protocol),

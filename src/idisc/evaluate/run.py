@@ -24,12 +24,21 @@ from idisc.evaluate import bootstrap, calibration
 from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import Mask, Protocol
 from idisc.metrics import Terms
-from idisc.predict import doubts
-from idisc.predict.engine import Engine, ModelFacts
+from idisc.predict import reliability
+from idisc.predict.engine import Engine
+from idisc.predict.model_info import read_model_info
 
 Predictor = Callable[[Sample], FloatArray]
 Progress = Callable[[int, int], None]
 KEPT = 8  # worst pictures kept for the report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extras:
+    """Metrics of whole depth maps, which are computed on request; means over pictures."""
+
+    clouds: bool = False  # F1 and chamfer distance of point clouds, for which a camera is needed
+    boundaries: bool = False  # F1 of depth edges, for ground truth with exact edges
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class EnginePredictor:
     """An engine asked for the size of the ground truth, which it reaches in one step."""
 
     def __init__(self, engine: Engine) -> None:
-        self.engine, self.facts = engine, ModelFacts.of(engine)
+        self.engine, self.model = engine, read_model_info(engine)
 
     def about(self) -> dict[str, str]:
         """What made the predictions, for the report."""
@@ -112,9 +121,9 @@ class EnginePredictor:
 
     def _factor(self, sample: Sample) -> float:
         """From the canonical camera to the sample's; published networks are scored as they are."""
-        if not self.facts.canonical or sample.camera is None or self.engine.task == "normals":
+        if not self.model.canonical or sample.camera is None or self.engine.task == "normals":
             return 1.0
-        return doubts.correction(self.facts, sample.camera)[0]
+        return reliability.camera_correction(self.model, sample.camera).factor
 
 
 def evaluate(
@@ -122,16 +131,16 @@ def evaluate(
     predictor: Predictor,
     protocols: Sequence[Protocol],
     *,
-    clouds: bool = False,
+    extras: Extras = Extras(),
     progress: Progress | None = None,
 ) -> list[Result]:
     """Score a predictor on a dataset, the same predictions under each of the protocols.
 
-    `clouds` adds the 3D metrics, which need a camera. Pictures that cannot be scored are named
+    Pictures that cannot be scored are named
     together in one error: a total over the others would pass for a total over all.
     """
-    _check_task(dataset.spec, protocols, clouds)
-    tallies = [_Tally(dataset, protocol, clouds) for protocol in protocols]
+    _check_task(dataset.spec, protocols, extras)
+    tallies = [_Tally(dataset, protocol, extras) for protocol in protocols]
     failures: list[str] = []
     for index, coming in enumerate(_read_ahead(dataset)):
         try:
@@ -156,12 +165,13 @@ def _asked(predictor: Predictor, sample: Sample) -> tuple[FloatArray, FloatArray
     return predictor(sample), None
 
 
-def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], clouds: bool) -> None:
+def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
     """Normals have no distances: what needs some is refused before anything is read."""
     if spec.task == "depth":
         return
-    if clouds:
-        raise InputError(f"--clouds: {spec.name} holds normals; points in space need depth")
+    if extras != Extras():
+        option = "--clouds" if extras.clouds else "--boundaries"
+        raise InputError(f"{option}: {spec.name} holds normals, and this metric compares depth")
     for protocol in protocols:
         if protocol.numbers != "all":
             raise InputError(
@@ -173,18 +183,18 @@ def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], clouds: bool) 
 class _Tally:
     """Rows and sums of one protocol."""
 
-    def __init__(self, dataset: Dataset, protocol: Protocol, clouds: bool) -> None:
-        self.dataset, self.protocol, self.clouds = dataset, protocol, clouds
+    def __init__(self, dataset: Dataset, protocol: Protocol, extras: Extras) -> None:
+        self.dataset, self.protocol, self.extras = dataset, protocol, extras
         self.average = protocol.average(dataset.spec)
         self.distances = _Distances(dataset.spec)
-        self.calibration = calibration.Tally()
+        self.calibration = calibration.CalibrationSums()
         self.rows: list[Row] = []
         self.terms: list[Terms] = []
         self.worst: list[Case] = []
         self.ratios: list[float] = []
 
     def add(self, sample: Sample, prediction: FloatArray, spread: FloatArray | None) -> None:
-        case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.clouds)
+        case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.extras)
         self.average.add(terms)
         if spread is not None and terms.pixels:
             valid, adjusted = case.valid, case.prediction[case.valid]
@@ -211,7 +221,7 @@ class _Tally:
             protocol=self.protocol,
             manifest_sha256=self.dataset.source.sha256,
             prepared=self.dataset.source.prepared,
-            totals=reported(self.average.result(), self.protocol) | _mean_of_clouds(self.rows),
+            totals=reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows),
             intervals=bootstrap.intervals(self.terms, numbers, self.protocol, batch_size),
             rows=tuple(self.rows),
             by_distance=self.distances.bins(),
@@ -246,7 +256,11 @@ def _unchanged(dataset: Dataset, index: int) -> Sample:
 
 
 def score(
-    sample: Sample, prediction: FloatArray, protocol: Protocol, spec: DatasetSpec, clouds: bool
+    sample: Sample,
+    prediction: FloatArray,
+    protocol: Protocol,
+    spec: DatasetSpec,
+    extras: Extras = Extras(),
 ) -> tuple[Case, Terms]:
     """One picture under a protocol: its row with what was compared, and its terms to average."""
     target = sample.target
@@ -268,8 +282,10 @@ def score(
     except InputError as error:
         raise InputError(f"{sample.record.image}: {error}") from None
     numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
-    if clouds and terms.pixels:
+    if extras.clouds and terms.pixels:
         numbers |= _cloud_numbers(sample, prediction, valid)
+    if extras.boundaries and terms.pixels:
+        numbers["boundary_f1"] = metrics.boundary_f1(prediction, target, valid)
     row = Row(sample.record.image, terms.pixels, numbers, holes)
     return Case(row, sample, prediction, valid), terms
 
@@ -295,13 +311,11 @@ def reported(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
     }
 
 
-def _mean_of_clouds(rows: list[Row]) -> dict[str, float]:
-    """3D metrics are means over pictures under every protocol."""
-    scored = [row.numbers for row in rows if "chamfer" in row.numbers]
-    if not scored:
-        return {}
-    names = [name for name in scored[0] if metrics.is_of_clouds(name)]
-    return {name: float(np.mean([numbers[name] for numbers in scored])) for name in names}
+def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
+    """Means over the pictures that have the metric, under every protocol."""
+    names = dict.fromkeys(n for row in rows for n in row.numbers if metrics.is_of_maps(n))
+    found = {name: [row.numbers.get(name, np.nan) for row in rows] for name in names}
+    return {name: float(np.nanmean(v)) for name, v in found.items() if not np.isnan(v).all()}
 
 
 def _badness(case: Case) -> float:

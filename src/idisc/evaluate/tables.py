@@ -1,7 +1,6 @@
-"""Numbers as a reader wants them: beside the paper's, with unit, direction and sensible digits.
+"""Results as text: comparison with the paper, units, directions, digits, and the protocol.
 
-What the paper reports is in `paper`; which of it belongs to a result is decided here. An empty
-place stays empty: where the paper has no number, none is made up.
+The numbers of the paper are in `paper`; which of them belong to a result is decided here.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ HEADLINES = {
     "normals": ("a11.5", "mean_deg", "median_deg"),
     "kitti_benchmark": metrics.KITTI_BENCHMARK,
 }
-"""What a result is first asked for."""
-
-
+"""The metrics to show first, by task."""
 _RESCALED = {
     "none": "not rescaled",
     "median": "multiplied so that each picture's median is that of its ground truth",
@@ -34,16 +31,16 @@ _AVERAGED = {
 
 
 class Meaning(NamedTuple):
-    """What a metric says."""
+    """The meaning of a metric."""
 
     text: str
     unit: str = ""
-    higher: bool = False  # is better
-    digits: int = 3  # after the point
+    higher: bool = False  # higher is better
+    digits: int = 3  # decimal places
 
 
 class TableRow(NamedTuple):
-    """Numbers of one network in the order of the columns; None where there is none."""
+    """The numbers of one network in the order of the columns; None without a number."""
 
     name: str
     note: str
@@ -76,11 +73,12 @@ MEANINGS: dict[str, Meaning] = {
         for distance in metrics.CLOUD_DISTANCES
     },
     "chamfer": Meaning("chamfer distance of the point clouds", "m"),
+    "boundary_f1": Meaning("F1 of depth edges", higher=True),
 }
 
 
 def text(name: str, value: float | None, unit: bool = False) -> str:
-    """A metric's value with sensible digits; none and NaN are an empty string."""
+    """Return the value of a metric with sensible digits; None and NaN give an empty string."""
     if value is None or not math.isfinite(value):
         return ""
     meaning = MEANINGS[name]
@@ -90,7 +88,7 @@ def text(name: str, value: float | None, unit: bool = False) -> str:
 
 
 def scored(result: Result) -> str:
-    """How many pictures the numbers are of, and what is left out, beside the paper's count."""
+    """Return how many pictures were scored, compared with the paper, and what is left out."""
     count, counts = len(result.rows), result.spec.counts
     stated = counts.train if result.split == "train" else counts.test
     pictures = counted(count - result.skipped, "picture")
@@ -109,29 +107,29 @@ def scored(result: Result) -> str:
 
 
 def share(value: float) -> str:
-    """A share of more than nothing in per cent, which never reads as nothing."""
+    """Return a positive share in per cent; small ones do not become 0.0%."""
     return f"{value:.1%}" if value >= 0.0005 else "less than 0.1%"
 
 
 def headline(result: Result) -> tuple[str, ...]:
-    """Names of the few metrics to show first."""
+    """Return the names of the metrics to show first."""
     benchmark = result.protocol.numbers == "kitti_benchmark"
     names = HEADLINES["kitti_benchmark" if benchmark else result.spec.task]
     return tuple(name for name in names if name in result.totals)
 
 
 def ranking_metric(result: Result) -> str:
-    """The metric by which pictures are called good and bad, small is good."""
+    """Return the metric by which pictures are ranked; small is good."""
     return next(name for name in metrics.RANKING if name in result.totals)
 
 
 def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
-    """Columns in the paper's order for that dataset, our row, then one of each published network.
+    """Return the columns of the paper for that dataset, and rows of this result and its networks.
 
-    Without a number of the paper for the dataset, columns are all metrics and the row is ours.
+    If the paper has no numbers for the dataset, there is one row, and the columns are all metrics.
     """
     published = _published(result)
-    # Networks trained on the dataset report most; zero-shot ones may add columns at the end.
+    # Networks that were trained on the dataset report most metrics; zero-shot ones may add some.
     ordered = sorted(published, key=lambda name: _zero_shot(name) is not None)
     columns = tuple(dict.fromkeys(metric for name in ordered for metric in published[name]))
     columns = columns or tuple(result.totals)
@@ -144,7 +142,7 @@ def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
 
 
 def best_of(column: str, values: list[float | None]) -> int | None:
-    """Place of the best value of a column; None if there are not two to compare."""
+    """Return the index of the best value of a column; None if there are not two to compare."""
     there = [
         (value, place)
         for place, value in enumerate(values)
@@ -156,7 +154,7 @@ def best_of(column: str, values: list[float | None]) -> int | None:
 
 
 def _published(result: Result) -> dict[str, Mapping[str, float]]:
-    """The paper's numbers for the dataset by recipe, in the paper's order."""
+    """Return the numbers of the paper for the dataset by recipe."""
     dataset = result.spec.published_as
     devkit = result.protocol.numbers == "kitti_benchmark"
     table = paper.KITTI_BENCHMARK if devkit else paper.RESULTS
@@ -169,7 +167,7 @@ def _published(result: Result) -> dict[str, Mapping[str, float]]:
 
 
 def _zero_shot(name: str) -> str | None:
-    """The dataset a network was trained on, if it is another one than it is tested on."""
+    """Return the training dataset of a network if it differs from the test dataset."""
     data = recipes.RECIPES[name].data
     return data.train if data.train != data.test else None
 
@@ -185,7 +183,7 @@ def _note(name: str, result: Result) -> str:
 
 
 def measured(result: Result) -> str:
-    """The protocol in sentences: where and what counts, what was done to predictions, averages."""
+    """Return the protocol in sentences: scored pixels, changes of predictions, averaging."""
     protocol, spec = result.protocol, result.spec
     parts = [f"Protocol {protocol.name}, after {protocol.source}."]
     where = "everywhere in the picture"

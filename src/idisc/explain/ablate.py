@@ -1,9 +1,8 @@
-"""What a prediction owes to a level or to an IDR: take it away and look at the difference.
+"""Ablation of one picture: how the prediction changes without a level or without some IDRs.
 
-Differences of depth are signed, in metres, without minus with: positive where depth grows when the
-part is gone, that is, where the part pulled it nearer. Normals turn by degrees. What is measured is
-the network's own answer, not its error: a part without which nothing changes is not used, and one
-without which much changes is not therefore right.
+Changes of depth are signed, in metres: the prediction without the part minus the prediction with
+it. Changes of normals are angles in degrees. They measure the influence of a part on the
+prediction, not on its error.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from idisc.explain.idrs import Explanation, FloatMaps
 
 @dataclass(frozen=True)
 class Effect:
-    """What taking something away does to the prediction."""
+    """The effect of removing something on the prediction."""
 
     name: str
     prediction: FloatMaps = field(repr=False)  # without it: (H, W) metres, or normals (H, W, 3)
-    change: FloatMaps = field(repr=False)  # (H, W): metres, signed; of normals degrees, 0 or more
+    change: FloatMaps = field(repr=False)  # (H, W): signed metres, or degrees of 0 or more
 
     @property
     def mean(self) -> float:
-        """Mean of the change's size over the picture; metres or degrees."""
+        """The mean of the absolute change; metres or degrees."""
         return float(np.abs(self.change).mean())
 
     @property
     def largest(self) -> float:
-        """Its 99th percentile: the largest but for single pixels."""
+        """The 99th percentile of the absolute change, without single outliers."""
         return float(np.quantile(np.abs(self.change), 0.99))
 
 
 def alone(explanation: Explanation) -> list[Effect]:
-    """The answer of each level by itself, all others taken away; the prediction is their mean."""
+    """Return the prediction of each level alone; the whole prediction is their mean."""
     return [
         effect(explanation, f"{level.name} alone", explanation.fused({level.index}))
         for level in explanation.levels
@@ -45,7 +44,7 @@ def alone(explanation: Explanation) -> list[Effect]:
 
 
 def leave_one_out(explanation: Explanation) -> list[Effect]:
-    """For each level, the mean of the others; empty if there is only one."""
+    """Return the prediction without each of the levels; empty if there is only one."""
     every = {level.index for level in explanation.levels}
     if len(every) == 1:
         return []
@@ -56,7 +55,7 @@ def leave_one_out(explanation: Explanation) -> list[Effect]:
 
 
 def mute_each(explanation: Explanation, level: int, idrs: Iterable[int]) -> list[Effect]:
-    """For each of some IDRs of a level, the prediction without it alone."""
+    """Return the prediction without each of some IDRs of a level."""
     return [
         effect(explanation, f"level {level}, IDR {idr}", explanation.muted({level: {idr}}))
         for idr in idrs
@@ -64,15 +63,15 @@ def mute_each(explanation: Explanation, level: int, idrs: Iterable[int]) -> list
 
 
 def mute(explanation: Explanation, idrs: Mapping[int, Collection[int]]) -> Effect:
-    """The prediction without all of these IDRs at once, {level: their numbers}."""
+    """Return the prediction without all of the IDRs {level: their numbers}."""
     parts = [
         f"{level}:{','.join(map(str, sorted(numbers)))}" for level, numbers in sorted(idrs.items())
-    ]  # as --mute takes them
+    ]  # as in --mute
     return effect(explanation, f"without {' and '.join(parts)}", explanation.muted(idrs))
 
 
 def effect(explanation: Explanation, name: str, prediction: FloatMaps) -> Effect:
-    """Another prediction of the same picture, beside the network's own."""
+    """Return another prediction of the same picture as an effect."""
     whole = explanation.prediction
     if whole.ndim == 2:
         return Effect(name, prediction, prediction - whole)

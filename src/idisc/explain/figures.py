@@ -1,19 +1,20 @@
-"""The paper's figures, and those it has words for only: each a `sheets.Grid`, ready to be saved.
+"""The figures of the paper, and others of the same data, each as a `Grid` to be saved.
 
-    contact_sheet   all IDRs of a level over one picture
-    idr_grid        some IDRs, one in a row, over several pictures (the paper's attention figure)
+    contact_sheet   the maps of all IDRs of a level over one picture
+    idr_grid        the maps of some IDRs over several pictures (the attention figure of the paper)
     partition       which IDR owns which pixel, by majority and softly
-    levels          prediction of each resolution, its difference, and what it is without it
-    muting          prediction without one IDR, for some of them
-    likeness        which maps are alike, as matrices
-    panels          picture, ground truth, prediction and error, several models side by side
+    levels          the prediction of each level, and the prediction without it
+    muting          the prediction without one IDR, for some IDRs
+    muted_together  the prediction without several IDRs
+    similarity      the similarity of the maps as matrices
+    panels          picture, ground truth, prediction and error of several networks
 
-Depth, errors and changes stand above colour bars in metres, small changes in millimetres (normals:
-degrees). How to read each one is in its own note and, at length, in docs/explain.md.
+docs/explain.md says how to read them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,48 +25,48 @@ from PIL import Image
 
 from idisc import metrics, visualize
 from idisc.explain.ablate import Effect
+from idisc.explain.grid import ColourBar, Grid, Tile
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
-from idisc.explain.look import TILE_WIDTH, Look
-from idisc.explain.sheets import Bar, Grid, Tile
-from idisc.explain.usage import Usage, numbered_idrs
+from idisc.explain.usage import KINDS, LevelUsage, Usage
+from idisc.sizes import Size
 from idisc.visualize import Picture
 
+_TILE_WIDTH = 480  # pixels of a picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
-_WEIGHT = Bar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map over its own range", "")
-_PAGE = 700.0  # points: rows of a figure that should fit on one
-_CAPTION = 15.0  # points of a row that are not its pictures
-_LEAST_ROW = 12.0  # points of its pictures, even if that is more than a page
-_LEAST_AREA = 0.01  # of the picture, for an IDR to be named on it
-_RIM, _APART = 0.05, (0.11, 0.14)  # shares of a picture: around names on it, and between two
-_BACK = 0.3  # share of the grey photo behind a partition
+_WEIGHT = ColourBar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map in its own range")
+_PAGE, _CAPTION, _MIN_ROW = 9.7, 0.2, 0.17  # inches: a page, and of a row its caption and pictures
+_MIN_AREA = 0.01  # of the picture, for an IDR to be numbered on it
+_EDGE, _DISTANCE = 0.05, (0.11, 0.14)  # of a picture: from labels to its edges, and between two
+_PHOTO = 0.3  # opacity of the grey photo behind a partition
+_SHORT = 0.1  # metres: shorter lengths are written in millimetres
+_MIN_CHANGE = {"m": 0.01, "deg": 0.1}  # at the end of a colour bar
 
 
 @dataclass(frozen=True)
-class Case:
-    """A picture with its ground truth and what some models say of it."""
+class Comparison:
+    """A picture with its ground truth and the predictions of some networks."""
 
     name: str
     image: Picture
     target: NDArray[Any]  # depth (H, W) in metres, or normals (H, W, 3)
-    valid: NDArray[np.bool_]  # (H, W), pixels that count
-    predictions: Mapping[str, NDArray[Any]]  # by model, at the target's size
+    valid: NDArray[np.bool_]  # (H, W), the pixels that are scored
+    predictions: Mapping[str, NDArray[Any]]  # by network, at the size of the target
 
 
 def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: str) -> Grid:
-    """All IDRs of a level in their order, with their shares of the picture's attention."""
-    image = _photo(explanation, TILE_WIDTH // 2)
-    maps = [_where_read(image, each) for each in level.attention]
+    """Show all IDRs of a level in their order, with their shares of the attention."""
+    image = _photo(explanation, _TILE_WIDTH // 2)
     tiles = [
-        replace(tile, caption=f"{idr} · {usage.shares[idr]:.1%} · {tile.caption}")
-        for idr, tile in enumerate(maps)
+        _attention(image, attention, f"{idr} · {share:.1%} ·")
+        for idr, (attention, share) in enumerate(zip(level.attention, usage.shares, strict=True))
     ]
     return Grid(
         rows=[tiles[first : first + _COLUMNS] for first in range(0, len(tiles), _COLUMNS)],
         title=f"{name}: all {level.idrs} IDRs of {level.name}",
-        note="Where each IDR is read: weights of ISD's first layer, each map clamped between its"
-        " 2nd and 98th percentile and rescaled. Below: number, share of all weight in the picture,"
-        f" weight at the bright end. {usage.effective:.1f} IDRs in effect"
-        f" ({usage.used:.1f} if likeness is left out).",
+        note="Attention to each IDR in the first layer of ISD, clamped between its 2nd and 98th"
+        " percentile and rescaled. Captions: number of the IDR, share of the attention in the"
+        f" picture, weight at the bright end. {usage.effective:.1f} effective IDRs"
+        f" ({usage.used:.1f} by shares alone).",
         bars=[_WEIGHT],
     )
 
@@ -73,263 +74,312 @@ def contact_sheet(explanation: Explanation, level: Level, usage: Usage, name: st
 def idr_grid(
     pictures: Sequence[tuple[str, Explanation]], chosen: Mapping[int, Sequence[int]]
 ) -> Grid:
-    """One IDR in a row over several pictures, {level: IDRs}: what it stands for, if anything."""
+    """Show one IDR per row over several pictures; `chosen` is {level: IDRs}."""
     images = [_photo(explanation) for _, explanation in pictures]
-    rows: list[list[Tile | None]] = [[Tile(image) for image in images]]
-    sides = [""]
+    rows, labels = [[Tile(image) for image in images]], [""]
     for index, idrs in sorted(chosen.items()):
         levels = [explanation.levels[index] for _, explanation in pictures]
         for idr in idrs:
             maps = [level.attention[idr] for level in levels]
-            rows.append([_where_read(*pair) for pair in zip(images, maps, strict=True)])
-            sides.append(f"IDR {idr}\nlevel {index}\nstride {levels[0].stride}")
+            rows.append([_attention(*pair) for pair in zip(images, maps, strict=True)])
+            labels.append(f"IDR {idr}\nlevel {index}\nstride {levels[0].stride}")
     return Grid(
         rows=rows,
-        heads=[name for name, _ in pictures],
-        sides=sides,
+        columns=[name for name, _ in pictures],
+        row_labels=labels,
         title="The same IDRs over several pictures",
-        note="Where each IDR is read (ISD's first layer); below, the weight at the bright end. A"
-        " row that lights up the same kind of place in every picture is a pattern that the network"
-        " has learnt.",
+        note="Attention to each IDR in the first layer of ISD; captions: weight at the bright end."
+        " If a row is bright at the same kind of place in every picture, the network has learnt"
+        " a pattern.",
         bars=[_WEIGHT],
-        tallest=min(150, max(_PAGE / len(rows) - _CAPTION, _LEAST_ROW)),
+        max_height=min(2.1, max(_PAGE / len(rows) - _CAPTION, _MIN_ROW)),
     )
 
 
 def partition(explanation: Explanation, name: str) -> Grid:
-    """Each pixel's dominant IDR, and its soft membership, at every level."""
+    """Show the dominant IDR of each pixel, and the soft membership, at every level."""
     image = _photo(explanation)
     grey = np.repeat(np.asarray(Image.fromarray(image).convert("L"))[..., None], 3, axis=2)
     hard: list[Tile | None] = [Tile(image)]
     soft: list[Tile | None] = [None]
     for level in explanation.levels:
-        shares = _enlarged(level.membership, image.shape[:2])
+        shares = _enlarged(level.membership, (image.shape[0], image.shape[1]))
         dominant = shares.argmax(axis=0)
         areas = np.bincount(dominant.ravel(), minlength=level.idrs)
         order = np.argsort(-areas, kind="stable").tolist()
         colours = visualize.member_colours(order)
         coloured = order[: len(visualize.MEMBER_COLOURS)]
-        named = [idr for idr in coloured if areas[idr] > _LEAST_AREA * areas.sum()]
-        marks = place_names(dominant, named)
-        owners = int((areas > 0).sum())
-        hard.append(Tile(_mixed(colours[dominant], grey), f"{owners} of {level.idrs}", marks=marks))
-        sure = f"largest share {shares.max(axis=0).mean():.0%} on average"
-        soft.append(Tile(visualize.member_picture(shares, colours), sure))
+        labels = place_labels(dominant, [i for i in coloured if areas[i] > _MIN_AREA * areas.sum()])
+        mixed = ((1 - _PHOTO) * colours[dominant] + _PHOTO * grey).astype(np.uint8)
+        hard.append(Tile(mixed, f"{(areas > 0).sum()} of {level.idrs}", labels))
+        caption = f"largest share {shares.max(axis=0).mean():.0%} on average"
+        soft.append(Tile(visualize.member_picture(shares, colours), caption))
     afp = all(level.partition is not None for level in explanation.levels)
-    source = "AFP's last round" if afp else "no AFP here, so ISD's first layer"
+    source = "the last iteration of AFP" if afp else "the first layer of ISD, without AFP"
     return Grid(
         rows=[hard, soft],
-        heads=["", *(level.name for level in explanation.levels)],
-        sides=["majority", "shares"],
+        columns=["", *(level.name for level in explanation.levels)],
+        row_labels=["majority", "shares"],
         title=f"{name}: which IDR owns which pixel",
-        note=f"Shares of each pixel in each IDR ({source}). Above: the largest wins; the seven"
-        " largest areas have colours and, with room for them, numbers, the others are grey, and the"
-        " number below is how many own anything. Below: the mixture of all colours by shares;"
-        " muddy is undecided.",
+        note=f"Shares of each pixel in each IDR ({source}). Majority: the IDR with the largest"
+        " share; the seven largest areas are coloured and, if there is room, numbered, the others"
+        " are grey; captions: how many IDRs own a pixel. Shares: the mixture of all colours; muddy"
+        " colours are undecided.",
     )
 
 
 def levels(
     explanation: Explanation, alone: Sequence[Effect], without: Sequence[Effect], name: str
 ) -> Grid:
-    """Each resolution by itself, its difference to all together, and all without it."""
-    look = Look.of(explanation, alone, without)
-    first = [Tile(_photo(explanation)), look.ranged(explanation.prediction)]
-    first += [look.ranged(each.prediction) for each in alone]
-    second = [None, None, *(look.change(each) for each in alone)]
-    third = [None, None, *(look.change(each) for each in without)]
-    heads = [level.name for level in explanation.levels]
-    ranges = "Below each depth its range but for 2 % of pixels at each end. " if look.ends else ""
+    """Show each level alone, its difference to the prediction, and the prediction without it."""
+    scales = _Scales.of(explanation, alone, without)
+    first = [Tile(_photo(explanation)), scales.captioned(explanation.prediction)]
+    first += [scales.captioned(each.prediction) for each in alone]
+    second = [None, None, *(scales.change(each) for each in alone)]
+    third = [None, None, *(scales.change(each) for each in without)]
+    ranges = (
+        "of depths: their range without 2 % of the pixels at each end; " if scales.depth else ""
+    )
     return Grid(
         rows=[first, second, third] if without else [first, second],
-        heads=["picture", "prediction", *heads],
-        sides=[look.task, "alone, against the prediction", "without it, against the prediction"],
-        title=f"{name}: what each resolution says",
-        note=f"The prediction is the mean of the levels. {look.signs} {ranges}"
-        "Below each change the mean of its size.",
-        bars=look.bars,
+        columns=["picture", "prediction", *(level.name for level in explanation.levels)],
+        row_labels=[scales.task, "alone, minus the prediction", "without it, minus the prediction"],
+        title=f"{name}: the prediction of each level",
+        note=f"The prediction is the mean of the levels. {scales.signs} Captions {ranges}of"
+        " changes: the mean of their absolute value.",
+        bars=scales.bars,
     )
 
 
 def muting(
     explanation: Explanation, level: Level, effects: Mapping[int, Effect], name: str
 ) -> Grid:
-    """Where some IDRs of a level are read, the prediction without each, and how it changes."""
-    look, image = Look.of(explanation, [*effects.values()]), _photo(explanation)
-    where = [Tile(image), *(_where_read(image, level.attention[idr]) for idr in effects)]
+    """Show where some IDRs of a level are read, and the prediction without each of them."""
+    scales, image = _Scales.of(explanation, [*effects.values()]), _photo(explanation)
     rest = [explanation.prediction, *(effect.prediction for effect in effects.values())]
     return Grid(
         rows=[
-            where,
-            [look.answer(each) for each in rest],
-            [None, *(look.change(effect) for effect in effects.values())],
+            [Tile(image), *(_attention(image, level.attention[idr]) for idr in effects)],
+            [scales.prediction(each) for each in rest],
+            [None, *(scales.change(effect) for effect in effects.values())],
         ],
-        heads=["nothing muted", *(f"IDR {idr}" for idr in effects)],
-        sides=["where it is read", f"{look.task} without it", "change"],
+        columns=["nothing muted", *(f"IDR {idr}" for idr in effects)],
+        row_labels=["attention", f"{scales.task} without it", "change"],
         title=f"{name}: one IDR muted at a time, {level.name}",
-        note="A muted IDR is taken out of the softmax of ISD; the others share its weight."
-        " Below where it is read, the weight at the bright end; below each change the mean of its"
-        f" size. {look.signs}",
-        bars=[_WEIGHT, *look.bars],
+        note="A muted IDR is removed from the softmax of ISD, and the others share its weight."
+        " Captions: the weight at the bright end, and the mean absolute change."
+        f" {scales.signs}",
+        bars=[_WEIGHT, *scales.bars],
     )
 
 
 def muted_together(explanation: Explanation, effect: Effect, name: str) -> Grid:
-    """Picture, prediction, prediction without what was muted, and the change."""
-    look = Look.of(explanation, [effect])
+    """Show the prediction without several IDRs, and the change."""
+    scales = _Scales.of(explanation, [effect])
     row = [
         Tile(_photo(explanation)),
-        look.answer(explanation.prediction),
-        look.answer(effect.prediction),
-        look.change(effect),
+        scales.prediction(explanation.prediction),
+        scales.prediction(effect.prediction),
+        scales.change(effect),
     ]
     return Grid(
         rows=[row],
-        heads=["picture", look.task, effect.name, "change"],
-        title=f"{name}: {look.task} {effect.name}",
-        note=f"LEVEL:IDRs, all muted at once: taken out of the softmax of ISD. {look.signs}",
-        bars=look.bars,
+        columns=["picture", scales.task, effect.name, "change"],
+        title=f"{name}: {scales.task} {effect.name}",
+        note="The IDRs, written as LEVEL:IDRS, are all removed from the softmax of ISD at once."
+        f" {scales.signs}",
+        bars=scales.bars,
     )
 
 
-def likeness(usages: Mapping[str, Sequence[Usage]], names: Sequence[str], title: str) -> Grid:
-    """Cosines of maps as matrices, {kind: one for each level}; `names` are those of the levels."""
-    rows = [
-        [
-            Tile(
-                visualize.colourise(usage.likeness, 0.0, 1.0, visualize.LIKENESS_COLOURS),
-                f"{usage.effective:.1f} of {count} in effect,"
-                f" {len(usage.merged)} merged, {len(usage.idle)} idle",
-                smooth=False,
-                axis=[((idr + 0.5) / count, str(idr)) for idr in numbered_idrs(count)],
-            )
-            for usage in each
-            for count in [len(usage.shares)]
-        ]
-        for each in usages.values()
-    ]
+def similarity(levels: Sequence[LevelUsage], title: str) -> Grid:
+    """Show cosines of maps as matrices, a column for each level."""
+    colours = visualize.SIMILARITY_COLOURS
     return Grid(
-        rows=rows,
-        heads=names,
-        sides=list(usages),
-        title=f"{title}: which IDRs are alike",
-        note="Cosine of the maps of IDRs i (down) and j (across), numbered at the edges. A bright"
-        " line that crosses the matrix is an IDR that is everywhere; a bright block is a collapse.",
-        bars=[Bar(0.0, 1.0, visualize.LIKENESS_COLOURS, "cosine of two maps", "")],
-        tallest=130,
+        rows=[
+            [
+                Tile(
+                    visualize.colourise(usage.similarity, 0.0, 1.0, colours),
+                    f"{usage.effective:.1f} of {len(usage.shares)} effective,"
+                    f" {len(usage.merged)} merged, {len(usage.dead)} dead",
+                    is_matrix=True,
+                )
+                for usage in (level.total[kind] for level in levels)
+            ]
+            for kind in levels[0].total
+        ],
+        columns=[level.name for level in levels],
+        row_labels=[KINDS[kind] for kind in levels[0].total],
+        title=f"{title}: similarity of IDRs",
+        note="Cosine of the maps of IDRs i (row) and j (column). A bright row and column is an IDR"
+        " that is everywhere; a bright block is a collapse.",
+        bars=[ColourBar(0.0, 1.0, colours, "cosine of two maps")],
+        max_height=1.8,
     )
 
 
-def panels(cases: Sequence[Case], limit: float, title: str) -> Grid:
-    """Picture, ground truth, then prediction and error of each model; `limit` ends error colours.
+def panels(comparisons: Sequence[Comparison], limit: float, title: str) -> Grid:
+    """Show picture, ground truth, and prediction and error of each network.
 
-    Metres for depth, degrees for normals. One range of depth colours for the whole figure.
+    `limit` is where the colours of errors end, in metres or degrees. The colours of depth have one
+    range in the whole figure.
     """
-    normals = cases[0].target.ndim == 3
-    low, high = (0.0, 1.0) if normals else visualize.depth_limits(*(c.target for c in cases))
-    heads = ["picture", "ground truth"]
-    for model in cases[0].predictions:
-        heads += [model, "error"]
-    bars = [
-        Bar(0.0, limit, visualize.ERROR_COLOURS, "error, and beyond", "deg" if normals else "m")
-    ]
+    normals = comparisons[0].target.ndim == 3
+    unit, errors = "deg" if normals else "m", visualize.ERROR_COLOURS
+    bars = [ColourBar(0.0, limit, errors, f"error, {unit}", "max")]
+    low, high = 0.0, 1.0
     if not normals:
-        bars.insert(0, Bar(low, high, visualize.DEPTH_COLOURS, "depth, and beyond"))
+        low, high = visualize.depth_limits(*(each.target for each in comparisons))
+        bars.insert(0, ColourBar(low, high, visualize.DEPTH_COLOURS, "depth, m", "both"))
+    columns = ["picture", "ground truth"]
+    for network in comparisons[0].predictions:
+        columns += [network, "error"]
     return Grid(
-        rows=[_panel(case, low, high, limit) for case in cases],
-        heads=heads,
+        rows=[_panel(each, (low, high), limit) for each in comparisons],
+        columns=columns,
         title=title,
-        note="Errors are absolute; grey has no ground truth or does not count.",
+        note="Errors are absolute. Grey pixels have no ground truth or are not scored.",
         bars=bars,
     )
 
 
-def _where_read(image: Picture, attention: FloatMaps) -> Tile:
-    """The weights (h, w) of an IDR over a picture, above the weight at the bright end."""
-    bright = np.quantile(attention, QUANTILES[1])
-    return Tile(visualize.overlay(image, shown(attention[None])[0]), f"to {bright:.2f}")
-
-
-def _photo(explanation: Explanation, width: int = TILE_WIDTH) -> Picture:
-    return _in_shape(explanation.image, explanation.prediction, width)
-
-
-def _in_shape(image: Picture, of: NDArray[Any], width: int = TILE_WIDTH) -> Picture:
-    """A picture in the shape of a map of it: the network may have seen it squeezed."""
-    height, length = of.shape[:2]
-    size = width, max(1, round(height * width / length))
-    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
-
-
-def _panel(case: Case, low: float, high: float, limit: float) -> list[Tile | None]:
-    row: list[Tile | None] = [Tile(_in_shape(case.image, case.target), case.name)]
-    if case.target.ndim == 3:
-        row.append(Tile(visualize.normals_picture(case.target, TILE_WIDTH)))
-        for prediction in case.predictions.values():
-            error = visualize.angle_picture(
-                prediction, case.target, case.valid, limit, width=TILE_WIDTH
-            )
-            wrong = metrics.angular_error_deg(prediction[case.valid], case.target[case.valid])
-            row += [
-                Tile(visualize.normals_picture(prediction, TILE_WIDTH)),
-                Tile(error, f"mean {wrong.mean():.1f} deg" if wrong.size else ""),
-            ]
-        return row
-    row.append(Tile(visualize.depth_picture(case.target, low, high, width=TILE_WIDTH)))
-    for prediction in case.predictions.values():
-        error = visualize.error_picture(
-            prediction, case.target, case.valid, limit, width=TILE_WIDTH
-        )
-        wrong = np.abs(prediction - case.target)[case.valid]
-        row += [
-            Tile(visualize.depth_picture(prediction, low, high, width=TILE_WIDTH)),
-            Tile(error, f"mean {wrong.mean():.2f} m" if wrong.size else ""),
-        ]
+def _panel(comparison: Comparison, ends: tuple[float, float], limit: float) -> list[Tile]:
+    target, valid = comparison.target, comparison.valid
+    photo = Tile(_reshaped(comparison.image, target), comparison.name)
+    row = [photo, Tile(_prediction_picture(target, ends))]
+    for prediction in comparison.predictions.values():
+        if target.ndim == 3:
+            wrong = metrics.angular_error_deg(prediction[valid], target[valid])
+            error = visualize.angle_picture(prediction, target, valid, limit, _TILE_WIDTH)
+            caption = f"mean {wrong.mean():.1f} deg" if wrong.size else ""
+        else:
+            wrong = np.abs(prediction - target)[valid]
+            error = visualize.error_picture(prediction, target, valid, limit, _TILE_WIDTH)
+            caption = f"mean {wrong.mean():.2f} m" if wrong.size else ""
+        row += [Tile(_prediction_picture(prediction, ends)), Tile(error, caption)]
     return row
 
 
-def _enlarged(maps: FloatMaps, size: tuple[int, ...]) -> FloatMaps:
-    """(N, h, w) -> (N, H, W), bilinear."""
-    height, width = size[:2]
-    large = [
-        np.asarray(Image.fromarray(each).resize((width, height), Image.Resampling.BILINEAR))
-        for each in maps
-    ]
-    return np.stack(large)
+@dataclass(frozen=True)
+class _Scales:
+    """The colour scales of the predictions and of the changes in one figure."""
+
+    depth: tuple[float, float] | None  # metres; None: the predictions are normals
+    limit: float  # of changes, metres or degrees
+
+    @classmethod
+    def of(
+        cls, explanation: Explanation, effects: Sequence[Effect], changes: Sequence[Effect] = ()
+    ) -> _Scales:
+        """Return scales for a prediction and some effects; of `changes` only changes are shown.
+
+        The range of depth covers each map without 2 % of its pixels at each end, so that a level
+        that is far from the others still has contrast.
+        """
+        if explanation.prediction.ndim == 3:
+            return cls(None, _limit([*effects, *changes], "deg"))
+        depths = [explanation.depth, *(effect.prediction for effect in effects)]
+        lows, highs = zip(*(visualize.depth_limits(depth) for depth in depths), strict=True)
+        return cls((min(lows), max(highs)), _limit([*effects, *changes], "m"))
+
+    @property
+    def task(self) -> str:
+        return "depth" if self.depth else "normals"
+
+    @property
+    def signs(self) -> str:
+        return "Orange: farther, purple: nearer." if self.depth else "Changes are angles."
+
+    @property
+    def bars(self) -> list[ColourBar]:
+        if self.depth is None:  # the colours of normals are directions and have no bar
+            return [ColourBar(0.0, self.limit, visualize.ERROR_COLOURS, "change, deg", "max")]
+        scale, unit = (1000, "mm") if self.limit < _SHORT else (1, "m")
+        end = round(self.limit * scale, 6)
+        return [
+            ColourBar(*self.depth, visualize.DEPTH_COLOURS, "depth, m", "both"),
+            ColourBar(-end, end, visualize.CHANGE_COLOURS, f"change, {unit}", "both"),
+        ]
+
+    def prediction(self, prediction: FloatMaps) -> Tile:
+        return Tile(_prediction_picture(prediction, self.depth or (0.0, 1.0)))
+
+    def captioned(self, prediction: FloatMaps) -> Tile:
+        """Return a prediction; the caption of depth is its own range."""
+        tile = self.prediction(prediction)
+        if self.depth is None:
+            return tile
+        low, high = visualize.depth_limits(prediction)
+        return replace(tile, caption=f"{low:.2f} to {high:.2f} m")
+
+    def change(self, effect: Effect) -> Tile:
+        """Return a change; the caption is the mean of its absolute value."""
+        if self.depth is None:
+            colours = visualize.ERROR_COLOURS
+            picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, _TILE_WIDTH)
+            return Tile(picture, f"{effect.mean:.2f} deg")
+        picture = visualize.change_picture(effect.change, self.limit, _TILE_WIDTH)
+        return Tile(picture, length_text(effect.mean))
 
 
-def _mixed(colours: Picture, grey: Picture) -> Picture:
-    mixed: Picture = ((1 - _BACK) * colours + _BACK * grey).astype(np.uint8)
-    return mixed
+def length_text(metres: float) -> str:
+    """Return a length as 0.4 mm, 12 mm or 1.23 m."""
+    if metres < _SHORT:
+        return f"{1000 * metres:.{1 if metres < 0.01 else 0}f} mm"
+    return f"{metres:.2f} m"
 
 
-def place_names(dominant: NDArray[np.intp], idrs: Sequence[int]) -> list[tuple[float, float, str]]:
-    """Where to write the numbers of IDRs: each deep in its area (H, W), and apart from the others.
+def _limit(effects: Sequence[Effect], unit: str) -> float:
+    """Return a round number that 99 % of the pixels of each change do not exceed."""
+    largest = max([_MIN_CHANGE[unit], *(effect.largest for effect in effects)])
+    power = 10.0 ** math.floor(math.log10(largest))
+    step = next(each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if each * power >= largest * 0.999)
+    return float(f"{step * power:.12g}")
 
-    Of each: x and y as shares of width and height, and the number. One that has no such place is
-    left out.
+
+def _attention(image: Picture, attention: FloatMaps, caption: str = "to") -> Tile:
+    """Return the weights (h, w) of an IDR over a picture; the caption ends with the largest."""
+    largest = np.quantile(attention, QUANTILES[1])
+    return Tile(visualize.overlay(image, shown(attention[None])[0]), f"{caption} {largest:.2f}")
+
+
+def _prediction_picture(prediction: NDArray[Any], ends: tuple[float, float]) -> Picture:
+    if prediction.ndim == 3:
+        return visualize.normals_picture(prediction, _TILE_WIDTH)
+    return visualize.depth_picture(prediction, *ends, width=_TILE_WIDTH)
+
+
+def _photo(explanation: Explanation, width: int = _TILE_WIDTH) -> Picture:
+    return _reshaped(explanation.image, explanation.prediction, width)
+
+
+def _reshaped(image: Picture, like: NDArray[Any], width: int = _TILE_WIDTH) -> Picture:
+    """Return a picture with the aspect of a map of it, which the network may have changed."""
+    size = width, max(1, round(like.shape[0] * width / like.shape[1]))
+    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
+
+
+def _enlarged(maps: FloatMaps, size: Size) -> FloatMaps:
+    """Return maps (N, h, w) as (N, H, W), bilinear."""
+    bilinear = Image.Resampling.BILINEAR
+    large = [Image.fromarray(each).resize((size[1], size[0]), bilinear) for each in maps]
+    return np.stack([np.asarray(each) for each in large])
+
+
+def place_labels(dominant: NDArray[np.intp], idrs: Sequence[int]) -> list[tuple[float, float, str]]:
+    """Return where to write the numbers of IDRs: in the middle of their areas (H, W), and apart.
+
+    Each entry is x and y as shares of width and height, and the number. An IDR without such a
+    place is left out.
     """
     found: list[tuple[float, float, str]] = []
-    rows, columns = ((np.arange(length) + 0.5) / length for length in dominant.shape)  # shares
     for idr in idrs:
-        steps = _steps_inside(dominant == idr)
-        steps[(rows < _RIM) | (rows > 1 - _RIM)] = 0
-        steps[:, (columns < _RIM) | (columns > 1 - _RIM)] = 0
-        for across, down, _ in found:
-            near = np.ix_(np.abs(rows - down) < _APART[0], np.abs(columns - across) < _APART[1])
-            steps[near] = 0
-        row, column = np.unravel_index(steps.argmax(), steps.shape)
-        if steps[row, column]:
-            found.append((float(columns[column]), float(rows[row]), str(idr)))
+        area = (np.argwhere(dominant == idr) + 0.5) / dominant.shape  # (P, 2) shares, y and x
+        inside = ((area > _EDGE) & (area < 1 - _EDGE)).all(axis=1)
+        for x, y, _ in found:
+            inside &= (np.abs(area - (y, x)) >= _DISTANCE).any(axis=1)
+        if inside.any():
+            off_centre = ((area - np.median(area, axis=0)) ** 2).sum(axis=1)
+            y, x = area[np.where(inside, off_centre, np.inf).argmin()].tolist()
+            found.append((x, y, str(idr)))
     return found
-
-
-def _steps_inside(area: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Steps from each pixel of an area (H, W) to its end; 0 is outside."""
-    inside, steps = np.pad(area, 1), np.zeros(area.shape, np.intp)
-    while inside.any():  # peel it until nothing is left
-        core = inside[1:-1, 1:-1]
-        steps += core
-        core = core & inside[:-2, 1:-1] & inside[2:, 1:-1] & inside[1:-1, :-2] & inside[1:-1, 2:]
-        inside = np.pad(core, 1)
-    return steps

@@ -1,21 +1,19 @@
-"""One picture taken apart: the map of every IDR, the partition, and depth without some of them.
+"""Explanation of one picture: the maps of all IDRs, the partition, and predictions without some.
 
-    explanation = explain(network, image)     # image: RGB bytes (H, W, 3), as the network sees it
+    explanation = explain(network, image)     # image: RGB bytes (H, W, 3) at the network's size
     explanation.depth                         # (H, W) metres, bit for bit the prediction
-    explanation.levels[0].attention           # (N, h, w): who is read where; sums to 1 over N
-    explanation.levels[0].maps                # the same, clamped and rescaled to [0, 1], to look at
-    explanation.levels[0].partition           # (N, h, w): who owns which pixel; sums to 1 over N
+    explanation.levels[0].attention           # (N, h, w): weights of ISD; sums to 1 over N
+    explanation.levels[0].maps                # the same, clamped and rescaled to [0, 1]
+    explanation.levels[0].partition           # (N, h, w): weights of AFP; sums to 1 over N
     explanation.muted({0: {3, 7}, 2: {5}})    # (H, W) metres without these IDRs
     explanation.fused({0, 1})                 # (H, W) metres of these levels alone
 
-A level is numbered as in `Output`, 0 the coarsest; an IDR from 0 to N - 1. All maps of all levels
-have one size (h, w), that of the finest level, a quarter of the picture. An explanation keeps the
-pixel embeddings and the IDRs, so that muting costs ISD and heads of the levels in question and
-nothing else. It is a value: any number of threads may ask it, and each answer is a new array.
+Levels are numbered as in `Output`, 0 is the coarsest. The maps of all levels have the size (h, w)
+of the finest one. An explanation keeps the pixel embeddings and the IDRs, so that muting runs only
+ISD and the heads of the levels in question. It is immutable; threads may share it.
 
-To mute an IDR is to take it away from what ISD reads: its logit is minus infinity in every layer of
-that level, and the softmax deals its weight out among the others. AFP is not run again, so the
-other IDRs stay as they are, and so do the other levels.
+Muting an IDR sets its logit to minus infinity in every layer of ISD at its level, so that the
+softmax distributes its weight among the others. AFP is not run again.
 """
 
 from __future__ import annotations
@@ -35,40 +33,40 @@ from idisc.model.discretization import SceneDiscretization
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
-from idisc.predict.engine import network_of
+from idisc.predict.open import network_of
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
 
 FloatMaps = NDArray[np.float32]
-QUANTILES = (0.02, 0.98)  # of a map's pixels, between which it is clamped to be looked at
-LEAST_RANGE = 0.01  # of a map's weights: what varies by less is shown as flat as it is
+QUANTILES = (0.02, 0.98)  # of a map, between which it is clamped for display
+LEAST_RANGE = 0.01  # of the weights of a map; smaller ranges are not stretched to full contrast
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """One resolution: what its IDRs are read for, and which pixels they were made of."""
+    """The maps of the IDRs at one resolution."""
 
     index: int  # 0 is the coarsest
-    stride: int  # pixels of the picture for one of the level
+    stride: int  # pixels of the picture per pixel of the level
     size: Size  # of the level itself; maps are enlarged to the finest
     attention: FloatMaps = field(repr=False)
-    """(N, h, w): weight of each IDR in the first layer of ISD, mean over its heads."""
+    """(N, h, w): weight of each IDR in the first layer of ISD, mean over the heads."""
     partition: FloatMaps | None = field(repr=False)
-    """(N, h, w): share of each pixel in each IDR, last round of AFP; None with `iterations=0`."""
+    """(N, h, w): share of each pixel in each IDR, last iteration of AFP; None without any."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The level as text."""
         return f"level {self.index} (stride {self.stride})"
 
     @property
     def idrs(self) -> int:
-        """How many there are, N."""
+        """The number of IDRs, N."""
         return len(self.attention)
 
     @property
     def maps(self) -> FloatMaps:
-        """The attention as the paper's figures show it: (N, h, w), each from 0 to 1."""
+        """The attention as in the figures of the paper: (N, h, w), each map from 0 to 1."""
         return shown(self.attention)
 
     @property
@@ -83,71 +81,71 @@ class Level:
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What it takes to answer again; lists have one entry for each level."""
+class _State:
+    """What is needed to predict again; lists have one entry for each level."""
 
     network: IDisc
     embeddings: list[Tensor]  # P (1, C, H_l, W_l)
     idrs: list[Tensor]  # H (1, N, E)
-    answers: list[Tensor]  # log depth or raw normals, (1, 1 or 4, H_l, W_l)
+    outputs: list[Tensor]  # log depth or raw normals, (1, 1 or 4, H_l, W_l)
     guide: Tensor | None  # of the upsampling, as `network.guide` gives it
     size: Size  # of the prediction
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """A picture, what the network says of it, and why; see the top of this module."""
+    """A picture, its prediction, and how the network computed it; see the top of this module."""
 
-    image: NDArray[np.uint8] = field(repr=False)  # (H, W, 3) RGB, to lay maps over
+    image: NDArray[np.uint8] = field(repr=False)  # (H, W, 3) RGB, the background of maps
     prediction: FloatMaps = field(repr=False)
-    """Depth (H, W) in metres; of a network for normals (H, W, 3), of length one at most."""
+    """Depth (H, W) in metres, or normals (H, W, 3) of length one at most."""
     levels: tuple[Level, ...]  # coarse to fine
-    kept: _Kept = field(repr=False)
+    kept: _State = field(repr=False)
 
     @property
     def depth(self) -> FloatMaps:
         """The prediction of a network for depth, (H, W) in metres; InputError for normals."""
         if self.prediction.ndim == 3:
-            raise InputError("a network for normals knows no metres")
+            raise InputError("the network predicts normals, not depth")
         return self.prediction
 
     @property
     def nbytes(self) -> int:
-        """Of memory: maps, prediction, and what muting needs."""
+        """The memory of maps, prediction, and of what muting needs."""
         maps = [each for level in self.levels for each in (level.attention, level.partition)]
         arrays: list[NDArray[Any]] = [self.image, self.prediction]
         arrays += [each for each in maps if each is not None]
-        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.answers]
+        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.outputs]
         kept += [] if self.kept.guide is None else [self.kept.guide]
         return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
 
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
-        """The prediction without some IDRs, {level: their numbers}; InputError if none is left."""
+        """Return the prediction without the IDRs {level: their numbers}."""
         masks = {level: self._mask(level, numbers) for level, numbers in idrs.items() if numbers}
         if not masks:
             return self.prediction.copy()
         kept = self.kept
         with torch.inference_mode():
-            answers = [
+            outputs = [
                 kept.network.decode_level(level, p, kept.idrs[level], muted=masks[level])
                 if level in masks
-                else kept.answers[level]
+                else kept.outputs[level]
                 for level, p in enumerate(kept.embeddings)
             ]
-            return _as_array(kept.network.fuse(answers, kept.size, guide=kept.guide)[0])
+            return _as_array(kept.network.fuse(outputs, kept.size, guide=kept.guide)[0])
 
     def fused(self, levels: Collection[int]) -> FloatMaps:
-        """The prediction as the mean of some levels only; of all of them it is the prediction."""
+        """Return the prediction as the mean of some levels only."""
         chosen = sorted({self._known(level) for level in levels})
         if not chosen:
-            raise InputError("no level is left; one at least is needed")
+            raise InputError("no levels: at least one is needed")
         kept = self.kept
-        answers, fine = [kept.answers[level] for level in chosen], size_of(kept.answers[-1])
+        outputs, fine = [kept.outputs[level] for level in chosen], size_of(kept.outputs[-1])
         with torch.inference_mode():
-            return _as_array(kept.network.fuse(answers, kept.size, fine, kept.guide)[0])
+            return _as_array(kept.network.fuse(outputs, kept.size, fine, kept.guide)[0])
 
     def _mask(self, level: int, numbers: Collection[int]) -> Tensor:
-        """(N,), true for what is muted."""
+        """Return (N,), true for muted IDRs."""
         count = self.levels[self._known(level)].idrs
         wrong = sorted(number for number in numbers if not 0 <= number < count)
         if wrong:
@@ -165,14 +163,14 @@ class Explanation:
 
 
 def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) -> Explanation:
-    """Run a network in eval mode on RGB bytes (H, W, 3) and keep what it thought on the way.
+    """Run a network in eval mode on RGB bytes (H, W, 3) and return its explanation.
 
     `size` is that of the prediction, by default the picture's. InputError for networks without
-    IDRs (`discretization=edd` or `none`) and for predictions that are no numbers.
+    IDRs (`discretization=edd` or `none`) and for predictions that are not finite.
     """
     if network.config.discretization != "isd":
         found = network.config.discretization
-        raise InputError(f"discretization={found}: a network without IDRs has none to look at")
+        raise InputError(f"discretization={found}: the network has no IDRs")
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
@@ -180,13 +178,11 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
         features, embeddings = network.pixel_decoder(maps)
         guide = network.guide(maps[0], embeddings[-1])
         fine = size_of(embeddings[-1])
-        idrs, answers, levels = [], [], []
+        idrs, outputs, levels = [], [], []
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
-            rounds: list[Tensor] = []
-            idrs.append(network.afp[index](to_placed_tokens(f), rounds))  # H (1, N, E)
-            answers.append(
-                network.decode_level(index, p, idrs[index])
-            )  # in chunks, as predictions are
+            iterations: list[Tensor] = []
+            idrs.append(network.afp[index](to_placed_tokens(f), iterations))  # H (1, N, E)
+            outputs.append(network.decode_level(index, p, idrs[index]))
             first = cast(SceneDiscretization, network.isd[index]).layers[0]
             _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
             levels.append(
@@ -195,22 +191,21 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
                     stride=network.config.decoder.finest * 2 ** (len(embeddings) - 1 - index),
                     size=size_of(p),
                     attention=_maps(weights, size_of(p), fine),
-                    partition=_maps(rounds[-1], size_of(p), fine) if rounds else None,
+                    partition=_maps(iterations[-1], size_of(p), fine) if iterations else None,
                 )
             )
-        prediction = _as_array(network.fuse(answers, size, guide=guide)[0])
+        prediction = _as_array(network.fuse(outputs, size, guide=guide)[0])
     if not np.isfinite(prediction).all():
         raise InputError("the network predicts NaN or infinity")
-    kept = _Kept(network, embeddings, idrs, answers, guide, size)
+    kept = _State(network, embeddings, idrs, outputs, guide, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
 
 def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) -> Explanation:
-    """The same for a photo of any size and what `idisc.load` returns; depth at the photo's size.
+    """Explain the prediction of a photo of any size; the prediction has the size of the photo.
 
-    `size` is that of the picture in the network, as for `Predictor.predict`. Of a model that ships
-    its checkpoint is opened, each time; of any other exported file, whose graph gives nothing but
-    its result, it is an InputError.
+    `size` is that of the picture in the network, as for `Predictor.predict`. For a model that
+    ships, its checkpoint is opened each time; other exported files are an InputError.
     """
     seen = resize_smooth(photo.image, size or predictor.network_size(photo.size))
     network = network_of(predictor.engine)
@@ -222,9 +217,9 @@ def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) 
 
 
 def shown(maps: NDArray[Any]) -> FloatMaps:
-    """Maps (N, h, w), each clamped between its quantiles and rescaled to [0, 1].
+    """Return maps (N, h, w), each clamped between its quantiles and rescaled to [0, 1].
 
-    A map that hardly varies is not blown up into noise: its range counts as `LEAST_RANGE`.
+    The range of a map counts as `LEAST_RANGE` at least, so that noise is not amplified.
     """
     low, high = np.quantile(maps, QUANTILES, axis=(1, 2), keepdims=True)  # (N, 1, 1) each
     clamped = np.clip(maps, low, high) - low
@@ -233,10 +228,10 @@ def shown(maps: NDArray[Any]) -> FloatMaps:
 
 
 def _maps(weights: Tensor, size: Size, fine: Size) -> FloatMaps:
-    """Attention (1, K, M, N) of a level -> mean over heads as (N, h, w), with sum 1 over N.
+    """Return weights (1, K, M, N) of a level as (N, h, w): mean over heads, with sum 1 over N.
 
-    Bilinear weights sum to 1, so enlarging keeps the sums. AFP with `softmax=pixels` has sums over
-    the pixels instead; each pixel's shares are then taken of their sum.
+    Bilinear enlarging keeps the sums. AFP with `softmax=pixels` has sums over the pixels instead,
+    so the weights of each pixel are divided by their sum.
     """
     shares = weights.float().mean(1)  # (1, M, N)
     shares = shares / shares.sum(dim=-1, keepdim=True)

@@ -1,191 +1,183 @@
-"""How many IDRs a network really uses: shares, likeness, collapse, the effective number.
+"""How many IDRs a network uses: shares, similarity, collapse and the effective number.
 
-All of it comes from maps A (N, M), the weight of N IDRs at M pixels, of one picture or of a whole
-dataset side by side: those of ISD (attention) or of AFP (partition).
+Everything is computed from maps A (N, M), the weights of N IDRs at M pixels of one picture or of a
+whole dataset: the attention of ISD or the partition of AFP.
 
     share         p_j = mean of A_j over the pixels; the shares sum to 1
-    likeness      S_ij = <A_i, A_j> / (|A_i| |A_j|), the cosine of two maps; 1 for the same places
+    similarity    S_ij = <A_i, A_j> / (|A_i| |A_j|), the cosine of two maps
     used          exp(-sum_j p_j log p_j), the perplexity of the shares: how many IDRs have weight
     effective     exp(-sum_k e_k log e_k), e_k the eigenvalues of sqrt(p_i) S_ij sqrt(p_j)
 
 The last one is the Vendi score of Friedman and Dieng (2023), weighted by the shares. It is N for N
-IDRs of equal share in different places, 1 for N that are all in the same places, and one that is
-read nowhere does not count: collapse shows as a number, whichever way it comes about. `used` sees
-only the latter way. An IDR is *merged* if a stronger one has a map of likeness `MERGED` or more,
-and *idle* if its share is below a tenth of an even one.
+IDRs of equal share in different places and 1 for N identical maps, and an IDR without weight does
+not count. An IDR is *merged* if an IDR of larger share has a map of similarity `MERGED` or more,
+and *dead* if its share is below a tenth of an equal share.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import InputError
-from idisc.explain.idrs import Explanation, Level
+from idisc.explain.idrs import Explanation, FloatMaps
 
 Floats = NDArray[np.float64]
 Kind = Literal["attention", "partition"]
-KINDS: dict[Kind, str] = {"attention": "read by ISD", "partition": "dealt out by AFP"}
-COLUMNS = ("in effect", "in a picture", "used", "merged", "idle")  # of a table; `LevelUsage.row`
+KINDS: dict[Kind, str] = {"attention": "attention of ISD", "partition": "partition of AFP"}
+COLUMNS = ("effective", "per picture", "used", "merged", "dead")  # of `LevelUsage.row`
 MERGED = 0.95  # cosine of two maps
-IDLE = 0.1  # of the share that each would have if all had the same
+DEAD = 0.1  # of an equal share
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a set of maps says of the IDRs."""
+    """The usage of the IDRs in a set of maps."""
 
     shares: Floats  # (N,), sum 1
-    likeness: Floats = field(repr=False)  # (N, N), symmetric, 1 on the diagonal
+    similarity: Floats = field(repr=False)  # (N, N), symmetric, 1 on the diagonal
 
     @property
     def used(self) -> float:
-        """Perplexity of the shares, 1 to N."""
+        """The perplexity of the shares, 1 to N."""
         return _perplexity(self.shares)
 
     @property
     def effective(self) -> float:
-        """Effective number of IDRs: Vendi score weighted by shares, 1 to N."""
+        """The effective number of IDRs: the Vendi score weighted by shares, 1 to N."""
         root = np.sqrt(self.shares)
-        return _perplexity(np.linalg.eigvalsh(self.likeness * np.outer(root, root)))
+        return _perplexity(np.linalg.eigvalsh(self.similarity * np.outer(root, root)))
 
     @property
-    def idle(self) -> list[int]:
-        """IDRs with next to no share."""
-        return np.flatnonzero(self.shares < IDLE / len(self.shares)).tolist()
+    def dead(self) -> list[int]:
+        """The IDRs with almost no share."""
+        return np.flatnonzero(self.shares < DEAD / len(self.shares)).tolist()
 
     @property
     def merged(self) -> dict[int, tuple[int, float]]:
-        """IDRs that degenerate onto a stronger one: {IDR: (the other, likeness)}; no idle ones."""
+        """IDRs that duplicate one of larger share: {IDR: (the other, similarity)}; no dead ones."""
         order = self.by_share()
         found: dict[int, tuple[int, float]] = {}
         for place, idr in enumerate(order[1:], start=1):
-            stronger = order[:place]
-            like = self.likeness[idr, stronger]
-            nearest = int(like.argmax())
-            if like[nearest] >= MERGED:
-                found[idr] = stronger[nearest], float(like[nearest])
-        return {idr: found[idr] for idr in sorted(set(found) - set(self.idle))}
+            similarity = self.similarity[idr, order[:place]]
+            nearest = int(similarity.argmax())
+            if similarity[nearest] >= MERGED:
+                found[idr] = order[nearest], float(similarity[nearest])
+        return {idr: found[idr] for idr in sorted(set(found) - set(self.dead))}
 
     @property
     def groups(self) -> dict[int, list[int]]:
-        """Merged IDRs by the one they end at, which is not merged itself and the strongest."""
-        onto = {idr: other for idr, (other, _) in self.merged.items()}
+        """Merged IDRs by the IDR at the end of their chain, which is not merged itself."""
+        target = {idr: other for idr, (other, _) in self.merged.items()}
         found: dict[int, list[int]] = {}
-        for idr in onto:
+        for idr in target:
             root = idr
-            while root in onto:  # each step leads to a stronger one
-                root = onto[root]
+            while root in target:  # each step leads to a larger share
+                root = target[root]
             found.setdefault(root, []).append(idr)
         return dict(sorted(found.items()))
 
     def by_share(self) -> list[int]:
-        """All IDRs, the strongest first."""
+        """Return all IDRs, the one with the largest share first."""
         order: list[int] = np.argsort(-self.shares, kind="stable").tolist()
         return order
 
-    def telling(self, count: int) -> list[int]:
-        """Some IDRs worth a look: the strongest, but each unlike those before it."""
+    def representative(self, count: int) -> list[int]:
+        """Return `count` IDRs with large shares whose maps differ from each other."""
         order, chosen = self.by_share(), list[int]()
-        for limit in (0.6, 0.8, MERGED, np.inf):  # likeness, until there are enough
+        for limit in (0.6, 0.8, MERGED, np.inf):  # of similarity, raised until there are enough
             for idr in order:
                 known = idr in chosen or len(chosen) >= count
-                if not known and (self.likeness[idr, chosen] < limit).all():
+                if not known and (self.similarity[idr, chosen] < limit).all():
                     chosen.append(idr)
         return chosen
 
     def as_json(self) -> dict[str, Any]:
-        """Numbers for a file."""
+        """Return the numbers as JSON values."""
         return {
             "effective": round(self.effective, 3),
             "used": round(self.used, 3),
-            "idle": self.idle,
+            "dead": self.dead,
             "merged": [
-                {"idr": idr, "onto": other, "likeness": round(like, 4)}
-                for idr, (other, like) in self.merged.items()
+                {"idr": idr, "onto": other, "similarity": round(similarity, 4)}
+                for idr, (other, similarity) in self.merged.items()
             ],
             "shares": self.shares.round(6).tolist(),
-            "likeness": self.likeness.round(4).tolist(),
+            "similarity": self.similarity.round(4).tolist(),
         }
 
 
-class Tally:
-    """Maps of one kind at one level, picture after picture, as if side by side in one."""
+class UsageSums:
+    """Sums over the maps of several pictures, each of which has the same weight."""
 
     def __init__(self) -> None:
-        self._gram: Floats | float = 0.0  # A A^T, the pixels of each picture weighing 1 in all
+        self._products: Floats | float = 0.0  # A A^T / M
         self._shares: Floats | float = 0.0
         self._count = 0
 
     def add(self, maps: NDArray[Any]) -> Usage:
-        """Take in maps (N, h, w) of a picture; the usage in this one alone."""
+        """Add the maps (N, h, w) of a picture, and return their usage in this picture."""
         flat = maps.reshape(len(maps), -1).astype(np.float64)  # A (N, M)
-        gram, shares = flat @ flat.T / flat.shape[1], flat.mean(axis=1)
-        self._gram, self._shares = self._gram + gram, self._shares + shares
+        products, shares = flat @ flat.T / flat.shape[1], flat.mean(axis=1)
+        self._products, self._shares = self._products + products, self._shares + shares
         self._count += 1
-        return _usage(gram, shares)
+        return _usage(products, shares)
 
     def usage(self) -> Usage:
-        """The usage in all pictures; InputError without any."""
+        """Return the usage in all pictures; InputError without any."""
         if not self._count:
             raise InputError("no picture, so no usage of IDRs")
-        return _usage(np.asarray(self._gram) / self._count, np.asarray(self._shares) / self._count)
-
-
-def numbered_idrs(count: int) -> range:
-    """Of N IDRs those whose numbers stand along an axis: of 32 every eighth."""
-    step = 1
-    while count > 4 * step:
-        step *= 2
-    return range(0, count, step)
+        count = self._count
+        return _usage(np.asarray(self._products) / count, np.asarray(self._shares) / count)
 
 
 def usage_of(maps: NDArray[Any]) -> Usage:
-    """The usage in the maps (N, h, w) of one picture, or of several, (N, M)."""
-    return Tally().add(maps)
+    """Return the usage in the maps (N, h, w) of one picture, or of several, (N, M)."""
+    return UsageSums().add(maps)
 
 
 @dataclass(frozen=True)
 class LevelUsage:
-    """One level over all pictures."""
+    """The usage at one level, in one picture or in several."""
 
     index: int
     stride: int
-    total: Mapping[Kind, Usage]  # the maps of all pictures side by side
-    pictures: Mapping[Kind, Sequence[float]]  # effective number in each picture, in their order
+    total: Mapping[Kind, Usage]  # of the maps of all pictures together
+    pictures: Mapping[Kind, Sequence[float]]  # effective number in each picture
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The level as text."""
         return f"level {self.index} (stride {self.stride})"
 
     def row(self, kind: Kind) -> list[str]:
-        """Its numbers, under `COLUMNS`."""
+        """Return its numbers as text, in the order of `COLUMNS`."""
         usage = self.total[kind]
         values = (usage.effective, np.mean(self.pictures[kind]), usage.used)
-        counts = (len(usage.merged), len(usage.idle))
+        counts = (len(usage.merged), len(usage.dead))
         return [*(f"{value:.2f}" for value in values), *map(str, counts)]
 
 
 @dataclass(frozen=True)
 class Report:
-    """A network's IDRs over a set of pictures."""
+    """The IDRs of a network over a set of pictures."""
 
     names: tuple[str, ...]  # of the pictures
     levels: tuple[LevelUsage, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Numbers for a file: the totals of each level, then picture by picture."""
+        """Return the totals of each level, then the numbers of each picture, as JSON values."""
         return {
             "definitions": {
                 "effective": "Vendi score of the maps' cosines, weighted by shares",
                 "used": "perplexity of the shares",
-                "merged": f"cosine of at least {MERGED:g} with a stronger IDR's map",
-                "idle": f"share below {IDLE:g} / N",
+                "merged": f"cosine of at least {MERGED:g} with the map of an IDR of larger share",
+                "dead": f"share below {DEAD:g} / N",
             },
             "levels": [
                 {
@@ -211,55 +203,57 @@ class Report:
 
 
 class Collector:
-    """Explanations in, one after the other; a report out."""
+    """Collects explanations one by one into a report."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
-        self._levels: list[Level] = []  # of the last picture; numbers and strides are those of all
-        self._tallies: dict[tuple[int, Kind], Tally] = {}
-        self._pictures: dict[tuple[int, Kind], list[float]] = {}
+        self._pictures: list[list[LevelUsage]] = []
+        self._sums: dict[tuple[int, Kind], UsageSums] = defaultdict(UsageSums)
 
-    def add(self, name: str, explanation: Explanation) -> list[Usage]:
-        """Take in a picture; the usage of its attention at each level."""
-        self._names.append(name)
-        self._levels = list(explanation.levels)
-        found: list[Usage] = []
+    def add(self, name: str, explanation: Explanation) -> list[LevelUsage]:
+        """Add a picture, and return the usage at each level in this picture."""
+        levels = []
         for level in explanation.levels:
-            for kind in KINDS:
-                maps = getattr(level, kind)
-                if maps is None:
-                    continue
-                usage = self._tallies.setdefault((level.index, kind), Tally()).add(maps)
-                self._pictures.setdefault((level.index, kind), []).append(usage.effective)
-                if kind == "attention":
-                    found.append(usage)
-        return found
+            maps: dict[Kind, FloatMaps | None]
+            maps = {"attention": level.attention, "partition": level.partition}
+            total = {
+                kind: self._sums[level.index, kind].add(each)
+                for kind, each in maps.items()
+                if each is not None
+            }
+            effective = {kind: [usage.effective] for kind, usage in total.items()}
+            levels.append(LevelUsage(level.index, level.stride, total, effective))
+        self._names.append(name)
+        self._pictures.append(levels)
+        return levels
 
     def report(self) -> Report:
-        """Everything so far; InputError if that is nothing."""
+        """Return the report on all pictures so far; InputError if there are none."""
         if not self._names:
             raise InputError("no picture, so no usage of IDRs")
-        return Report(tuple(self._names), tuple(self._level(level) for level in self._levels))
+        levels = [
+            replace(
+                level,
+                total={kind: self._sums[level.index, kind].usage() for kind in level.total},
+                pictures={
+                    kind: [each[place].pictures[kind][0] for each in self._pictures]
+                    for kind in level.total
+                },
+            )
+            for place, level in enumerate(self._pictures[0])
+        ]
+        return Report(tuple(self._names), tuple(levels))
 
-    def _level(self, level: Level) -> LevelUsage:
-        kinds = [kind for kind in KINDS if (level.index, kind) in self._tallies]
-        return LevelUsage(
-            level.index,
-            level.stride,
-            {kind: self._tallies[level.index, kind].usage() for kind in kinds},
-            {kind: tuple(self._pictures[level.index, kind]) for kind in kinds},
-        )
 
-
-def _usage(gram: Floats, shares: Floats) -> Usage:
-    lengths = np.sqrt(np.diag(gram))
-    scale = np.where(lengths > 0, 1 / np.maximum(lengths, 1e-300), 0)  # a map of zeros is like none
-    likeness = np.clip(gram * np.outer(scale, scale), 0, 1)
-    np.fill_diagonal(likeness, 1)
-    return Usage(shares / shares.sum(), likeness)
+def _usage(products: Floats, shares: Floats) -> Usage:
+    lengths = np.sqrt(np.diag(products))
+    scale = np.where(lengths > 0, 1 / np.maximum(lengths, 1e-300), 0)  # a map of zeros: cosine 0
+    similarity = np.clip(products * np.outer(scale, scale), 0, 1)
+    np.fill_diagonal(similarity, 1)
+    return Usage(shares / shares.sum(), similarity)
 
 
 def _perplexity(shares: Floats) -> float:
-    """exp of the entropy, 0 log 0 being 0; rounding may have left tiny negative numbers."""
-    there = shares[shares > 1e-12]
-    return float(np.exp(-(there * np.log(there)).sum()))
+    """Return exp of the entropy with 0 log 0 = 0; rounding may have left tiny negative numbers."""
+    positive = shares[shares > 1e-12]
+    return float(np.exp(-(positive * np.log(positive)).sum()))

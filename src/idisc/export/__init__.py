@@ -1,1 +1,1 @@
-"""Export: the network as one file for other runtimes, measured against itself before it is kept."""
+"""Export of networks as ONNX files, each compared with its network before it is kept."""

@@ -1,10 +1,10 @@
-"""ONNX: one graph from RGB bytes to metres, for pictures of any size or of one.
+"""ONNX graphs from RGB bytes to metres, for images of any size or of one size.
 
     image  uint8 (1, H, W, 3)      depth   float32 (1, h, w) in metres, or normals (1, h, w, 3)
     size   int64 (2,): h, w        spread  float32 (1, h, w): metres between the resolutions
 
-The file says of itself, in its metadata, all that `idisc.load` needs: see `facts`. There is no
-GridSample in it, which several runtimes run slowly or wrongly: deformable attention is Gather with
+The metadata of a file holds everything that `idisc.load` needs; see `metadata`. The graph has no
+GridSample, which several runtimes run slowly or wrongly: deformable attention is Gather with
 explicit bilinear weights, see `sampling.py`.
 """
 
@@ -15,7 +15,7 @@ import logging
 import operator
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,64 +25,59 @@ import torch
 
 import idisc
 from idisc import config, files
-from idisc.errors import CheckpointError, InputError, first_line
-from idisc.export import graph
+from idisc.errors import CheckpointError
+from idisc.export import tracing
 from idisc.export.sampling import DOMAIN, sample_function
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
 from idisc.sizes import Size
 
 OPSET = 20  # the first with Gelu
-LARGEST = 2**31 - 2**20  # bytes that one file of protocol buffers can hold, and some to spare
+MAX_BYTES = 2**31 - 2**20  # protocol buffers end at 2 GiB; some room for the metadata
 FORBIDDEN = ("GridSample",)
 
 
-def build(network: IDisc, size: Size | None = None, *, by_block: bool = True) -> Any:
-    """The network as an onnx.ModelProto without metadata, for pictures of one size or of any.
+def build(network: IDisc, size: Size | None = None) -> Any:
+    """Return the network as an onnx.ModelProto without metadata.
 
-    `by_block` samples in a Scan, which saves memory, for runtimes that can.
+    It takes images of `size`, or of any size if that is None.
     """
     from onnx import inliner
 
-    lengths = [] if size else graph.lengths()
-    names = ["image", "canvas", *(length.name for length in lengths)]
-    inputs = graph.example(size, lengths)
-    module = graph.BytesToMetres(network, dynamic=size is None)
+    strides = () if size else tracing.STRIDES
     outputs: list[str] = [network.config.task]
     if network.config.task == "depth" and network.config.resolutions > 1:
         outputs.append("spread")
     with quietly("torch.onnx", "torch.export", "onnxscript"):
         program = torch.onnx.export(
-            _traced(module, inputs),
+            tracing.trace(network, size),
             opset_version=OPSET,
             custom_translation_table=_translations(),
-            input_names=names,
+            input_names=["image", "output_size", *map(_size_input, strides)],
             output_names=outputs,
             optimize=False,
             verbose=False,
         )
-        if program is None:
-            raise CheckpointError("torch.onnx.export gave no program")
-        model = _folded(program)
+        model = _fold_constants(program)
     if network.config.decoder.msda:
-        model.functions.append(sample_function(network, OPSET, by_block=by_block))
+        model.functions.append(sample_function(network, OPSET))
         model.opset_import.add(domain=DOMAIN, version=1)
         model = inliner.inline_local_functions(model)
-    _take_rulers_out(model, lengths)
-    _split_without_sequences(model)
-    _name_axes(model, size)  # shapes of the trace would contradict the graph without its rulers
-    model = _simplified(model)
-    _name_axes(model, size)  # onnxruntime writes down shapes of its own
-    _forget_the_trace(model)
+    _compute_size_inputs(model, strides)
+    _replace_sequences(model)
+    _name_axes(model, size)  # the traced shapes contradict the graph without its size inputs
+    model = _simplify(model)
+    _name_axes(model, size)  # onnxruntime adds shapes of its own
+    _remove_source_locations(model)
     check_operators(model, network.config.encoder)
     return model
 
 
-def facts(source: TorchEngine) -> dict[str, str]:
-    """The metadata that every export of a network carries, as texts.
+def metadata(source: TorchEngine) -> dict[str, str]:
+    """Return the metadata of every export of a network.
 
-    The fields of its origin stand at the top (domain, depth_range, training_size,
-    training_fov_deg, data, licence ...), lists as JSON.
+    The fields of its origin are at the top level (domain, depth_range, training_size,
+    training_fov_deg, data, licence ...); lists are JSON.
     """
     origin = {
         name: value if isinstance(value, str) else json.dumps(value)
@@ -98,104 +93,100 @@ def facts(source: TorchEngine) -> dict[str, str]:
     }
 
 
-def describe(model: Any, texts: Mapping[str, str]) -> None:
-    """Put texts into the metadata of an onnx.ModelProto; a name that is there is replaced."""
+def add_metadata(model: Any, values: Mapping[str, str]) -> None:
+    """Add values to the metadata of an onnx.ModelProto; existing names are replaced."""
     from onnx import helper
 
     known = {item.key: item.value for item in model.metadata_props}
     del model.metadata_props[:]
-    helper.set_model_props(model, {**known, **texts})
+    helper.set_model_props(model, {**known, **values})
 
 
 def save(model: Any, path: Path) -> None:
-    """Write an onnx.ModelProto, whole or not at all."""
-    if model.ByteSize() > LARGEST:
+    """Write an onnx.ModelProto atomically."""
+    if model.ByteSize() > MAX_BYTES:
         raise CheckpointError(f"{path}: {model.ByteSize() / 1e9:.1f} GB, more than a file can hold")
     with files.atomic(path) as draft:
         draft.write_bytes(model.SerializeToString())
 
 
 def check_operators(model: Any, name: str) -> None:
-    """CheckpointError if there is an operator that runtimes are known to get wrong, or ours.
+    """Raise CheckpointError if an operator is not standard or known to fail in some runtimes.
 
-    `name` is for people: a file, or the encoder that the graph is made of.
+    `name` is the subject of the message: a file, or the encoder of the graph.
     """
     for node in nodes(model.graph):
         if node.op_type in FORBIDDEN or node.domain not in ("", "ai.onnx"):
             raise CheckpointError(
-                f"{name}: its graph has {node.op_type}, which runtimes get wrong; nothing is"
-                " written, choose another encoder"
+                f"{name}: the graph contains {node.op_type}, which some runtimes compute wrongly;"
+                " nothing is written, choose another encoder"
             )
 
 
-def nodes(part: Any) -> Iterator[Any]:
-    """Every node of a graph and of the graphs within it."""
-    for node in part.node:
+def nodes(graph: Any) -> Iterator[Any]:
+    """Yield every node of a graph and of the graphs inside it."""
+    for node in graph.node:
         yield node
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from nodes(attribute.g)
 
 
-def _traced(module: graph.BytesToMetres, inputs: tuple[torch.Tensor, ...]) -> Any:
-    """Run once by torch.export; what varies is the canvas, and with rulers all of them."""
-    axes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    varying: dict[str, Any] = {"image": None, "canvas": axes}
-    if module.dynamic:
-        varying["image"] = {1: axes[0], 2: axes[1]}
-        varying["rulers"] = tuple(axes for _ in inputs[2:])
+def replace_nodes(graph: Any, new: list[Any]) -> None:
+    """Give a graph these nodes instead of its own."""
+    del graph.node[:]
+    graph.node.extend(new)
+
+
+@contextmanager
+def quietly(*loggers: str) -> Iterator[None]:
+    """Silence warnings and these loggers: exporters report their internals; errors are raised."""
+    levels = {logging.getLogger(name): logging.getLogger(name).level for name in loggers}
     try:
-        with torch.no_grad():
-            return torch.export.export(
-                module,
-                inputs,
-                dynamic_shapes=varying,
-                strict=False,
-                # Guesses about memory (is one of the sizes 1?) stay guesses, not conditions.
-                prefer_deferred_runtime_asserts_over_guards=True,
-            )
-    except Exception as error:  # torch has many; all of them mean that the trace failed
-        encoder = module.network.config.encoder
-        raise InputError(
-            f"torch.export cannot follow encoder {encoder} ({first_line(error)});"
-            + (" --size with one size may work" if module.dynamic else " nothing is written")
-        ) from error
+        for logger in levels:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in levels.items():
+            logger.setLevel(level)
+
+
+def _size_input(stride: int) -> str:
+    return f"size_{stride}"
 
 
 def _translations() -> dict[Any, Any]:
-    """How our two operations are written in ONNX: as nothing, and as a call of a function."""
+    """Operations whose ONNX form differs from torch's translation, or that torch does not know."""
     from onnx import defs
     from onnxscript import opset20, values
 
-    parameter, floats, whole = defs.OpSchema.FormalParameter, "T", "I"
+    parameter, types = defs.OpSchema.FormalParameter, {"F": "tensor(float)", "I": "tensor(int64)"}
+    inputs = {"value": "F", "sizes": "I", "locations": "F", "weights": "F"}
     schema = defs.OpSchema(
         "Sample",
         DOMAIN,
         1,
-        inputs=[
-            parameter("value", floats),
-            parameter("sizes", whole),
-            parameter("locations", floats),
-            parameter("weights", floats),
-        ],
-        outputs=[parameter("read", floats)],
-        type_constraints=[(floats, ["tensor(float)"], ""), (whole, ["tensor(int64)"], "")],
+        inputs=[parameter(name, kind) for name, kind in inputs.items()],
+        outputs=[parameter("result", "F")],
+        type_constraints=[(kind, [text], "") for kind, text in types.items()],
     )
     call = values.Op(values.Opset(DOMAIN, 1), "Sample", schema)
 
-    def measured(maps: Any, ruler: Any, axis: int, times: int) -> Any:  # noqa: ARG001
+    def sized_like(maps: Any, reference: Any, axis: int, factor: int) -> Any:  # noqa: ARG001
         return opset20.Identity(maps)
 
     def sample(value: Any, sizes: Any, locations: Any, weights: Any) -> Any:
         return call(value, sizes, locations, weights)
 
     def floor_divide(number: Any, divisor: Any) -> Any:
-        """As in Python: the translation that torch brings rounds towards zero."""
-        rest = opset20.Mod(number, divisor)
-        return opset20.Div(opset20.Sub(number, rest), divisor)
+        """As in Python; torch's translation rounds towards zero."""
+        remainder = opset20.Mod(number, divisor)
+        return opset20.Div(opset20.Sub(number, remainder), divisor)
 
     def repeat_interleave(values: Any, repeats: Any, *_: Any) -> Any:
-        """Of a row of numbers: torch's translation swaps axes where the count varies."""
+        """For vectors; torch's translation swaps axes if the count varies."""
         one, any_length = opset20.Constant(value_ints=[1]), opset20.Constant(value_ints=[-1])
         count = opset20.Reshape(repeats, any_length)
         column = opset20.Unsqueeze(values, one)
@@ -206,13 +197,12 @@ def _translations() -> dict[Any, Any]:
     return {
         operator.floordiv: floor_divide,
         torch.ops.aten.repeat_interleave.self_int: repeat_interleave,
-        torch.ops.idisc.measured.default: measured,
+        torch.ops.idisc.sized_like.default: sized_like,
         torch.ops.idisc.sample.default: sample,
     }
 
 
-def _folded(program: Any) -> Any:
-    """The program as an onnx.ModelProto in which whatever is constant has been computed."""
+def _fold_constants(program: Any) -> Any:
     from onnxscript import optimizer
 
     optimizer.fold_constants(program.model)
@@ -220,48 +210,46 @@ def _folded(program: Any) -> Any:
     return program.model_proto
 
 
-def _take_rulers_out(model: Any, lengths: Sequence[graph.Length]) -> None:
-    """Make the rulers in the graph, from the picture's size and from the new input `size`."""
+def _compute_size_inputs(model: Any, strides: tuple[int, ...]) -> None:
+    """Replace the size inputs by nodes that compute them from the image and the new input `size`.
+
+    A map of stride s has (side + s - 1) // s pixels along a side of the image.
+    """
     from onnx import TensorProto, helper, numpy_helper
 
-    part = model.graph
-    image = next(item for item in part.input if item.name == "image")
-    size = helper.make_tensor_value_info("size", TensorProto.INT64, [2])
-    del part.input[:]
-    part.input.extend([image, size])
+    graph = model.graph
+    image = next(item for item in graph.input if item.name == "image")
+    del graph.input[:]
+    graph.input.extend([image, helper.make_tensor_value_info("size", TensorProto.INT64, [2])])
     empty = helper.make_tensor("empty", TensorProto.BOOL, [1], [False])
-    made = [helper.make_node("ConstantOfShape", ["size"], ["canvas"], value=empty)]
-    if lengths:
-        made.append(helper.make_node("Shape", ["image"], ["picture"], start=1, end=3))
-        part.initializer.append(numpy_helper.from_array(np.array([1]), "one"))
-    for length in lengths:
-        ruler = length.name
-        for name, numbers in ((f"{ruler}_more", length.more), (f"{ruler}_unit", length.unit)):
-            part.initializer.append(numpy_helper.from_array(np.array(numbers), name))
+    made = [helper.make_node("ConstantOfShape", ["size"], ["output_size"], value=empty)]
+    if strides:
+        made.append(helper.make_node("Shape", ["image"], ["image_sides"], start=1, end=3))
+    for stride in strides:
+        name = _size_input(stride)
+        for part, number in (("stride", stride), ("rounding", stride - 1)):
+            graph.initializer.append(numpy_helper.from_array(np.array([number]), f"{name}_{part}"))
         made += [
-            helper.make_node("Add", ["picture", f"{ruler}_more"], [f"{ruler}_ends"]),
-            helper.make_node("Div", [f"{ruler}_ends", f"{ruler}_unit"], [f"{ruler}_whole"]),
-            helper.make_node("Max", [f"{ruler}_whole", "one"], [f"{ruler}_length"]),
-            helper.make_node("ConstantOfShape", [f"{ruler}_length"], [ruler], value=empty),
+            helper.make_node("Add", ["image_sides", f"{name}_rounding"], [f"{name}_sum"]),
+            helper.make_node("Div", [f"{name}_sum", f"{name}_stride"], [f"{name}_shape"]),
+            helper.make_node("ConstantOfShape", [f"{name}_shape"], [name], value=empty),
         ]
-    rest = list(part.node)
-    del part.node[:]
-    part.node.extend([*made, *rest])
+    replace_nodes(graph, [*made, *graph.node])
 
 
-def _split_without_sequences(model: Any) -> None:
-    """Pieces of a sequence become outputs of Split: few runtimes have sequences."""
+def _replace_sequences(model: Any) -> None:
+    """Replace SplitToSequence and SequenceAt by Split: few runtimes implement sequences."""
     from onnx import helper, numpy_helper
 
-    part = model.graph
-    constants = {tensor.name: tensor for tensor in part.initializer}
-    for node in part.node:
+    graph = model.graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].HasField("t"):
             constants[node.output[0]] = node.attribute[0].t
     kept, pieces = [], {}
-    for node in part.node:
+    for node in graph.node:
         if node.op_type == "SplitToSequence" and len(node.input) == 2:
-            count = sum(node.output[0] in other.input for other in part.node)
+            count = sum(node.output[0] in other.input for other in graph.node)
             names = [f"{node.output[0]}_{index}" for index in range(count)]
             pieces[node.output[0]] = names
             axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
@@ -272,14 +260,13 @@ def _split_without_sequences(model: Any) -> None:
             kept.append(helper.make_node("Identity", [piece], list(node.output)))
         else:
             kept.append(node)
-    del part.node[:]
-    part.node.extend(kept)
+    replace_nodes(graph, kept)
 
 
-def _simplified(model: Any) -> Any:
-    """The same in a third of the nodes: batch norms within convolutions, constants computed.
+def _simplify(model: Any) -> Any:
+    """Return the same graph with a third of the nodes: fused batch norms, computed constants.
 
-    Only what onnxruntime calls basic, which leaves a graph of standard operators for any runtime.
+    Only onnxruntime's basic optimizations, which leave standard operators for any runtime.
     """
     import onnx
     import onnxruntime
@@ -302,7 +289,9 @@ def _simplified(model: Any) -> Any:
 
 
 def _name_axes(model: Any, size: Size | None) -> None:
-    """Plain names for what varies, and no stale shapes between."""
+    """Name the axes of varying length, and remove stale shapes inside the graph."""
+    from onnx import helper
+
     del model.graph.value_info[:]
     height, width = size or ("height", "width")
     axes: dict[str, list[int | str]] = {
@@ -313,37 +302,14 @@ def _name_axes(model: Any, size: Size | None) -> None:
     }
     for value in (*model.graph.input, *model.graph.output):
         if value.name in axes:
-            shape = value.type.tensor_type.shape
-            shape.ClearField("dim")
-            for length in axes[value.name]:
-                if isinstance(length, int):
-                    shape.dim.add(dim_value=length)
-                else:
-                    shape.dim.add(dim_param=length)
+            kind = value.type.tensor_type.elem_type
+            value.CopyFrom(helper.make_tensor_value_info(value.name, kind, axes[value.name]))
 
 
-def _forget_the_trace(model: Any) -> None:
-    """Take out what the exporter remembers of our source files: it names folders of a machine."""
-    del model.metadata_props[:], model.graph.metadata_props[:]
-    for item in (*nodes(model.graph), *model.graph.initializer, *model.graph.input):
+def _remove_source_locations(model: Any) -> None:
+    """Remove the exporter's records of our source files, which name local folders."""
+    graph = model.graph
+    items = (*nodes(graph), *graph.initializer, *graph.input, *graph.output)
+    for item in (model, graph, *items):
         del item.metadata_props[:]
         item.doc_string = ""
-    for output in model.graph.output:
-        del output.metadata_props[:]
-    model.doc_string = model.graph.doc_string = ""
-
-
-@contextmanager
-def quietly(*loggers: str) -> Iterator[None]:
-    """Exporters talk about their own insides; errors still come as exceptions."""
-    loud = [logging.getLogger(name) for name in loggers]
-    levels = [logger.level for logger in loud]
-    try:
-        for logger in loud:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loud, levels, strict=True):
-            logger.setLevel(level)

@@ -1,10 +1,9 @@
-"""How far an exported file is from the network it was made from, in metres, on pictures.
+"""The difference between an exported file and its network, in metres, measured on images.
 
-Both see the same pictures at two sizes. The result is written into the file and fails it when out
-of `TOLERANCES`. In fp32 that is a millimetre: rounding in another order, nothing else. Beyond 10 m,
-where a float32 network itself rounds by more, a ten-thousandth of the depth takes its place. In
-fp16 and int8 the numbers are those of a network that is another one by a little, so their bounds
-are on the mean and on d1, and what counts is that they are reported.
+Both predict the same images at two sizes. The result is written into the file; a file outside of
+`TOLERANCES` is not kept. For fp32 the limit is a millimetre, which covers rounding in another order
+and nothing else. Beyond 10 m, where a float32 network itself rounds by more, it is a ten-thousandth
+of the depth. fp16 and int8 give a slightly different network; their limits are on the mean and d1.
 """
 
 from __future__ import annotations
@@ -26,63 +25,64 @@ from idisc.settings import FilePrecision, Task
 from idisc.sizes import Size, resize_smooth, size_text
 
 Images = Sequence[NDArray[np.uint8]]
-FAR = 10.0  # metres; from here on a difference counts as a share of the depth
-D1 = 1.25  # two depths agree if neither is more than this times the other
-D1_DEG = 11.25  # and two normals if the angle between them is less
+FAR = 10.0  # metres; beyond, a difference is relative to the depth
+D1 = 1.25  # two depths agree if their ratio is below this
+D1_DEG = 11.25  # two normals agree if the angle between them is at most this
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))  # photos of rooms
 UNITS: dict[Task, str] = {"depth": "m", "normals": "of a unit vector"}  # of differences
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """What a file may differ by, in metres (for normals in units of a unit vector)."""
+    """The largest permitted differences, in metres (for normals: of a unit vector)."""
 
-    largest: float  # of any pixel
+    largest: float = float("inf")  # of any pixel
     mean: float
-    d1: float  # share of pixels that agree, at least
+    d1: float  # smallest permitted share of pixels that agree
 
 
-_REMEDIES = {"int8": "; --pictures with more of them, to calibrate on, brings it nearer"}
 TOLERANCES: dict[FilePrecision, Tolerance] = {
     "fp32": Tolerance(largest=1e-3, mean=1e-3, d1=1.0),
-    "fp16-weights": Tolerance(largest=float("inf"), mean=0.01, d1=0.999),
-    "fp16": Tolerance(largest=float("inf"), mean=0.02, d1=0.999),
-    "int8": Tolerance(largest=float("inf"), mean=0.25, d1=0.9),
+    "fp16-weights": Tolerance(mean=0.01, d1=0.999),
+    "fp16": Tolerance(mean=0.02, d1=0.999),
+    "int8": Tolerance(mean=0.25, d1=0.9),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parity:
-    """The differences over all pictures and sizes."""
+    """The differences over all images and sizes."""
 
     precision: FilePrecision
     largest: float
     mean: float
-    unit: str  # of both
+    unit: str  # of largest and mean
     d1: float
-    spread: float | None  # largest difference of the spread in metres; None: one of them has none
+    spread: float | None  # largest difference of the spread in metres; None without a spread
     pictures: int
-    pictures_from: str  # a folder's name
-    sizes: tuple[str, ...]  # of the picture in the network, and of the result where that differs
+    pictures_from: str  # the name of a folder
+    sizes: tuple[str, ...]  # of the network's input, and of the result if that differs
 
-    def text(self) -> str:
-        """As JSON, for the metadata of a file; an infinite bound is left out."""
-        bounds = {k: v for k, v in asdict(TOLERANCES[self.precision]).items() if np.isfinite(v)}
-        return json.dumps({**asdict(self), "tolerance": bounds})
+    def to_json(self) -> str:
+        """Return the measurement and its tolerance as JSON, for the metadata of a file."""
+        limits = {k: v for k, v in asdict(TOLERANCES[self.precision]).items() if np.isfinite(v)}
+        return json.dumps({**asdict(self), "tolerance": limits})
 
     def check(self, name: str) -> None:
-        """CheckFailed if out of tolerance."""
-        bound = TOLERANCES[self.precision]
+        """Raise CheckFailed about the file `name` if the differences are out of tolerance."""
+        limit, unit = TOLERANCES[self.precision], self.unit
         largest = max(self.largest, self.spread or 0.0)
-        fine = largest <= bound.largest and self.mean <= bound.mean and self.d1 >= bound.d1
-        if not fine:  # also for NaN
-            raise CheckFailed(
-                f"{name}: differs from the network by {self.in_words()}; {self.precision} allows"
-                f" {_bounds(bound, self.unit)}{_REMEDIES.get(self.precision, '')}"
-            )
+        if largest <= limit.largest and self.mean <= limit.mean and self.d1 >= limit.d1:
+            return  # not with NaN
+        most = f"{limit.largest:g} {unit} at most, " if np.isfinite(limit.largest) else ""
+        remedy = "; calibrate on more images with --pictures" if self.precision == "int8" else ""
+        raise CheckFailed(
+            f"{name}: differs from the network by {self.describe()}; {self.precision} allows"
+            f" {most}{limit.mean:g} {unit} on average, d1 {limit.d1:g}{remedy}"
+        )
 
-    def in_words(self) -> str:
-        """The numbers with their unit."""
+    def describe(self) -> str:
+        """Return the differences with their unit."""
         spread = "" if self.spread is None else f"; its spread by {self.spread:.2g} m at most"
         return (
             f"{self.largest:.2g} {self.unit} at most, {self.mean:.2g} {self.unit} on average,"
@@ -99,88 +99,72 @@ def measure(
     precision: FilePrecision = "fp32",
     pictures_from: str = EXAMPLES.name,
 ) -> Parity:
-    """Both engines on all pictures, resized to each of the two sizes.
+    """Compare two engines on all images, resized to each of the sizes.
 
-    A file for one size gets its pictures at that size, and is asked for results of both.
+    A file for one size gets its images at that size, and is asked for results of all sizes.
     """
     if not images or not sizes:
-        raise InputError("parity: at least one picture and one size are needed")
-    largest, total, count = 0.0, 0.0, 0
-    agreeing, pixels = 0, 0
-    spread: float | None = None
+        raise InputError("parity: at least one image and one size are needed")
+    differences, agreements, spreads = [], [], []
+    fixed = exported.fixed_size
     for image in images:
         for size in sizes:
-            shown = resize_smooth(image, exported.fixed_size or size)[None]
-            ours, our_spread = exported.with_spread(shown, size)
-            theirs, their_spread = network.with_spread(shown, size)
-            far = np.maximum(np.abs(theirs) / FAR, 1) if network.task == "depth" else 1.0
-            difference = _difference(ours, theirs) / far
-            if our_spread is not None and their_spread is not None:
-                apart = _largest(_difference(our_spread, their_spread) / far)
-                spread = max(spread or 0.0, apart)
-            largest = max(largest, _largest(difference))
-            total += float(difference.sum())
-            count += difference.size
-            agree = _agree(ours, theirs, network.task)
-            agreeing += int(agree.sum())
-            pixels += agree.size
-    fixed = exported.fixed_size
-    names = tuple(f"{size_text(fixed)} to {size_text(s)}" if fixed else size_text(s) for s in sizes)
+            shown = resize_smooth(image, fixed or size)[None]
+            maps, spread = exported.with_spread(shown, size)
+            expected, expected_spread = network.with_spread(shown, size)
+            far = np.maximum(np.abs(expected) / FAR, 1) if network.task == "depth" else 1.0
+            differences.append((np.abs(maps.astype(np.float64) - expected) / far).ravel())
+            agreements.append(_agree(maps, expected, network.task).ravel())
+            if spread is not None and expected_spread is not None:
+                spreads.append((np.abs(spread.astype(np.float64) - expected_spread) / far).ravel())
+    prefix = f"{size_text(fixed)} to " if fixed else ""
     return Parity(
         precision=precision,
-        largest=largest,
-        mean=total / count,
+        largest=_largest(differences),
+        mean=float(np.concatenate(differences).mean()),
         unit=UNITS[network.task],
-        d1=agreeing / pixels,
-        spread=spread,
+        d1=float(np.concatenate(agreements).mean()),
+        spread=_largest(spreads) if spreads else None,
         pictures=len(images),
         pictures_from=pictures_from,
-        sizes=names,
+        sizes=tuple(prefix + size_text(size) for size in sizes),
     )
 
 
 def two_sizes(size: Size) -> tuple[Size, Size]:
-    """The usual size and one about three quarters of it that is no multiple of anything."""
+    """Return the size and one of about three quarters of it with odd sides."""
     height, width = (max(length * 3 // 4 // 2 * 2 + 1, 33) for length in size)
     return size, (height, width)
 
 
-def paths_of(folder: Path) -> list[Path]:
-    """The pictures of a folder by name; InputError if there are none."""
+def list_pictures(folder: Path) -> list[Path]:
+    """Return the pictures of a folder, sorted by name; InputError if there are none."""
     paths = list_folder(folder, PICTURES)
     if not paths:
         raise InputError(f"{folder}: no pictures in it ({', '.join(PICTURES)})")
     return paths
 
 
-def read_some(paths: Sequence[Path], count: int) -> list[NDArray[np.uint8]]:
-    """Up to so many of these pictures, evenly spread over them."""
+def read_evenly(paths: Sequence[Path], count: int) -> list[NDArray[np.uint8]]:
+    """Read at most `count` of these pictures, evenly distributed over them."""
     chosen = np.linspace(0, len(paths) - 1, min(count, len(paths))).round().astype(int)
     return [read_image(paths[index]) for index in chosen]
 
 
-def _difference(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> NDArray[np.float64]:
-    return np.abs(ours.astype(np.float64) - theirs)
+def _largest(differences: list[NDArray[np.float64]]) -> float:
+    value = float(np.concatenate(differences).max())
+    return value if np.isfinite(value) else float("inf")  # NaN would compare as no difference
 
 
-def _largest(difference: NDArray[np.float64]) -> float:
-    """NaN is as far as can be, and must not hide behind a comparison."""
-    value = float(difference.max())
-    return value if np.isfinite(value) else float("inf")
-
-
-def _agree(ours: NDArray[np.float32], theirs: NDArray[np.float32], task: Task) -> NDArray[np.bool_]:
-    """Of each pixel, (B, H, W)."""
+def _agree(
+    maps: NDArray[np.float32], expected: NDArray[np.float32], task: Task
+) -> NDArray[np.bool_]:
+    """Whether each pixel agrees, (B, H, W)."""
     agree: NDArray[np.bool_]
     if task == "depth":
-        low, high = np.minimum(ours, theirs), np.maximum(ours, theirs)
+        low, high = np.minimum(maps, expected), np.maximum(maps, expected)
         agree = (high < D1 * low) | (high == low)
         return agree
-    lengths = np.linalg.norm(ours, axis=-1) * np.linalg.norm(theirs, axis=-1)
-    agree = (ours * theirs).sum(-1) >= np.cos(np.radians(D1_DEG)) * lengths
+    lengths = np.linalg.norm(maps, axis=-1) * np.linalg.norm(expected, axis=-1)
+    agree = (maps * expected).sum(-1) >= np.cos(np.radians(D1_DEG)) * lengths
     return agree
-
-
-def _bounds(bound: Tolerance, unit: str) -> str:
-    parts = [f"{bound.largest:g} {unit} at most"] if np.isfinite(bound.largest) else []
-    return ", ".join([*parts, f"{bound.mean:g} {unit} on average", f"d1 {bound.d1:g}"])

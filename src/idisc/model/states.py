@@ -7,14 +7,13 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from idisc.errors import CheckpointError, first_line, require
+from idisc.errors import CheckpointError, first_line
 
 State = dict[str, Tensor]
 # What training scripts put around the weights.
@@ -84,19 +83,6 @@ def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
     state = {name: value for name, value in source.items() if name in expected}
     check_state(state, expected, where)
     module.load_state_dict(state)
-
-
-def read_onnx(path: Path) -> Any:
-    """The onnx.ModelProto of a file; nothing outside of it is read. CheckpointError if damaged."""
-    if not path.is_file():
-        raise CheckpointError(f"{path}: no such file; an ONNX file is needed")
-    require("onnx", extra="train")
-    import onnx
-
-    try:
-        return onnx.load(path, load_external_data=False)
-    except Exception as error:  # google.protobuf has its own class, in one of several modules
-        raise CheckpointError(f"{path}: not readable as ONNX ({first_line(error)})") from None
 
 
 def _read_safetensors(path: Path) -> object:

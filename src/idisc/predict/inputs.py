@@ -1,9 +1,9 @@
-"""Files, folders, patterns and stdin -> a list of inputs with names that no two of them share.
+"""Turns files, folders, patterns and stdin into a list of inputs with unique names.
 
-Patterns are expanded here as well as by a shell: Windows has none that does it, and a quoted one
-reaches us as it is. What is listed is decided before anything is read or written, in an order that
-depends on names alone. Pictures are opened by `images`, one at a time, by whoever walks the list.
-Videos are told by their endings, and walked through by `video`.
+Patterns are expanded here in addition to the shell: that of Windows does not expand them, and
+quoted ones reach the program unexpanded. The list is complete before anything is read or written,
+and its order depends on names only. `images` opens pictures, `video` opens videos, which are
+recognised by their endings.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ STDIN = "-"
 
 @dataclass(frozen=True)
 class Input:
-    """One thing to predict."""
+    """A picture or video to predict."""
 
-    name: str  # of its results, without suffix; unique among all of a call
+    name: str  # of its results, without suffix; unique within a call
     path: Path | None  # None: stdin
 
     @property
     def label(self) -> str:
-        """What it is called in messages."""
+        """Its name in messages."""
         return "stdin" if self.path is None else str(self.path)
 
     def source(self) -> Path | bytes:
-        """What `images.read_photo` takes; stdin is read to its end."""
+        """Return what `images.read_photo` takes; stdin is read to its end."""
         return sys.stdin.buffer.read() if self.path is None else self.path
 
 
 @dataclass(frozen=True)
 class Found:
-    """What arguments stand for, and which of them stand for nothing."""
+    """The inputs of the arguments, and the arguments without any."""
 
     inputs: tuple[Input, ...]
     problems: tuple[str, ...]  # one line each
@@ -57,14 +57,14 @@ def find(
     recursive: bool = False,
     beside: bool = False,
 ) -> Found:
-    """The inputs that files, folders, patterns and "-" name, each once, in order.
+    """Return the inputs of files, folders, patterns and "-", each once, in order.
 
-    Folders and patterns bring pictures and videos, but no results of last time; a file that is
-    named itself is always taken. With `beside`, results go to the folders of their pictures, and
-    names are unique within each. InputError if there is nothing at all.
+    Folders and patterns stand for pictures and videos, without results of earlier calls; a file
+    that is named itself is always included. With `beside`, results go to the folders of their
+    pictures, and names are unique within each folder. InputError if there is no input.
     """
     paths: dict[str, Path | None] = {}
-    roots: list[Path | None] = []  # the folder that was named, of pictures that were not
+    roots: list[Path | None] = []  # the named folder of each picture that was found in one
     problems: list[str] = []
     for argument in arguments:
         try:
@@ -76,7 +76,7 @@ def find(
         except InputError as error:
             problems.append(str(error))
     if not paths:
-        raise InputError("; ".join(problems) or "no picture is named")
+        raise InputError("; ".join(problems) or "no picture is given")
     return Found(_named(list(paths.values()), roots, beside), tuple(problems))
 
 
@@ -87,11 +87,11 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
     if path.is_dir():
         listed = list_folder(path, KNOWN, recursive=recursive)
         if not listed:
-            more = "" if recursive else "; --recursive looks into the folders below"
+            more = "" if recursive else "; --recursive includes subfolders"
             raise InputError(f"{path}: no pictures or videos in this folder{more}")
         return listed
     if not path.exists() and glob.has_magic(argument):
-        suffix = path.suffix.lower()  # one that is spelt out is meant
+        suffix = path.suffix.lower()  # included if it is written out
         suffixes = KNOWN if glob.has_magic(suffix) or not suffix else (*KNOWN, suffix)
         found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
         listed = _listed(found, suffixes)
@@ -104,7 +104,7 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
 
 
 def list_folder(folder: Path, suffixes: tuple[str, ...], *, recursive: bool = False) -> list[Path]:
-    """The files of a folder with these suffixes, by name; none that is hidden, no results."""
+    """Return the files of a folder with these suffixes, without hidden files and results."""
     below = folder.rglob("*") if recursive else folder.iterdir()
     shown = [
         path
@@ -120,7 +120,7 @@ def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def is_result(path: Path) -> bool:
-    """Whether we wrote it: PNGs carry their record as a text, beside films it lies as JSON."""
+    """Tell whether idisc wrote it: PNGs contain their record, films have a JSON file."""
     if path.suffix.lower() == ".mp4" and path.stem.endswith(("_depth", "_beside")):
         return path.with_suffix(".json").is_file()
     if path.suffix.lower() != ".png":
@@ -129,14 +129,14 @@ def is_result(path: Path) -> bool:
         with path.open("rb") as file:
             return b"tEXtidisc\0" in file.read(1 << 16)
     except OSError:
-        return False  # whoever opens it will say why
+        return False  # opening it later reports the reason
 
 
 def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> tuple[Input, ...]:
-    """A name for each: its own, and as much of suffix and folders as tells it from the others.
+    """Name each input by its stem, plus suffix and folders as far as they are needed.
 
-    The suffix is part of it wherever another picture beside it differs in nothing else, be that
-    one of this call or not: a name should not depend on what else is predicted.
+    The suffix is part of the name if another picture in the same folder differs in nothing else,
+    whether it is predicted or not: a name should not depend on the other inputs.
     """
     homes = [path.resolve() if path else Path("stdin") for path in paths]
     scopes = [str(home.parent) if beside else "" for home in homes]
@@ -154,7 +154,7 @@ def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> 
         name = plain[index]
         if counts[_key(scope, name)] > 1:
             twins = [each for each in range(len(paths)) if _key("", plain[each]) == _key("", name)]
-            name = _telling_name(index, twins, paths, roots, plain)
+            name = _name_with_folders(index, twins, paths, roots, plain)
         number = 1
         while _key(scope, name) in taken:
             number += 1
@@ -165,22 +165,22 @@ def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> 
 
 
 def _stems(folder: Path) -> Counter[str]:
-    """How many pictures and videos of a folder have the same name but for the suffix."""
+    """Count the pictures and videos of a folder by stem."""
     try:
         there = [path for path in folder.iterdir() if path.suffix.lower() in KNOWN]
     except OSError:
-        return Counter()  # a folder that may be entered, not listed
+        return Counter()  # a folder without permission to list it
     return Counter(path.stem.lower() for path in there)
 
 
-def _telling_name(
+def _name_with_folders(
     index: int,
     twins: list[int],
     paths: list[Path | None],
     roots: list[Path | None],
     plain: list[str],
 ) -> str:
-    """A name for one of several files with the same: by folders below the one that was named."""
+    """Distinguish files of the same name by the folders below the named one."""
 
     def below(each: int) -> str:
         root, path = roots[each], paths[each]
@@ -205,4 +205,4 @@ def _with_suffix(path: Path) -> str:
 
 
 def _key(scope: str, name: str) -> str:
-    return f"{scope}/{name}".lower()  # Windows and macOS see no difference of case
+    return f"{scope}/{name}".lower()  # Windows and macOS ignore case

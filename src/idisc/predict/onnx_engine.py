@@ -1,8 +1,8 @@
-"""The engine that runs an exported file with onnxruntime; no torch anywhere.
+"""The engine that runs an exported file with onnxruntime, without torch.
 
-The graph goes from bytes to metres: input `image` uint8 (B, H, W, 3), output `depth` (B, H, W) or
-`normals` (B, H, W, 3); an input `size` int64 (2,) is the size of the output where a graph has it,
-and a second output `spread` (B, H, W) says how far the resolutions disagree, in metres.
+The graph maps the input `image` uint8 (B, H, W, 3) to `depth` (B, H, W) in metres or `normals`
+(B, H, W, 3). An optional input `size` int64 (2,) is the size of the output; an optional second
+output `spread` (B, H, W) is the standard deviation over the levels, in metres.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AGAIN = "get it again, or export it again"
 
 
 class OnnxEngine:
-    """An exported file; see `engine.Engine`. `threads` on a CPU: 0 is as many as it has cores."""
+    """An exported file; see `engine.Engine`. `threads`: 0 is one for each core of the CPU."""
 
     def __init__(
         self,
@@ -44,17 +44,17 @@ class OnnxEngine:
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()
-            options.log_severity_level = 4  # what goes wrong comes as an exception, not on stderr
+            options.log_severity_level = 4  # errors are exceptions, not lines on stderr
             options.intra_op_num_threads = threads
-            # Planning which buffer can be used again compares all with all, at any size for
-            # nothing: it took most of the start, and the arena gives freed memory out again anyway.
+            # Planning the reuse of buffers took most of the start-up time and saves nothing for
+            # dynamic sizes; the arena reuses freed memory anyway.
             options.enable_mem_reuse = False
-            # By its name: bytes would be copied, half a second for 150 MB.
+            # Opened by name: bytes would be copied, which takes half a second for 150 MB.
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=providers, enable_fallback=0
-            )  # without a second try on the CPU, which prints, and hides that there is no GPU
+            )  # no fallback to the CPU, which would print, and hide that there is no GPU
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
-        except Exception as error:  # onnxruntime has a dozen classes for a damaged file
+        except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
             raise CheckpointError(
                 f"{path}: not readable as ONNX ({_reason(error)}); {_AGAIN}"
             ) from None
@@ -66,7 +66,7 @@ class OnnxEngine:
             raise CheckpointError(
                 f"{path}: not an export of ours (image bytes to metres); `idisc export` makes one"
             )
-        # All models that ship are called model.onnx.
+        # The file name of a shipped model says less than its card.
         self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
         self.card = card
         self.task: Task = "depth" if outputs[0] == "depth" else "normals"
@@ -79,13 +79,13 @@ class OnnxEngine:
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
+        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
         return self._run(images, size, self._outputs[:1])[0]
 
     def with_spread(
         self, images: NDArray[np.uint8], size: Size | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """The same, and the graph's `spread` (B, H, W) in metres, if it has one."""
+        """Return the same, and the standard deviation (B, H, W) in metres, if the graph has it."""
         wanted = [self._outputs[0], *(name for name in self._outputs if name == "spread")]
         maps, *spread = self._run(images, size, wanted)
         return maps, spread[0] if spread else None
@@ -93,7 +93,7 @@ class OnnxEngine:
     def _run(
         self, images: NDArray[np.uint8], size: Size | None, names: list[str]
     ) -> list[NDArray[np.float32]]:
-        """Those outputs of the graph, at `size`."""
+        """Return the named outputs of the graph, at `size`."""
         size = size or (images.shape[1], images.shape[2])
         if self._one_by_one and len(images) > 1:
             each = [self._run(images[i : i + 1], size, names) for i in range(len(images))]
@@ -109,7 +109,7 @@ class OnnxEngine:
             feeds["size"] = np.array(size, dtype=np.int64)
         try:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
-        except Exception as error:  # a file exported for one size, or one that is not ours
+        except Exception as error:  # a file for one size, or from another program
             raise CheckpointError(
                 f"{self.name}: does not run on {size_text(seen)} ({first_line(error)})"
             ) from None
@@ -120,7 +120,7 @@ class OnnxEngine:
         ]
 
     def _check(self, outputs: list[NDArray[np.float32]], count: int) -> None:
-        """What a damaged graph answers may be anything."""
+        """Check the outputs: those of a damaged graph may be anything."""
         axes = [4 if self.task == "normals" else 3, *(3 for _ in outputs[1:])]
         for maps, wanted in zip(outputs, axes, strict=True):
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
@@ -129,13 +129,13 @@ class OnnxEngine:
 
 
 def _reason(error: Exception) -> str:
-    """What onnxruntime says of a file, without its own name, a number, and the path we name."""
+    """Return the error of onnxruntime without its prefix and path."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : ", "", str(error))
     return first_line(ValueError(re.sub(r"^\w+ : Load model from .* failed:", "", text)))
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:
-    """What onnxruntime calls a device; InputError if it cannot use it here."""
+    """Return the execution providers of a device; InputError if it is not available."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if not match:
         raise InputError(f"--device {device}: an .onnx file runs on cpu, cuda, cuda:1 ...")

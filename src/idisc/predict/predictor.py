@@ -1,371 +1,287 @@
-"""What `idisc.load()` returns: pictures of any size in, metres at their size out.
+"""Predictor: pictures of any size in, depth in metres at their size out.
 
-Around an engine: which size the network sees, mirrored passes, tiles, the camera and what follows
-from it, and the facts that every result carries. The network size is that of training, adapted to
-the shape of the picture: as many pixels, sides that are multiples of 32, nothing squeezed; a
-picture of the shape of training gets exactly that size. Results come back in one step, corners
-aligned, as evaluation does it.
+Around an engine it chooses the size at which the network sees a picture, adds flipped passes and
+tiles, finds the camera and applies what follows from it, and records all of this as provenance. The
+network size has as many pixels as in training and the aspect ratio of the picture, with sides that
+are multiples of 32; a picture with the aspect ratio of training gets exactly the training size. The
+result is resized once to the size of the picture, with aligned corners, as in evaluation.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.images import MOST_SEEN, Photo, PhotoSource, read_photo
-from idisc.outputs.pictures import spread_meaning
-from idisc.predict import doubts, tiles
-from idisc.predict.engine import UNKNOWN, USUAL_SIZE, Engine, ModelFacts, open_model
-from idisc.predict.prediction import Known, Prediction, Scale
+from idisc.images import Photo, PhotoSource, read_photo
+from idisc.predict import reliability, tiles
+from idisc.predict.engine import Engine
+from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
+from idisc.predict.open import open_model
+from idisc.predict.options import PredictOptions
+from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
+from idisc.provenance_text import describe_warning
 from idisc.settings import Precision
 from idisc.sizes import Size, resize_smooth, size_text
 
-CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
-"""A camera, its matrix, or how to make one for a picture of some size; None: EXIF, or assumed."""
 FloatMaps = NDArray[np.float32]
 STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
-BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures of one size in one pass, and pixels of their results
-_LEVELS, _MIRROR = "at its resolutions", "for the picture and its mirror image"
+BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their results
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """How to predict; the arguments of `Predictor.predict`."""
-
-    camera: CameraRule = None
-    size: Size | None = None  # of the picture in the network
-    tta: bool = False  # also predict the mirrored picture, and take the mean
-    tile: Size | bool = False  # of a tile, or True: chosen by the picture
-    known: Known | Scale | None = None  # two points and their distance, or what follows from them
-    camera_correction: bool = True  # for a known focal length that is not that of training
-    normals: bool = False  # of a network for depth: from depth and camera
-
-
-class Answer(NamedTuple):
-    """What the network says of pictures of one size."""
+class Output(NamedTuple):
+    """Output of the network for pictures of one size."""
 
     maps: FloatMaps  # depth (B, H, W) in metres, or normals (B, H, W, 3)
-    spread: FloatMaps | None  # (B, H, W) metres
-    spread_of: tuple[str, ...] = (_LEVELS,)  # what was compared, for people
+    level_std: FloatMaps | None  # (B, H, W) metres
+    compared: tuple[Compared, ...] = ("levels",)  # what the standard deviation compares
 
 
 def load(
     model: str | Path | None = None, device: str = "cpu", precision: Precision | None = None
 ) -> Predictor:
-    """The predictor of a checkpoint folder, an .onnx file or a shipped model's name.
+    """Load a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
-    None is the default model. `device` is cpu, cuda, cuda:1 ..., `precision` fp32, bf16 or fp16
-    (checkpoints only: an .onnx file has the precision it was exported with).
+    `device` is cpu, cuda, cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx
+    file has the precision it was exported with).
     """
     return Predictor(open_model(model, device, precision))
 
 
 class Predictor:
-    """A network that answers in metres, or in normals."""
+    """A network that predicts depth in metres, or normals."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.facts = ModelFacts.of(engine)
+        self.model = read_model_info(engine)
 
-    @overload
     def predict(
         self,
         source: PhotoSource | Photo,
-        *,
-        camera: CameraRule = None,
-        size: Size | None = None,
-        tta: bool = False,
-        tile: Size | bool = False,
-        known: object = None,
-        camera_correction: bool = True,
-        normals: bool = False,
-    ) -> Prediction: ...
+        options: PredictOptions | None = None,
+        **changes: Any,
+    ) -> Prediction:
+        """Predict one picture; `images.read_photo` says what can be a picture.
 
-    @overload
-    def predict(
-        self,
-        source: list[Any] | tuple[Any, ...],
-        *,
-        camera: CameraRule = None,
-        size: Size | None = None,
-        tta: bool = False,
-        tile: Size | bool = False,
-        known: object = None,
-        camera_correction: bool = True,
-        normals: bool = False,
-    ) -> list[Prediction]: ...
-
-    def predict(
-        self,
-        source: PhotoSource | Photo | list[Any] | tuple[Any, ...],
-        *,
-        camera: CameraRule = None,
-        size: Size | None = None,
-        tta: bool = False,
-        tile: Size | bool = False,
-        known: object = None,
-        camera_correction: bool = True,
-        normals: bool = False,
-    ) -> Prediction | list[Prediction]:
-        """Depth of a picture, or of each of a list; `images.read_photo` says what a picture is.
-
-        `camera` is the picture's, its 3x3 matrix in pixels of the picture, or a function of its
-        size; without it EXIF is read, or 60 deg assumed. `size` is the network's, `tta` adds the
-        mirrored picture, `tile` (a size, or True) refines large pictures in tiles. `known`,
-        "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2), 2.40), scales the scene of one picture;
-        Depth is corrected for a focal length that is known and not that of training, unless
-        `camera_correction` is False. `normals` adds those of the depth.
+        `changes` are fields of `PredictOptions`, for convenience.
         """
-        request = Request(
-            camera=camera,
-            size=None if size is None else self._seen(_pair(size, "size")),
-            tta=tta,
-            tile=tile if isinstance(tile, bool) else _pair(tile, "tile"),
-            known=known if known is None or isinstance(known, Scale) else Known.parse(known),
-            camera_correction=camera_correction,
-            normals=normals,
-        )
-        if self.engine.task == "normals" and (request.tile or request.known):
+        options = self._checked(options, changes)
+        (found,) = self._predict_batch([read_photo(source)], options)
+        return found
+
+    def predict_many(
+        self,
+        sources: Iterable[PhotoSource | Photo],
+        options: PredictOptions | None = None,
+        **changes: Any,
+    ) -> Iterator[Prediction]:
+        """Predict pictures one after the other, in their order; a thread reads ahead.
+
+        Successive pictures of one size go through the network together. Pictures without a name
+        are numbered.
+        """
+        options = self._checked(options, changes)
+        if options.known_distance is not None:
             raise InputError(
-                f"{self.engine.name} predicts normals, no depth; tiles and a known distance are"
-                " for depth"
+                "known distance: its points are pixels of one picture; use predict, or rescaled()"
+                " of one result"
             )
-        if isinstance(source, (list, tuple)):
-            if known is not None and len(source) > 1:
-                raise InputError(
-                    "known distance: its points are pixels of one picture; predict that one alone,"
-                    " or use rescaled() of its result"
-                )
-            return self._predict_all(_read_all(source), request)
-        return self._predict_all([read_photo(source)], request)[0]
+        batches = _batches(_read_ahead(sources), options)
+        return (found for photos in batches for found in self._predict_batch(photos, options))
 
     def network_size(self, picture: Size) -> Size:
-        """The size at which the network sees a picture, unless another one is asked for."""
+        """Return the size at which the network sees a picture if the options give none."""
         if self.engine.fixed_size:
             return self.engine.fixed_size
-        return adapted(self.facts.training_size or USUAL_SIZE, picture)
+        return fit_aspect(self.model.training_size or DEFAULT_SIZE, picture)
 
     def usual_size(self) -> str:
-        """The same rule in words, of all pictures."""
+        """Return the rule of `network_size` as text."""
         if self.engine.fixed_size:
             return f"{size_text(self.engine.fixed_size)}, the only size of this file"
-        trained = self.facts.training_size
-        said = "as in training" if trained else "the usual, as it does not say its own"
-        return f"{size_text(trained or USUAL_SIZE)}, {said}, each in its own shape"
+        trained = self.model.training_size
+        said = "as in training" if trained else "the default, as it does not say its own"
+        return f"{size_text(trained or DEFAULT_SIZE)}, {said}, with the aspect ratio of the picture"
 
-    def _predict_all(self, photos: Sequence[Photo], request: Request) -> list[Prediction]:
-        cameras = [_camera(photo, request) for photo in photos]
-        found: dict[int, Prediction] = {}
-        for indices in _batches(photos, request):
-            answer = self._ask(np.stack([photos[index].image for index in indices]), request)
-            for place, index in enumerate(indices):
-                spread = None if answer.spread is None else answer.spread[place]
-                one = Answer(answer.maps[place], spread, answer.spread_of)
-                try:
-                    found[index] = self._finished(photos[index], cameras[index], one, request)
-                except InputError as error:
-                    raise InputError(f"{photos[index].name}: {error}") from None
-                if doubt := found[index].facts.get("warning"):
-                    warnings.warn(f"{photos[index].name}: {doubt}", IdiscWarning, stacklevel=3)
-        return [found[index] for index in range(len(photos))]
-
-    def _ask(self, images: NDArray[np.uint8], request: Request) -> Answer:
-        """The network's answer for pictures (B, H, W, 3), at their size."""
-        size = images.shape[1], images.shape[2]
-        seen = request.size or self.network_size(size)
-        small = np.stack([resize_smooth(image, seen) for image in images])
-        answer = Answer(*self.engine.with_spread(small, size))
-        if request.tta:
-            mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            answer = _joined(answer, Answer(*self.engine.with_spread(mirrored, size)))
-        if not np.isfinite(answer.maps).all():
-            raise CheckpointError(f"{self.engine.name}: predicts NaN or infinity")
-        return answer
-
-    def _finished(
-        self, photo: Photo, camera: Camera, answer: Answer, request: Request
-    ) -> Prediction:
-        """All that follows from the network's answer for one picture."""
-        facts = self._facts(photo, camera, request)
-        if self.engine.task == "normals":
-            return _of_normals(photo, camera, answer.maps, facts)
-        depth, spread, cell = answer.maps, answer.spread, self._cell(photo.size, request)
-        if request.tile:
-            layout = self.layout(photo.size, request)
-            facts["tiles"] = (
-                f"{len(layout)} of {size_text(layout.size)}, aligned to the whole picture"
+    def _checked(self, options: PredictOptions | None, changes: dict[str, Any]) -> PredictOptions:
+        """Return options that this network can follow."""
+        options = replace(options or PredictOptions(), **changes)
+        fixed = self.engine.fixed_size
+        if fixed and options.size and options.size != fixed:
+            raise InputError(
+                f"size {size_text(options.size)}: {self.engine.name} accepts"
+                f" {size_text(fixed)} only; leave it out, or export the checkpoint for any size"
             )
+        if self.engine.task == "normals" and (options.tile or options.known_distance):
+            raise InputError(
+                f"{self.engine.name} predicts normals and no depth; tiles and a known distance need"
+                " depth"
+            )
+        return options
+
+    def _predict_batch(
+        self, photos: Sequence[Photo], options: PredictOptions
+    ) -> Iterator[Prediction]:
+        """Predict pictures of one size."""
+        cameras = [_camera(photo, options) for photo in photos]
+        maps, level_std, compared = self._run(np.stack([photo.image for photo in photos]), options)
+        for index, (photo, camera) in enumerate(zip(photos, cameras, strict=True)):
+            std = None if level_std is None else level_std[index]
+            try:
+                found = self._finish(photo, camera, Output(maps[index], std, compared), options)
+            except InputError as error:
+                raise InputError(f"{photo.name}: {error}") from None
+            if found.provenance.warnings:
+                text = "; ".join(map(describe_warning, found.provenance.warnings))
+                warnings.warn(f"{photo.name}: {text}", IdiscWarning, stacklevel=3)
+            yield found
+
+    def _run(self, images: NDArray[np.uint8], options: PredictOptions) -> Output:
+        """Run the network on pictures (B, H, W, 3); the output has their size."""
+        size = images.shape[1], images.shape[2]
+        seen = options.size or self.network_size(size)
+        small = np.stack([resize_smooth(image, seen) for image in images])
+        output = Output(*self.engine.with_spread(small, size))
+        if options.flip:
+            mirrored = np.ascontiguousarray(small[:, :, ::-1])
+            output = _mean_with_flipped(output, Output(*self.engine.with_spread(mirrored, size)))
+        if not np.isfinite(output.maps).all():
+            raise CheckpointError(f"{self.engine.name}: predicts NaN or infinity")
+        return output
+
+    def _finish(
+        self, photo: Photo, camera: Camera, output: Output, options: PredictOptions
+    ) -> Prediction:
+        """Make a prediction from the output of the network for one picture."""
+        provenance = self._provenance(photo, camera, options)
+        if self.engine.task == "normals":
+            return _normals_prediction(photo, camera, output.maps, provenance)
+        depth, level_std, seen = output.maps, output.level_std, photo.size
+        if options.tile:
+            layout = self._layout(photo.size, options)
+            grid = TileGrid(count=len(layout), size=layout.size)
+            provenance = replace(provenance, tiles=grid)
             if len(layout) > 1:
-                cell = self._cell(layout.size, request)
-                ask = partial(self._ask_tile, request=request)
-                depth, spread = tiles.refine(photo.image, depth, ask, layout)
-        if spread is not None:
-            facts["spread"] = spread_meaning(*answer.spread_of)
+                seen, run = layout.size, partial(self._run_tile, options=options)
+                depth, level_std = tiles.refine(photo.image, depth, run, layout)
+        if level_std is not None:
+            provenance = replace(provenance, level_std=output.compared)
         prediction = Prediction(
-            image=photo.image, depth=depth, camera=camera, spread=spread, cell=cell, facts=facts
+            image=photo.image,
+            depth=depth,
+            camera=camera,
+            level_std=level_std,
+            pixels_per_feature=self._pixels_per_feature(seen, options),
+            provenance=provenance,
         )
-        if request.camera_correction and self._corrects(camera):
-            prediction = prediction.corrected(*doubts.correction(self.facts, camera))
-        if isinstance(request.known, Scale):
-            prediction = prediction.scaled(request.known.factor, request.known.why)
-        elif request.known is not None:
-            prediction = prediction.rescaled(request.known)
-        return prediction.with_normals() if request.normals else prediction
+        if options.camera_correction and camera.known and self.model.training_camera is not None:
+            prediction = prediction.apply(reliability.camera_correction(self.model, camera))
+        if options.known_distance is not None:
+            prediction = prediction.rescaled(options.known_distance)
+        return prediction.with_normals() if options.normals else prediction
 
-    def _corrects(self, camera: Camera) -> bool:
-        """Whether depth depends on the focal length in a way that can be undone."""
-        return camera.known and self.facts.training_camera is not None
-
-    def _cell(self, picture: Size, request: Request) -> int:
-        """Pixels of a picture, or of a tile, for one of the network's finest map."""
-        seen = request.size or self.network_size(picture)
+    def _pixels_per_feature(self, picture: Size, options: PredictOptions) -> int:
+        seen = options.size or self.network_size(picture)
         return max(1, round(FINEST * math.sqrt(picture[0] * picture[1] / (seen[0] * seen[1]))))
 
-    def layout(self, picture: Size, request: Request) -> tiles.Tiles:
-        """Where the tiles of a picture lie."""
-        if isinstance(request.tile, tuple):
-            return tiles.lay_out(picture, request.tile)
-        network = request.size or self.network_size(picture)
+    def _layout(self, picture: Size, options: PredictOptions) -> tiles.Tiles:
+        if isinstance(options.tile, tuple):
+            return tiles.lay_out(picture, options.tile)
+        network = options.size or self.network_size(picture)
         return tiles.lay_out(picture, tiles.choose_size(picture, network))
 
-    def _ask_tile(self, image: NDArray[np.uint8], request: Request) -> tiles.Depths:
-        answer = self._ask(image[None], request)
-        return tiles.Depths(answer.maps[0], None if answer.spread is None else answer.spread[0])
+    def _run_tile(self, image: NDArray[np.uint8], options: PredictOptions) -> tiles.Depths:
+        output = self._run(image[None], options)
+        level_std = None if output.level_std is None else output.level_std[0]
+        return tiles.Depths(output.maps[0], level_std)
 
-    def _facts(self, photo: Photo, camera: Camera, request: Request) -> dict[str, str]:
-        """What every result says of itself, in the order of its importance."""
-        model = self.facts
-        facts = {
-            "picture": photo.name,
-            "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
-            "domain": model.domain,
-            "range": f"depth to {model.depth_range[1]:g} m in training"
-            if model.depth_range
-            else UNKNOWN,
-            "camera": _camera_text(camera),
-            "network size": self._size_text(photo.size, request),
-            "trained on": model.data,
-            "licence of weights": model.licence,
-        }
-        if model.precision not in (UNKNOWN, "fp32"):
-            facts["precision"] = model.precision
-        if request.tta:
-            facts["tta"] = "mean of the picture and its mirror image"
-        if photo.notes:
-            facts["notes"] = "; ".join(photo.notes)
-        if found := self._doubts(photo.size, camera, request):
-            facts["warning"] = "; ".join(found)
-        return facts
-
-    def _doubts(self, picture: Size, camera: Camera, request: Request) -> list[str]:
-        """What the user should know before believing the metres."""
-        corrected = request.camera_correction or request.known is not None
-        found = [
-            doubts.of_matrix(camera),
-            None if corrected else doubts.of_camera(self.facts, camera),
-            doubts.of_pixels(picture, self.facts.training_size),
-        ]
-        if seen := request.size or self.engine.fixed_size:
-            better = None if self.engine.fixed_size else adapted(seen, picture)
-            found.append(doubts.of_shape(seen, picture, better))
-        if request.size and request.known is None:
-            found.append(doubts.of_size(request.size, self.facts.training_size))
-        if isinstance(request.known, Scale):
-            found.append(doubts.of_scale(request.known.factor))
-        return [doubt for doubt in found if doubt]
-
-    def _seen(self, size: Size) -> Size:
-        """A size that is asked for and that this network can see; InputError for others."""
-        fixed = self.engine.fixed_size
-        if fixed and size != fixed:
-            raise InputError(
-                f"size {size_text(size)}: {self.engine.name} is for {size_text(fixed)} alone; leave"
-                " it out, or export the checkpoint again for any size"
-            )
-        if size[0] * size[1] > MOST_SEEN:
-            raise InputError(
-                f"size {size_text(size)}: more than {MOST_SEEN / 1e6:.1f} million pixels in the"
-                " network; choose a smaller one, and tiles for detail"
-            )
-        return size
-
-    def _size_text(self, picture: Size, request: Request) -> str:
-        if request.size:
-            return f"{size_text(request.size)}, as asked for"
-        if self.engine.fixed_size:
-            return f"{size_text(self.engine.fixed_size)}, the only size of this file"
-        size, trained = self.network_size(picture), self.facts.training_size
-        if size == trained:
-            return f"{size_text(size)}, as in training"
-        start = (
-            f"{size_text(trained)} of training" if trained else f"{size_text(USUAL_SIZE)} (usual)"
+    def _provenance(self, photo: Photo, camera: Camera, options: PredictOptions) -> Provenance:
+        size, reason = self._size_and_reason(photo.size, options)
+        return Provenance(
+            picture=photo.name,
+            model=self.model,
+            network_size=size,
+            network_size_reason=reason,
+            flip=options.flip,
+            notes=photo.notes,
+            warnings=tuple(self._warnings(photo.size, camera, options)),
         )
-        return f"{size_text(size)}: {start} in the shape of the picture"
+
+    def _size_and_reason(self, picture: Size, options: PredictOptions) -> tuple[Size, SizeReason]:
+        if options.size:
+            return options.size, "user"
+        size = self.network_size(picture)
+        if self.engine.fixed_size:
+            return size, "file"
+        return size, "training" if size == self.model.training_size else "aspect"
+
+    def _warnings(
+        self, picture: Size, camera: Camera, options: PredictOptions
+    ) -> Iterator[Warning]:
+        """Yield the reasons why the metres may be wrong."""
+        fixed, trained = self.engine.fixed_size, self.model.training_size
+        found = [
+            reliability.check_matrix(camera),
+            reliability.check_resolution(picture, trained),
+        ]
+        if not options.camera_correction:
+            found.append(reliability.check_camera(self.model, camera))
+        if seen := options.size or fixed:
+            better = None if fixed else fit_aspect(seen, picture)
+            found.append(reliability.check_aspect(seen, picture, better))
+        if options.size:
+            found.append(reliability.check_network_size(options.size, trained))
+        return (warning for warning in found if warning)
 
 
-def _pair(size: object, what: str) -> Size:
-    """(height, width) of a pair of whole numbers; InputError for anything else."""
-    pair = tuple(size) if isinstance(size, (list, tuple)) else ()
-    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
-        raise InputError(f"{what} {size!r}: (height, width) in pixels is needed")
-    return pair
+def fit_aspect(trained: Size, picture: Size) -> Size:
+    """Return a size with the pixels of `trained` and the aspect ratio of the picture.
 
-
-def _of_normals(
-    photo: Photo, camera: Camera, normals: FloatMaps, facts: dict[str, str]
-) -> Prediction:
-    """The answer of a network for normals, which knows no metres."""
-    length = np.linalg.norm(normals, axis=-1, keepdims=True)
-    return Prediction(
-        image=photo.image,
-        depth=np.full(photo.size, np.nan, np.float32),
-        camera=camera,
-        normals=normals / np.maximum(length, np.float32(1e-6)),
-        facts={**facts, "normals": "from the model", "depth": "none, a model for normals"},
-    )
-
-
-def adapted(trained: Size, picture: Size) -> Size:
-    """A size with as many pixels as `trained` in the shape of the picture, by steps of 32."""
+    Sides are multiples of 32, unless the aspect ratios are the same.
+    """
     pixels, aspect = trained[0] * trained[1], picture[0] / picture[1]
     height, width = math.sqrt(pixels * aspect), math.sqrt(pixels / aspect)
     if (round(height), round(width)) == trained:
-        return trained  # which need not be of such steps
-    # A panorama's shorter side cannot shrink below a step, so the longer one stops growing.
+        return trained
+    # The shorter side of a panorama cannot shrink below one step, so the longer one is limited.
     steps = [min(side, pixels / STRIDE) / STRIDE for side in (height, width)]
     rows, columns = ({max(1, math.floor(step)), max(1, math.ceil(step))} for step in steps)
 
     def misfit(size: Size) -> float:
-        """The shape counts most: what is squeezed has other metres."""
+        """Weight the aspect ratio more than the number of pixels, as depth depends on it."""
         squeezed, more = size[0] / size[1] / aspect, size[0] * size[1] / pixels
         return abs(math.log(squeezed)) + abs(math.log(more)) / 4
 
     return min(((STRIDE * row, STRIDE * column) for row in rows for column in columns), key=misfit)
 
 
-def _read_all(sources: Sequence[Any]) -> list[Photo]:
-    """The pictures of a list; of those without a name, each gets one of its own."""
-    photos = [read_photo(source) for source in sources]
-    numbered = len(photos) > 1
-    return [
-        replace(photo, name=f"{photo.name}_{number}") if numbered and not photo.named else photo
-        for number, photo in enumerate(photos, start=1)
-    ]
+def _normals_prediction(
+    photo: Photo, camera: Camera, normals: FloatMaps, provenance: Provenance
+) -> Prediction:
+    length = np.linalg.norm(normals, axis=-1, keepdims=True)
+    return Prediction(
+        image=photo.image,
+        depth=None,
+        camera=camera,
+        normals=normals / np.maximum(length, np.float32(1e-6)),
+        provenance=replace(provenance, normals="model"),
+    )
 
 
-def _camera(photo: Photo, request: Request) -> Camera:
-    """Of a picture, as given, read or assumed; an error names the picture."""
-    given = request.camera
+def _camera(photo: Photo, options: PredictOptions) -> Camera:
+    """Return the camera that is given, read from EXIF or assumed; an error names the picture."""
+    given = options.camera
     try:
         if given is not None and not isinstance(given, Camera):
             given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
@@ -374,30 +290,48 @@ def _camera(photo: Photo, request: Request) -> Camera:
         raise InputError(f"{photo.name}: {error}") from None
 
 
-def _batches(photos: Sequence[Photo], request: Request) -> Iterator[list[int]]:
-    """Indices of photos that have one size, few enough for one pass."""
-    seen = request.size[0] * request.size[1] if request.size else 0
-    by_size: dict[Size, list[int]] = {}
-    for index, photo in enumerate(photos):
-        by_size.setdefault(photo.size, []).append(index)
-    for (height, width), indices in by_size.items():
-        pixels = max(height * width, seen)
-        most = 1 if request.tile else max(1, min(BATCH, BATCH_PIXELS // pixels))
-        yield from (indices[start : start + most] for start in range(0, len(indices), most))
+def _read_ahead(sources: Iterable[PhotoSource | Photo]) -> Iterator[Photo]:
+    """Read pictures in a thread, up to one batch ahead."""
+    waiting: deque[Future[Photo]] = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="idisc-read") as reader:
+        try:
+            for number, source in enumerate(sources, start=1):
+                waiting.append(reader.submit(_read, source, number))
+                if len(waiting) > BATCH:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            reader.shutdown(wait=True, cancel_futures=True)
 
 
-def _joined(plain: Answer, mirrored: Answer) -> Answer:
-    """The mean of an answer and that for the mirrored pictures, and the spread of both."""
-    there, half = mirrored.maps[:, :, ::-1], np.float32(0.5)
-    if there.ndim == 4:  # x of normals points the other way in the mirror
-        return Answer((plain.maps + there * np.array([-1, 1, 1], np.float32)) * half, None)
-    mean, variance = (plain.maps + there) * half, ((plain.maps - there) * half) ** 2
-    if plain.spread is None or mirrored.spread is None:
-        return Answer(mean, np.sqrt(variance), (_MIRROR,))
-    variance += (plain.spread**2 + mirrored.spread[:, :, ::-1] ** 2) * half
-    return Answer(mean, np.sqrt(variance), (_LEVELS, _MIRROR))
+def _read(source: PhotoSource | Photo, number: int) -> Photo:
+    photo = read_photo(source)
+    return photo if photo.named else replace(photo, name=f"{photo.name}_{number}")
 
 
-def _camera_text(camera: Camera) -> str:
-    across = f"{camera.fov_deg:.0f} deg"
-    return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
+def _batches(photos: Iterable[Photo], options: PredictOptions) -> Iterator[list[Photo]]:
+    """Group successive pictures of one size that fit into one pass."""
+    seen = options.size[0] * options.size[1] if options.size else 0
+    batch: list[Photo] = []
+    for photo in photos:
+        pixels = max(photo.size[0] * photo.size[1], seen)
+        most = 1 if options.tile else max(1, min(BATCH, BATCH_PIXELS // pixels))
+        if batch and (photo.size != batch[0].size or len(batch) >= most):
+            yield batch
+            batch = []
+        batch.append(photo)
+    if batch:
+        yield batch
+
+
+def _mean_with_flipped(plain: Output, flipped: Output) -> Output:
+    """Return the mean of two outputs, the second for mirrored pictures, and their deviation."""
+    maps, half = flipped.maps[:, :, ::-1], np.float32(0.5)
+    if maps.ndim == 4:  # x of normals changes its sign in the mirror
+        return Output((plain.maps + maps * np.array([-1, 1, 1], np.float32)) * half, None)
+    mean, variance = (plain.maps + maps) * half, ((plain.maps - maps) * half) ** 2
+    if plain.level_std is None or flipped.level_std is None:
+        return Output(mean, np.sqrt(variance), ("flip",))
+    variance += (plain.level_std**2 + flipped.level_std[:, :, ::-1] ** 2) * half
+    return Output(mean, np.sqrt(variance), ("levels", "flip"))

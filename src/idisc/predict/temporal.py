@@ -1,22 +1,24 @@
-"""What changes from frame to frame of a clip: flicker, smoothing, cuts.
+"""Flicker, smoothing and scene cuts: how the frames of a clip relate to each other.
 
-Pictures are compared at about 160 pixels. `change` is how much a pixel differs from the frame
-before, 0 to 1, without the median difference, which a camera's exposure explains.
+Frames are compared at a longer side of 160 pixels. `change` is the difference of a pixel to the
+previous frame, 0 to 1, minus the median difference, which is due to the camera's exposure.
 
-- **Flicker** is the mean over frames of F_t = median over still pixels of |log d_t - log d_(t-1)|;
-  still: change < 0.02. So 0.03 says that depth jumps by 3 % from frame to frame where nothing
-  moves. The first frame of a scene, and those with 2 % of still pixels or less, do not count.
-- **Smoothing** over T seconds is exponential, in log depth, with w = 1 - exp(-step / T). A frame's
-  scale, a = median over still pixels of (log d_t - s_(t-1)), and its shape are smoothed apart:
+- **Flicker** is the mean over frames of F_t = median over still pixels of |log d_t - log d_(t-1)|,
+  where still means change < 0.02. A flicker of 0.03 means that depth jumps by 3 % from frame to
+  frame where nothing moves. The first frame of a scene, and frames with at most 2 % of still
+  pixels, do not count.
+- **Smoothing** over T seconds is exponential, in log depth, with w = 1 - exp(-step / T). The scale
+  of a frame, a = median over still pixels of (log d_t - s_(t-1)), and its shape are smoothed
+  separately:
 
       s_t = s_(t-1) + w a + k (log d_t - a - s_(t-1)),
 
-  where k is w at still pixels and rises to 1 where the picture changes by a tenth: what moves is
-  taken as it is now, at the scale of the rest. No motion is estimated: an even wall lags behind a
-  camera that moves along it. Each scene starts anew.
-- A **cut** is where pixels (mean change above 0.12) and colours (more than a fifth of a histogram
-  of 64) differ both: 99 % of pairs of 19 photos do; none of them and itself moved by a tenth of
-  its width, enlarged by a fifth or brightened by a third.
+  where k is w at still pixels and rises to 1 where the picture changes by a tenth: moving things
+  keep their current shape, at the smoothed scale. No motion is estimated, so an even wall lags
+  behind a camera that moves along it. Smoothing restarts with each scene.
+- A **cut** is a frame whose pixels (mean change above 0.12) and whose colours (more than a fifth of
+  a histogram with 64 bins) both differ. Of 19 photos, 99 % of all pairs count as a cut; a photo and
+  its copy, moved by a tenth of the width, enlarged by a fifth or brightened by a third, never does.
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.predict.prediction import FloatMap, Prediction
+from idisc.prediction import FloatMap, FrameTime, Prediction
 from idisc.sizes import Size, resize_map, resize_smooth
 from idisc.visualize import Picture
 
 FLICKER = "mean over frames of the median over still pixels of |log d_t - log d_(t-1)|"
-_LOOK = 160  # px: longer side of the pictures that are compared
-_STILL, _MOVED = 0.02, 0.1  # change of a pixel that counts as none, and as something else
+_LOOK = 160  # px: longer side of the frames that are compared
+_STILL, _MOVED = 0.02, 0.1  # change of a pixel that counts as still, and as moving
 _CUT_CHANGE, _CUT_COLOURS = 0.12, 0.2
-_FEWEST_STILL = 0.02  # share of pixels from which something can be said
+_FEWEST_STILL = 0.02  # share of still pixels below which frames are not compared
 
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of a clip."""
+    """One frame of a clip."""
 
     index: int  # in the clip, from 0
     seconds: float  # since the first one
@@ -48,7 +50,7 @@ class Frame:
 
 
 def _changed(now: Picture, before: Picture | None) -> FloatMap | None:
-    """How much each pixel of a reduced picture changed (h, w); None in a new scene."""
+    """Return the change of each pixel of a reduced frame (h, w); None in a new scene."""
     if before is None:
         return None
     moved = (now.astype(np.float32) - before) / np.float32(255)
@@ -63,13 +65,12 @@ def _look_size(shape: tuple[int, ...]) -> Size:
 
 
 def _colours(image: Picture) -> NDArray[np.float64]:
-    """Shares of 64 colours."""
     levels = (image >> 6).astype(np.intp)
     return np.bincount((levels @ [16, 4, 1]).ravel(), minlength=64) / (image.size / 3)
 
 
 def look(values: FloatMap) -> FloatMap:
-    """A map (H, W) at the size at which pictures are compared."""
+    """Sample a map (H, W) at the size at which frames are compared."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
         for count, length in zip(_look_size(values.shape), values.shape, strict=True)
@@ -82,14 +83,14 @@ def _log(depth: FloatMap) -> FloatMap:
 
 
 class Flicker:
-    """How much depth changes where the picture does not; the formula is above."""
+    """Measures how much depth changes where the picture does not; see the formula above."""
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0
         self.before: FloatMap | None = None
 
     def add(self, depth: FloatMap, change: FloatMap | None) -> None:
-        """The next frame: depth (H, W), and how its picture changed."""
+        """Add the next frame: depth (H, W), and the change of its picture."""
         now = _log(look(depth))
         before, self.before = self.before, now
         if before is None or change is None or np.mean(change < _STILL) < _FEWEST_STILL:
@@ -99,12 +100,12 @@ class Flicker:
 
     @property
     def value(self) -> float | None:
-        """Of all frames so far; None if none could be compared with the one before."""
+        """The flicker so far; None if no frame could be compared with the previous one."""
         return self.total / self.count if self.count else None
 
 
 class Smoother:
-    """Depth evened out over some seconds; the formula is above."""
+    """Smooths depth over some seconds; see the formula above."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -112,7 +113,7 @@ class Smoother:
         self.time = 0.0
 
     def next(self, depth: FloatMap, change: FloatMap | None, seconds: float) -> FloatMap:
-        """The depth to show for a frame (H, W); `change` is None in a new scene."""
+        """Return the smoothed depth (H, W) of a frame; `change` is None in a new scene."""
         now, past = _log(depth), self.state
         step, self.time = seconds - self.time, seconds
         if change is None or past is None:
@@ -130,7 +131,7 @@ class Smoother:
 
 
 class Course:
-    """What the frames of a clip have to do with each other: scenes, smoothing, flicker."""
+    """Follows the frames of a clip: scenes, smoothing, flicker."""
 
     def __init__(self, smooth: float | None) -> None:
         self.before: Picture | None = None  # the picture, reduced
@@ -139,17 +140,18 @@ class Course:
         self.predicted, self.shown = Flicker(), Flicker()
 
     def follow(self, frame: Frame, prediction: Prediction) -> Prediction:
-        """The prediction to show for the next frame."""
+        """Return the prediction to show for the next frame."""
         before = self.before
         self.before = resize_smooth(frame.image, _look_size(frame.image.shape))
         change = _changed(self.before, before)
         if change is None and frame.index:
             self.cuts.append(frame.index)
-        self.predicted.add(prediction.depth, change)
-        facts = {**prediction.facts, "frame": f"{frame.index}, at {frame.seconds:.3f} s"}
-        if self.smoother is None:
-            return replace(prediction, facts=facts)
-        facts["smoothing"] = f"over {self.smoother.seconds:g} s in log depth, anew at scene cuts"
-        depth = self.smoother.next(prediction.depth, change, frame.seconds)
-        self.shown.add(depth, change)
-        return replace(prediction, depth=depth, facts=facts)
+        depth = prediction.metres
+        self.predicted.add(depth, change)
+        time, seconds = FrameTime(index=frame.index, seconds=frame.seconds), None
+        if self.smoother is not None:
+            seconds = self.smoother.seconds
+            depth = self.smoother.next(depth, change, frame.seconds)
+            self.shown.add(depth, change)
+        provenance = replace(prediction.provenance, frame=time, smoothing_s=seconds)
+        return replace(prediction, depth=depth, provenance=provenance)

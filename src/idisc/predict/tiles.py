@@ -1,10 +1,9 @@
-"""Large pictures in overlapping tiles: the detail of each tile, the scale of the whole.
+"""Refines large pictures in overlapping tiles: detail from the tiles, scale from the whole picture.
 
-A network that sees a tile does not know how far away the scene is: it sees less of it, and larger,
-and a bare wall tells it nothing. So each tile is aligned in log depth to the pass over the whole
-picture, the aligned tiles are blended by windows that fall to nothing at their edges, and what is
-coarse in the result is that of the whole: only detail that is small against a tile comes from it.
-No seams, and the tiles cannot drift from each other or from the layout of the scene.
+A network cannot tell from a tile how far away the scene is: the tile shows less of it, enlarged.
+So each tile is aligned in log depth to the pass over the whole picture, the aligned tiles are
+blended with windows that fall to zero at their edges, and the coarse layout of the result is
+replaced by that of the whole picture. There are no seams, and tiles cannot drift apart.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from idisc.sizes import Size
 
 FloatMap = NDArray[np.float32]
 OVERLAP = 0.25  # share of a tile's side, at least
-CELLS = 4  # of a tile's side: what is larger than one of them is left to the whole
-LEAST = 32  # pixels of a side: a smaller tile is a point to the coarsest features
-MOST_TILES = 16  # when the size is left to us: each costs a pass of the network
+CELLS = 4  # per side of a tile: structures larger than a cell come from the whole picture
+LEAST = 32  # pixels of a side: a smaller tile is less than one pixel of the coarsest features
+MAX_TILES = 16  # if the user gives no size: each costs a pass of the network
 
 
 class Depths(NamedTuple):
-    """What a pass gives: depth (H, W) in metres and, if known, its spread."""
+    """Depth (H, W) in metres and, if known, the standard deviation of the network's answers."""
 
     depth: FloatMap
-    spread: FloatMap | None = None
+    level_std: FloatMap | None = None
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """Where the tiles of a picture lie: all of one size, evenly spaced, edge to edge."""
+    """Positions of the tiles of a picture: all of one size, evenly spaced, edge to edge."""
 
     size: Size  # of a tile
     tops: tuple[int, ...]
@@ -48,7 +47,7 @@ class Tiles:
 
 
 def lay_out(picture: Size, tile: Size) -> Tiles:
-    """Tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
+    """Return tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
     if min(tile) < LEAST:
         raise InputError(f"tiles of {tile[0]}x{tile[1]}: at least {LEAST} pixels a side are needed")
     height, width = min(tile[0], picture[0]), min(tile[1], picture[1])
@@ -56,14 +55,11 @@ def lay_out(picture: Size, tile: Size) -> Tiles:
 
 
 def choose_size(picture: Size, network: Size) -> Size:
-    """The network's own size, so that nothing is reduced, or larger where that is too many tiles.
-
-    The smallest that needs at most `MOST_TILES`, in steps of a quarter.
-    """
+    """Return the network's size, or the smallest multiple of it with at most `MAX_TILES` tiles."""
     factor = 1.0
     while True:
         height, width = (max(math.ceil(length * factor), LEAST) for length in network)
-        if len(lay_out(picture, (height, width))) <= MOST_TILES:
+        if len(lay_out(picture, (height, width))) <= MAX_TILES:
             return height, width
         factor *= 1.25
 
@@ -74,10 +70,10 @@ def refine(
     predict: Callable[[NDArray[np.uint8]], Depths],
     tiles: Tiles,
 ) -> Depths:
-    """Depth of a picture (H, W, 3) from its tiles, aligned to `whole` (H, W), the pass over all."""
+    """Predict the tiles of a picture (H, W, 3), aligned to `whole` (H, W), the first pass."""
     rows, columns = _window(tiles.size[0]), _window(tiles.size[1])
-    depth, spread = np.zeros_like(whole), np.zeros_like(whole)
-    has_spread = True
+    depth, level_std = np.zeros_like(whole), np.zeros_like(whole)
+    has_std = True
     for top in tiles.tops:
         for left in tiles.lefts:
             place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
@@ -85,19 +81,19 @@ def refine(
             factor = _factor(found.depth, whole[place])
             weight = rows[:, None] * columns
             depth[place] += weight * (factor * found.depth)
-            if found.spread is None:
-                has_spread = False
+            if found.level_std is None:
+                has_std = False
             else:
-                spread[place] += weight * (factor * found.spread)
+                level_std[place] += weight * (factor * found.level_std)
     total_rows = _sums(rows, tiles.tops, whole.shape[0])
     total = total_rows[:, None], _sums(columns, tiles.lefts, whole.shape[1])
-    for canvas in (depth, spread):
+    for canvas in (depth, level_std):
         canvas /= total[0]
         canvas /= total[1]
     correction = _correction(depth, whole, tiles.size)
     depth *= correction
-    spread *= correction
-    return Depths(depth, spread if has_spread else None)
+    level_std *= correction
+    return Depths(depth, level_std if has_std else None)
 
 
 def _starts(length: int, tile: int) -> tuple[int, ...]:
@@ -107,13 +103,13 @@ def _starts(length: int, tile: int) -> tuple[int, ...]:
 
 
 def _window(length: int) -> FloatMap:
-    """A raised cosine over a tile's side, a little more than 0 at its ends."""
+    """A raised cosine over the side of a tile, slightly more than 0 at its ends."""
     place = (np.arange(length) + 0.5) / length
     return (np.sin(np.pi * place) ** 2).astype(np.float32)
 
 
 def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
-    """The windows of all tiles along one axis, added up: tiles make a grid, so both axes part."""
+    """Sum the windows of all tiles along one axis; the tiles are a grid, so axes are separable."""
     total = np.zeros(length, np.float32)
     for start in starts:
         total[start : start + len(window)] += window
@@ -121,9 +117,9 @@ def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
 
 
 def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
-    """Factors (H, W) that give depth the coarse layout of the whole, and keep its detail.
+    """Return factors (H, W) that give depth the coarse layout of the whole, and keep its detail.
 
-    Log differences are averaged in cells, so that edges, which never agree, cancel.
+    Log differences are averaged in cells, so that edges, which never agree, cancel out.
     """
     height, width = depth.shape
     cells = math.ceil(CELLS * width / tile[1]), math.ceil(CELLS * height / tile[0])
@@ -135,7 +131,7 @@ def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
 
 
 def _factor(tile: FloatMap, whole: FloatMap) -> float:
-    """Such that factor * tile is closest to the whole: the median, as edges never agree."""
+    """Return the median ratio of whole and tile: a mean would suffer from edges, which differ."""
     step = max(1, round(math.sqrt(tile.size / 50_000)))  # enough for a median
     x, y = (np.log(depth[::step, ::step], dtype=np.float64) for depth in (tile, whole))
     return math.exp(float(np.median(y - x)))

@@ -26,7 +26,7 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TorchEngine:
-    """A network on the device it is on; see `engine.Engine`."""
+    """A network on its device; see `engine.Engine`."""
 
     fixed_size: Size | None = None
 
@@ -51,7 +51,7 @@ class TorchEngine:
         precision: Precision = "fp32",
         card: ModelCard | None = None,
     ) -> TorchEngine:
-        """The engine of a checkpoint: a folder, or the record of a shipped model with its card."""
+        """Load a checkpoint folder, or the config of a shipped model with its card."""
         if precision == "fp16" and device == "cpu":
             raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
         network = load_network(path).requires_grad_(False).to(devices.usable(device))
@@ -62,19 +62,19 @@ class TorchEngine:
         return cls(network, path.resolve().name, sha256, read_origin(path), precision)
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """RGB (B, H, W, 3) -> depth (B, H, W) in metres, or normals (B, H, W, 3)."""
+        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
         return self._as_maps(self._run(images, size))
 
     def with_spread(
         self, images: NDArray[np.uint8], size: Size | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """The same, and how far the resolutions disagree, (B, H, W) in metres; None for normals."""
+        """Return the same, and the deviation of the levels (B, H, W); None for normals."""
         output = self._run(images, size)
         if self.task == "normals" or len(output.levels) < 2:
             return self._as_maps(output), None
         levels = tuple(level.float() for level in output.levels)
-        spread = disagreement(levels, size or (images.shape[1], images.shape[2]))
-        return self._as_maps(output), spread[:, 0].float().cpu().numpy()
+        std = disagreement(levels, size or (images.shape[1], images.shape[2]))
+        return self._as_maps(output), std[:, 0].float().cpu().numpy()
 
     def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
@@ -91,11 +91,11 @@ class TorchEngine:
 
 
 def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:
-    """Log depth of each resolution, (B, 1, H_l, W_l) -> their deviation in metres (B, 1, H, W).
+    """Return the standard deviation (B, 1, H, W) in metres of log depths (B, 1, H_l, W_l).
 
-    Only their mean is trained, so that one may be too far everywhere, and the others too near: what
-    each is off by over the whole picture is left out. Taken where the network fuses them, at the
-    finest resolution, and resized as depth is.
+    Only their mean is trained, so one level may be too far everywhere and another too near: the
+    mean offset of each level over the picture is left out. The deviation is computed where the
+    network fuses the levels, at the finest resolution, and resized as depth is.
     """
     fine = size_of(levels[-1])
     logs = torch.stack([resized(level.exp(), fine).log() for level in levels])  # (L, B, 1, h, w)

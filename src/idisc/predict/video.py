@@ -1,10 +1,10 @@
-"""Videos, one frame at a time: decode, predict, even out, encode. PyAV reads and writes them.
+"""Predicts videos frame by frame: decode, predict, smooth, encode. PyAV reads and writes them.
 
-However long a clip is, only a few of its frames are in memory. All share one range of colours and
-one factor of 16-bit PNGs, by a few frames spread over the clip, unless given. Frames are taken as
-players show them: turned, mirrored, with square pixels. Sound is left out.
+Only a few frames are in memory, however long a clip is. All frames share one range of colours and
+one factor of 16-bit PNGs, which are taken from a few frames of the clip unless they are given.
+Frames are used as players show them: rotated, mirrored, with square pixels. Sound is left out.
 
-What follows from one frame to the next, flicker and smoothing and cuts, is in `temporal`.
+Flicker, smoothing and scene cuts are in `temporal`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -23,24 +23,25 @@ from typing import Any
 
 import numpy as np
 
-from idisc import files, outputs, visualize
+from idisc import files, formats, visualize
 from idisc.errors import IdiscWarning, InputError, MissingExtra, require
+from idisc.formats import FORMATS, Format, FormatOptions
+from idisc.formats.numbers import png16_unit
+from idisc.formats.pictures import enlargement
 from idisc.images import Photo
-from idisc.outputs.depicted import MOST_STEPS, fact_line, record
-from idisc.outputs.numbers import MILLIMETRE, png16_unit
-from idisc.outputs.pictures import enlargement
 from idisc.predict.inputs import VIDEOS
-from idisc.predict.prediction import Known, Prediction, Scale
+from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
+from idisc.prediction import KnownDistance, Prediction, Rescaling
+from idisc.provenance_text import caption, record
 from idisc.sizes import resize_smooth
 from idisc.visualize import Picture
 
-FILM = "png"  # the format that is a picture of a photo and a film of a clip
-SEQUENCES = ("png16", "npy", "npz", "exr")  # formats with one file for each frame
-SAMPLES = 5  # frames that the range of colours is taken from
-MOST_PIXELS = 100_000_000  # of a frame
-RECORD = "clip.json"  # in a folder of frames: what they are of
+FILM = FORMATS["png"]  # a picture of a photo, a film of a clip; other formats: a file per frame
+SAMPLES = 5  # frames from which the range of colours is taken
+MAX_PIXELS = 100_000_000  # of a frame
+RECORD = "clip.json"  # in a folder of frames: from which clip they are, and how they were made
 _FRAME = re.compile(r"\d{6,}\.[a-z]+$")
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they open other files
 _CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
@@ -53,18 +54,19 @@ Write = Callable[["Frame", Prediction], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to make of a clip."""
+    """What to write for a clip."""
 
-    formats: tuple[str, ...] = (FILM,)  # png, the film of depth in colours, and any of SEQUENCES
-    side_by_side: bool = False  # the film has picture, depth and a legend
-    smooth: float | None = None  # seconds that depth is evened out over; None: not at all
-    every: int = 1  # take each n-th frame
-    fps: float | None = None  # of the film; None: frames keep their times, so it lasts as long
-    options: outputs.Options = field(default_factory=outputs.Options)
+    formats: tuple[Format, ...] = (FILM,)  # those with `in_video`
+    side_by_side: bool = False  # the film shows picture, depth and a legend
+    smooth: float | None = None  # seconds over which depth is smoothed; None: not at all
+    every: int = 1  # predict every n-th frame
+    fps: float | None = None  # of the film; None: frames keep their times
+    options: FormatOptions = field(default_factory=FormatOptions)
 
     def __post_init__(self) -> None:
-        for kind in sorted({*self.formats} - {FILM, *SEQUENCES}):
-            raise InputError(f"{kind} of a video: there is {FILM}, {', '.join(SEQUENCES)}")
+        for row in self.formats:
+            if not row.in_video:
+                raise InputError(f"{row.name} of a video: the formats are {video_formats()}")
         if self.every < 1:
             raise InputError(f"every {self.every} frames: 1 or more is needed")
         for name, value in (("smooth", self.smooth), ("fps", self.fps)):
@@ -72,11 +74,11 @@ class Plan:
                 raise InputError(f"{name} {value:g}: a number above 0 is needed")
 
     def places(self, folder: Path, name: str, clip: str) -> tuple[Path | None, dict[str, Path]]:
-        """Where the film goes, if there is one, and the folder of each other format.
+        """Return the path of the film, if there is one, and the folder of each other format.
 
-        A folder is new, or holds what came of a `clip` of that name before.
+        A folder must be new, or hold the frames of a `clip` of the same name.
         """
-        homes = {kind: folder / f"{name}_{kind}" for kind in self.formats if kind != FILM}
+        homes = {row.name: folder / f"{name}_{row.name}" for row in self.formats if row != FILM}
         for home in homes.values():
             if not _is_of(home, clip):
                 files.check_new_folder(home)
@@ -87,26 +89,31 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a clip."""
+    """What was written for a clip."""
 
     files: tuple[Path, ...]  # the film, its record, folders of sequences
     frames: int  # predicted
     seconds: float  # from the first frame to the end of the last
     limits: tuple[float, float] | None  # metres at both ends of the colours; None: no film
-    flicker: float | None  # as predicted; None: nothing was still for two frames
-    smoothed: float | None  # the same after smoothing; None also without it
+    flicker: float | None  # before smoothing; None: nothing was still for two frames
+    smoothed: float | None  # after smoothing; None also without smoothing
     cuts: tuple[int, ...]  # frames that begin another scene
-    notes: tuple[str, ...]  # what was left out or missing, for people
-    facts: Mapping[str, str]  # of a frame's prediction; they are the same for all
+    notes: tuple[str, ...]  # what was left out or is missing
+    last: Prediction  # of the last frame; model, camera and warnings are the same for all
+
+
+def video_formats() -> str:
+    """Return the names of the formats of videos, for messages."""
+    return ", ".join(row.name for row in FORMATS.values() if row.in_video)
 
 
 def is_video(path: Path | None) -> bool:
-    """By its ending; animated pictures are pictures."""
+    """Tell by the ending of its name; animated pictures are pictures."""
     return path is not None and path.suffix.lower() in VIDEOS
 
 
 class Clip:
-    """A video file. Each walk over its frames opens it anew, and updates what was found."""
+    """A video file. Each pass over its frames opens it again, and updates the counters."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -122,7 +129,7 @@ class Clip:
         self.length = 0.0  # seconds that were decoded
 
     def frames(self, every: int = 1) -> Iterator[Frame]:
-        """Each n-th frame, one at a time; InputError if there is not a single one."""
+        """Yield every n-th frame; InputError if none can be decoded."""
         first = last = 0.0
         number, size = -1, None
         self.damaged = 0
@@ -136,11 +143,11 @@ class Clip:
                     size = size or image.shape[:2]
                     yield Frame(number, max(0.0, last - first), resize_smooth(image, size))
         if number < 0:
-            raise InputError(f"{self.path}: not one frame can be decoded; get it again")
+            raise InputError(f"{self.path}: no frame can be decoded; get the file again")
         self.length = max(0.0, last - first) + float(1 / self.rate)
 
     def notes(self) -> list[str]:
-        """What somebody who knows the file would miss, after a walk over all of it."""
+        """Return what is left out or missing, after a pass over all frames."""
         notes = ["sound left out"] if self.sound else []
         stated = max(self.seconds, self.length)
         if self.damaged or stated - self.length > max(0.25, 1.5 / self.rate, 0.02 * stated):
@@ -148,7 +155,7 @@ class Clip:
         return notes
 
     def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
-        """Frames of PyAV; what is damaged is counted and passed over."""
+        """Yield the frames of PyAV; damaged ones are counted and skipped."""
         import av
 
         packets = container.demux(stream)
@@ -168,7 +175,7 @@ class Clip:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """A container and its video stream; whatever PyAV has to say becomes one line."""
+    """Open a container and its video stream; errors of PyAV become an InputError."""
     try:
         require("av", extra="video")
     except MissingExtra as error:
@@ -186,11 +193,11 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
             stream = container.streams.best("video")
             coding = stream and stream.codec_context
             if coding is None:
-                raise InputError(f"{path}: no video in it, or in a code that nobody knows here")
-            if coding.width * coding.height > MOST_PIXELS:
+                raise InputError(f"{path}: no video stream, or an unknown codec")
+            if coding.width * coding.height > MAX_PIXELS:
                 raise InputError(
                     f"{path}: {coding.width} x {coding.height} pixels, at most"
-                    f" {MOST_PIXELS / 1e6:.0f} million are read; reduce it"
+                    f" {MAX_PIXELS / 1e6:.0f} million are read; reduce it"
                 )
             yield container, stream
     except av.FFmpegError as error:
@@ -200,7 +207,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _shown(frame: Any, stream: Any) -> Picture:
-    """RGB (H, W, 3) as a player shows a frame of PyAV."""
+    """Return a frame of PyAV as a player shows it, RGB (H, W, 3)."""
     aspect = float(stream.sample_aspect_ratio or 1)  # width of a pixel over its height
     width = round(frame.width * aspect) if 0.25 < aspect < 4 else frame.width
     image: Picture = frame.to_ndarray(format="rgb24", width=width, height=frame.height)
@@ -222,21 +229,22 @@ def predict_video(
     *,
     name: str = "",
     advance: Callable[[int, int], None] | None = None,
-    **how: Any,
+    options: PredictOptions | None = None,
 ) -> Outcome:
-    """Predict a clip frame by frame and write FOLDER/NAME_...: each file whole, or not at all.
+    """Predict a clip frame by frame and write FOLDER/NAME_...: complete files, or none.
 
-    `how` is what `Predictor.predict` takes, but normals; a known distance is one of the first
-    frame, and scales all of them alike. `advance` is told frames done and frames expected.
+    A known distance is one in the first frame, and scales all frames alike. `advance` is called
+    with the number of frames done and expected.
     """
-    if predictor.engine.task == "normals" or how.get("normals"):
-        raise InputError(f"{path}: of a video, depth is written, not normals")
+    options = options or PredictOptions()
+    if predictor.engine.task == "normals" or options.normals:
+        raise InputError(f"{path}: videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
     film, homes = plan.places(folder, name or path.stem, path.name)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
-    ask = _asking(predictor, clip, how)
-    plan = _settled(plan, clip, ask, predictor.facts.domain)
-    course, about, done = Course(plan.smooth), dict[str, Any](), 0
+    ask = _asking(predictor, clip, options)
+    plan = _settled(plan, clip, ask, predictor.model.domain)
+    course, last, done = Course(plan.smooth), None, 0
     with ExitStack() as stack:
         sinks: list[Write] = []
         if film:
@@ -245,14 +253,17 @@ def predict_video(
             kind: stack.enter_context(files.atomic_folder(home, replace=_is_of(home, path.name)))
             for kind, home in homes.items()
         }
-        sinks += [partial(_write_frame, kind, drafts[kind], plan.options) for kind in drafts]
+        sinks += [
+            partial(_write_frame, FORMATS[each], drafts[each], plan.options) for each in drafts
+        ]
         for done, frame in enumerate(clip.frames(plan.every), start=1):
-            shown = course.follow(frame, ask(frame.image))
-            about = record(shown)
+            last = course.follow(frame, ask(frame.image))
             for write in sinks:
-                write(frame, shown)
+                write(frame, last)
             if advance:
                 advance(done, max(done, expected))
+        if last is None:
+            raise InputError(f"{path}: no frame can be decoded; get the file again")
         outcome = Outcome(
             files=(*([film, film.with_suffix(".json")] if film else []), *homes.values()),
             frames=done,
@@ -262,11 +273,9 @@ def predict_video(
             smoothed=course.shown.value,
             cuts=tuple(course.cuts),
             notes=tuple(clip.notes()),
-            facts={key: text for key, text in about["facts"].items() if key != "frame"},
+            last=_without_frame(last),
         )
-        about |= {"clip": path.name, "every": plan.every, "flicker_is": FLICKER}
-        about |= {"metres_per_unit": plan.options.metres_per_unit, **asdict(outcome)}
-        del about["files"]
+        about = _clip_record(path, plan, outcome)
         for draft in drafts.values():
             files.write_json(draft / RECORD, about)
     if film:
@@ -274,8 +283,21 @@ def predict_video(
     return outcome
 
 
+def _without_frame(prediction: Prediction) -> Prediction:
+    return replace(prediction, provenance=replace(prediction.provenance, frame=None))
+
+
+def _clip_record(path: Path, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    fields = ("frames", "seconds", "limits", "flicker", "smoothed", "cuts", "notes")
+    return {
+        **record(outcome.last, clip=path.name, every=plan.every, flicker_is=FLICKER),
+        "metres_per_unit": plan.options.metres_per_unit,
+        **{field: getattr(outcome, field) for field in fields},
+    }
+
+
 def _is_of(folder: Path, clip: str) -> bool:
-    """Whether a folder holds the frames of a clip of that name, and nothing of the user's own."""
+    """Tell whether a folder holds the frames of a clip of that name, and nothing else."""
     if not (folder / RECORD).is_file():
         return False
     if any(path.name != RECORD and not _FRAME.match(path.name) for path in folder.iterdir()):
@@ -284,63 +306,64 @@ def _is_of(folder: Path, clip: str) -> bool:
     return isinstance(record, dict) and record.get("clip") == clip
 
 
-def _asking(predictor: Predictor, clip: Clip, how: Mapping[str, Any]) -> Ask:
-    """How to predict one frame; a known distance is turned into a factor by the first one."""
-    known, plain = how.get("known"), {key: how[key] for key in how if key != "known"}
+def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:
+    """Return how to predict a frame; the first one turns a known distance into a factor."""
+    plain = replace(options, known_distance=None)
 
-    def ask(image: Picture, scale: Scale | None = None) -> Prediction:
-        return predictor.predict(Photo(image, clip.path.name), known=scale, **plain)
+    def ask(image: Picture) -> Prediction:
+        return predictor.predict(Photo(image, clip.path.name), plain)
 
-    if known is None:
+    if options.known_distance is None:
         return ask
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdiscWarning)  # of a camera that the distance corrects
-        first = ask(next(clip.frames()).image)
+    known = KnownDistance.parse(options.known_distance)
+
+    def ask_quietly(image: Picture) -> Prediction:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # the known distance corrects the scale
+            return ask(image)
+
     try:
-        factor = first.factor(known)
+        factor = ask_quietly(next(clip.frames()).image).scale_for(known)
     except InputError as error:
         raise InputError(f"{clip.path}: {error}") from None
-    return partial(ask, scale=Scale(factor, f"known {Known.parse(known)} in the first frame"))
+    rescaling = Rescaling(factor=factor, known=known, first_frame=True)
+    return lambda image: ask_quietly(image).apply(rescaling)
 
 
 def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
-    """The plan with one range of colours and one factor for all frames of the clip."""
+    """Return the plan with one range of colours and one factor for all frames."""
     options = plan.options
     colours = options.limits is None and (plan.side_by_side or FILM in plan.formats)
-    factor = "png16" in plan.formats and options.metres_per_unit is None
+    factor = FORMATS["png16"] in plan.formats and options.metres_per_unit is None
     if not (colours or factor):
         return plan
     apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
-    depths = [look(ask(frame.image).depth) for frame in islice(clip.frames(apart), SAMPLES)]
-    deepest = 1.5 * max(float(depth.max()) for depth in depths)  # of frames that were not seen
+    depths = [look(ask(frame.image).metres) for frame in islice(clip.frames(apart), SAMPLES)]
+    deepest = 1.5 * max(float(depth.max()) for depth in depths)  # other frames may be deeper
     limits = visualize.depth_limits(*depths) if colours else options.limits
     unit = png16_unit(domain, deepest) if factor else options.metres_per_unit
     return replace(plan, options=replace(options, limits=limits, metres_per_unit=unit))
 
 
 def _write_frame(
-    kind: str, folder: Path, options: outputs.Options, frame: Frame, shown: Prediction
+    row: Format, folder: Path, options: FormatOptions, frame: Frame, shown: Prediction
 ) -> None:
-    """One file of a sequence, named by the number of its frame."""
-    most = MOST_STEPS * (options.metres_per_unit or MILLIMETRE)
-    if kind == "png16" and shown.depth.max() > most:
-        facts = {**shown.facts, "left out": f"depth beyond {most:.1f} m, stored as none"}
-        shown = replace(shown, depth=np.where(shown.depth > most, 0, shown.depth), facts=facts)
-    ending = Path(outputs.WRITERS[kind].suffix).suffix
-    alone = replace(options, beside=False)  # one JSON is enough for the clip
-    outputs.write(kind, folder / f"{frame.index:06}{ending}", shown, alone)
+    """Write one file of a sequence, named by the number of its frame; the folder is atomic."""
+    alone = replace(options, sidecar=False, drop_beyond=True)  # the clip has one JSON file
+    content = formats.encode(shown, row, alone)[row.suffix]
+    (folder / f"{frame.index:06}{row.ending}").write_bytes(content)
 
 
 @contextmanager
 def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
-    """An MP4 file of H.264, begun with the first frame."""
+    """Write an MP4 file with H.264, which begins with the first frame."""
     import av
 
     stream: Any = None
     last, count = -1, 0
 
     def begin(picture: Picture, shown: Prediction) -> Any:
-        container.metadata["comment"] = f"idisc: {fact_line(shown, but='frame')}"
+        container.metadata["comment"] = " · ".join(["idisc", *caption(shown, without="frame")])
         speed = rate / plan.every if plan.fps is None else Fraction(plan.fps)
         made = container.add_stream("libx264", speed.limit_denominator(1001), options=_CODING)
         made.height, made.width, _ = picture.shape
@@ -370,20 +393,20 @@ def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def draw(shown: Prediction, options: outputs.Options, *, side_by_side: bool = False) -> Picture:
-    """A frame of the film, its sides even, as H.264 needs them: depth in colours, or all of it.
+def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = False) -> Picture:
+    """Draw a frame of the film: depth in colours, or the picture, its depth and a legend.
 
-    Side by side are the picture, its depth, and a legend in metres below both.
+    Its sides are even numbers, as H.264 needs them.
     """
-    low, high = options.limits or visualize.depth_limits(shown.depth)
-    picture = visualize.depth_picture(shown.depth, low, high, options.colours)
+    low, high = options.limits or visualize.depth_limits(shown.metres)
+    picture = visualize.depth_picture(shown.metres, low, high, options.colormap)
     if side_by_side:
         factor = enlargement((picture.shape[0], picture.shape[1]))
         panels = [each.repeat(factor, 0).repeat(factor, 1) for each in (shown.image, picture)]
         said = f"depth, camera {shown.camera.origin}"
-        name = visualize.plain(shown.facts.get("picture", "picture"))
+        name = visualize.plain(shown.provenance.picture)
         picture = visualize.beside(panels, [name, said])
-        legend = visualize.legend(low, high, "m", options.colours, picture.shape[1])
+        legend = visualize.legend(low, high, "m", options.colormap, picture.shape[1])
         picture = np.concatenate([picture, legend])
     height, width = picture.shape[:2]
     return np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -1,7 +1,7 @@
-"""The routes: what an address does, and how errors become answers.
+"""The routes of the server, and the responses for errors.
 
-Handlers read the request, hand the work to the one thread of `jobs`, and shape the answer. The page
-and its files are a fixed table in memory; no path or address that a client sends is ever opened.
+Handlers read the request, pass the work to the thread of `queue`, and make the response. The files
+of the page are a fixed table in memory; no path or address of a client is ever opened.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from importlib import resources
 from pathlib import PurePath
 from string import Template
@@ -39,15 +40,15 @@ from idisc import __version__
 from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.images import TooManyPixels
 from idisc.predict.inputs import PICTURES
-from idisc.serve import answers, schemas
-from idisc.serve.answers import Answers, File, Upload
+from idisc.serve import schemas, service
+from idisc.serve.admission import FORM_NEEDED, AdmissionMiddleware, Limits, problem
 from idisc.serve.explorer import Opened
-from idisc.serve.jobs import PREDICT, Jobs
-from idisc.serve.limits import FORM_NEEDED, Door, Limits, problem
 from idisc.serve.metrics import Metrics
-from idisc.serve.results import Gone, Results
+from idisc.serve.queue import PREDICT, WorkQueue
+from idisc.serve.results import ResultExpired, Results
+from idisc.serve.service import WEB_FORMATS, File, InferenceService, Upload
 
-PAGE = {  # address -> file, and what it is
+PAGE = {  # address -> file and media type
     "/": ("serve/page/index.html", "text/html; charset=utf-8"),
     "/page/style.css": ("serve/page/style.css", "text/css; charset=utf-8"),
     "/page/page.js": ("serve/page/page.js", "text/javascript; charset=utf-8"),
@@ -58,9 +59,9 @@ PAGE = {  # address -> file, and what it is
 }
 BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 FILES: dict[int | str, dict[str, Any]] = {
-    200: {"content": dict.fromkeys(sorted({*answers.MEDIA.values()}), BYTES)}
+    200: {"content": dict.fromkeys(sorted({row.media_type for row in WEB_FORMATS.values()}), BYTES)}
 }
-Token = Annotated[str, Path(min_length=1, max_length=100, description="Of POST /predict")]
+Token = Annotated[str, Path(min_length=1, max_length=100, description="Token of POST /predict")]
 KnownText = Annotated[
     str | None,
     Query(max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"),
@@ -69,7 +70,7 @@ Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEI
 
 
 async def _check_fields(request: Request) -> None:
-    """An error for fields of a request that are a slip, not a wish."""
+    """Raise an error for fields that are unknown, given twice or of the wrong type."""
     asked = request.scope["route"].dependant
     form = request.headers.get("content-type", "").startswith("multipart/")
     if any(field.alias == "file" for field in asked.body_params) and not form:
@@ -81,65 +82,65 @@ async def _check_fields(request: Request) -> None:
     ):
         names, seen = [field.alias for field in fields], set[str]()
         for name, value in given:
-            if slip := _slip(name, value, names, seen):
-                raise RequestValidationError([{"loc": (place, name), "msg": slip}])
+            if mistake := _mistake(name, value, names, seen):
+                raise RequestValidationError([{"loc": (place, name), "msg": mistake}])
             seen.add(name)
 
 
-def _slip(name: str, value: object, names: list[str], seen: set[str]) -> str:
-    """What is wrong with a field of an address that has those names, some of them seen already."""
+def _mistake(name: str, value: object, names: list[str], seen: set[str]) -> str:
+    """Return what is wrong with a field; empty if nothing is."""
     if name not in names:
-        return f"unknown; there is {', '.join(names) or 'none'}"
+        return f"unknown; the fields are {', '.join(names) or 'none'}"
     if name in seen:
-        return "given twice; once is enough"
+        return "given twice; pass it once"
     if name == "file" and isinstance(value, str):
-        return "text; the picture itself is needed, as a file"
+        return "text; send the picture as a file"
     return ""
 
 
 router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_check_fields)])
 
 
-class Part(NamedTuple):
-    """Of the page."""
+class StaticFile(NamedTuple):
+    """A static file served with the web page."""
 
     content: bytes
     media: str
-    etag: str  # the same as long as its content is
+    etag: str  # hash of the content
 
 
 @dataclass(frozen=True)
 class Server:
-    """What all handlers share."""
+    """The state that all handlers share."""
 
-    answers: Answers
-    jobs: Jobs
+    service: InferenceService
+    queue: WorkQueue
     metrics: Metrics
-    examples: dict[str, tuple[bytes, str]]  # by name: content and kind
-    page: dict[str, Part]  # by address
+    examples: dict[str, tuple[bytes, str]]  # name -> content and media type
+    page: dict[str, StaticFile]  # by address
 
     @classmethod
     def of(cls, request: Request) -> Server:
-        """That of the application that a request reached."""
+        """Return the state of the application of a request."""
         server: Server = request.app.state.server
         return server
 
 
 def create_app(
     opened: Opened, limits: Limits | None = None, *, hosts: frozenset[str] | None = None
-) -> Door:
-    """The application around a network; `hosts` are the names it answers to, None: all."""
+) -> AdmissionMiddleware:
+    """Create the application; `hosts` are the host names it answers to, None: all."""
     engine = opened.predictor.engine
     if engine.task != "depth":
         raise InputError(f"{engine.name} predicts normals; the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
-    # A photo stays in memory; starlette would put all but the first megabyte into a file
+    # Keep uploads in memory; starlette would write all but the first megabyte to a file.
     MultiPartParser.spool_max_size = limits.body_bytes
-    jobs = Jobs(limits.queue, limits.timeout_s, metrics)
+    queue = WorkQueue(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
-    kept = Answers(opened, limits, results)
-    server = Server(kept, jobs, metrics, read_examples(), read_page())
-    metrics.watch("idisc_places_taken", "Requests at work or waiting.", lambda: jobs.taken)
+    inference = InferenceService(opened, limits, results)
+    server = Server(inference, queue, metrics, read_examples(), read_page())
+    metrics.watch("idisc_slots_taken", "Requests at work or waiting.", lambda: queue.taken)
     metrics.watch("idisc_results_kept", "Results that a page may ask for.", lambda: len(results))
 
     @asynccontextmanager
@@ -147,13 +148,13 @@ def create_app(
         sweeping = asyncio.ensure_future(_sweep(results))
         yield
         sweeping.cancel()
-        jobs.close()
+        queue.close()
 
     app = FastAPI(
         title="idisc",
         summary="Metric depth from a single photo",
         version=__version__,
-        docs_url=None,  # its page loads scripts from elsewhere
+        docs_url=None,  # it would load scripts from other servers
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -165,11 +166,11 @@ def create_app(
     app.add_exception_handler(StarletteHTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _field_problem)
     app.add_exception_handler(Exception, _bug)
-    return Door(app, limits, jobs, metrics, hosts)
+    return AdmissionMiddleware(app, limits, queue, metrics, hosts)
 
 
 def read_examples() -> dict[str, tuple[bytes, str]]:
-    """Photos in the package to try the page with, and whose they are."""
+    """Return the example photos of the package, and their credits."""
     found: dict[str, tuple[bytes, str]] = {}
     folder = resources.files("idisc").joinpath("assets", "examples")
     for each in sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ():
@@ -181,21 +182,31 @@ def read_examples() -> dict[str, tuple[bytes, str]]:
     return found
 
 
-def read_page() -> dict[str, Part]:
-    """The page and what belongs to it, by address."""
-    found: dict[str, Part] = {}
+def read_page() -> dict[str, StaticFile]:
+    """Return the static files of the page by address."""
+    found: dict[str, StaticFile] = {}
     package = resources.files("idisc")
     space = package.joinpath("assets", "space.html").read_text("utf-8")
     for address, (name, media) in PAGE.items():
         content = package.joinpath(name).read_bytes()
-        if address == "/":  # the point cloud is that of the viewer's page
-            content = Template(content.decode()).substitute(space=space).encode()
-        found[address] = Part(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
+        if address == "/":  # the 3D view is that of the viewer
+            parts = {"space": space, "downloads": _download_buttons()}
+            content = Template(content.decode()).substitute(parts).encode()
+        found[address] = StaticFile(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
     return found
 
 
+def _download_buttons() -> str:
+    """Return the buttons for all formats of the server."""
+    return "\n".join(
+        f'<button type="button" data-format="{row.name}" title="{escape(row.description)}">'
+        f"{row.name.upper()}</button>"
+        for row in WEB_FORMATS.values()
+    )
+
+
 async def page_file(request: Request) -> Response:
-    """A part of the page; who has it already is told so."""
+    """Send a static file, or 304 if the client has it."""
     content, media, etag = Server.of(request).page[request.url.path]
     headers = {"Cache-Control": "no-cache", "ETag": etag}
     if etag in request.headers.get("if-none-match", ""):
@@ -207,23 +218,25 @@ async def page_file(request: Request) -> Response:
 async def predict(
     request: Request,
     file: Picture,
-    format: Annotated[schemas.Format, Query(description="Of the answer")] = "png16",  # noqa: A002
+    format: Annotated[schemas.Format, Query(description="Format of the answer")] = "png16",  # noqa: A002
     fov: Annotated[
         float | None, Form(ge=1, le=179, allow_inf_nan=False, description="Horizontal, degrees")
     ] = None,
-    known: Annotated[str | None, Form(max_length=200, description="x1,y1 x2,y2 = 2.40m")] = None,
+    known_distance: Annotated[
+        str | None, Form(max_length=200, description="x1,y1 x2,y2 = 2.40m")
+    ] = None,
 ) -> Any:
-    """Depth of a picture in metres, as a file; as json, in short and kept for a while."""
+    """Predict a picture; the answer is a file, or with format=json a summary that is kept."""
     server = Server.of(request)
-    upload = Upload(await file.read(), file.filename or "", fov, known or None)
+    upload = Upload(await file.read(), file.filename or "", fov, known_distance or None)
 
     def work() -> File | dict[str, Any]:
-        prediction = server.answers.predict(upload)
+        prediction = server.service.predict(upload)
         if format == "json":
-            return server.answers.keep(prediction)
-        return server.answers.file(prediction, format)
+            return server.service.keep(prediction)
+        return server.service.file(prediction, WEB_FORMATS[format])
 
-    found = await server.jobs.run(request, PREDICT, work)
+    found = await server.queue.run(request, PREDICT, work)
     return _attached(found) if isinstance(found, File) else found
 
 
@@ -233,87 +246,90 @@ async def explain(
     file: Picture,
     format: Annotated[Literal["json", "npz"], Query(description="Of the answer")] = "json",  # noqa: A002
 ) -> Any:
-    """Which IDRs a picture's pixels belong to: in short and kept for a while, or all arrays."""
+    """Explain a picture by its IDRs: a summary that is kept, or all arrays."""
     server = Server.of(request)
     upload = Upload(await file.read(), file.filename or "")
 
     def work() -> File | dict[str, Any]:
-        photo = server.answers.photo(upload)
-        found = server.answers.explain(photo.image)
+        photo = server.service.photo(upload)
+        found = server.service.explain(photo.image)
         if format == "npz":
             name = f"{PurePath(photo.name).stem}_explanation.npz"
-            return File(answers.explanation_npz(found), answers.MEDIA[".npz"], name)
-        prediction = server.answers.predict(upload, photo)
-        return server.answers.summary(server.answers.results.keep(prediction, found))
+            return File(service.explanation_npz(found), WEB_FORMATS["npz"].media_type, name)
+        prediction = server.service.predict(upload, photo)
+        return server.service.summary(server.service.results.keep(prediction, found))
 
-    found = await server.jobs.run(request, "explain", work)
+    found = await server.queue.run(request, "explain", work)
     return _attached(found) if isinstance(found, File) else found
 
 
 @router.get("/results/{token}/view", response_model=schemas.View)
-async def view(request: Request, token: Token, known: KnownText = None) -> Any:
-    """What the page shows of a result."""
+async def view(request: Request, token: Token, known_distance: KnownText = None) -> Any:
+    """Return a result as the page shows it."""
     server = Server.of(request)
-    kept = server.answers.results.find(token)
-    return await server.jobs.run(request, "view", partial(server.answers.view, kept, known))
+    kept = server.service.results.find(token)
+    return await server.queue.run(
+        request, "view", partial(server.service.view, kept, known_distance)
+    )
 
 
 @router.post("/results/{token}/explain", response_model=schemas.Explained)
 async def explain_result(request: Request, token: Token) -> Any:
-    """The IDRs of a result, in short."""
+    """Return the summary of the IDRs of a result."""
     server = Server.of(request)
     _check_kept(server, token)
-    return await server.jobs.run(request, "explain", partial(server.answers.summary, token))
+    return await server.queue.run(request, "explain", partial(server.service.summary, token))
 
 
 @router.get("/results/{token}/maps", response_class=Response, responses=FILES)
 async def maps(request: Request, token: Token) -> Response:
-    """All maps of all IDRs as deflated bytes: for each level attention, then partition."""
+    """Return the maps of all IDRs as deflated bytes: for each level attention, then partition."""
     server = Server.of(request)
     _check_kept(server, token)
 
     def work() -> bytes:
-        return answers.maps_bytes(server.answers.explanation_of(token))
+        return service.maps_bytes(server.service.explanation_of(token))
 
-    content = await server.jobs.run(request, "explain", work)
+    content = await server.queue.run(request, "explain", work)
     return Response(content, media_type="application/octet-stream")
 
 
 @router.post("/results/{token}/mute", response_model=schemas.Muted)
 async def mute(request: Request, token: Token, without: schemas.Mute) -> Any:
-    """Depth without some IDRs."""
+    """Return depth without some IDRs."""
     server = Server.of(request)
     _check_kept(server, token)
-    work = partial(server.answers.muted, token, without.muted, without.known)
-    return await server.jobs.run(request, "mute", work)
+    work = partial(server.service.muted, token, without.muted, without.known_distance)
+    return await server.queue.run(request, "mute", work)
 
 
 @router.get("/results/{token}/file", response_class=Response, responses=FILES)
 async def download(
     request: Request,
     token: Token,
-    format: Annotated[schemas.Download, Query(description="Of the file")] = "png16",  # noqa: A002
-    known: KnownText = None,
+    format: Annotated[schemas.Download, Query(description="Format of the file")] = "png16",  # noqa: A002
+    known_distance: KnownText = None,
 ) -> Response:
-    """A result as a file."""
+    """Return a result as a file."""
     server = Server.of(request)
-    kept = server.answers.results.find(token)
+    kept = server.service.results.find(token)
 
     def work() -> File:
-        return server.answers.file(answers.rescaled(kept.prediction, known), format)
+        prediction = service.rescaled(kept.prediction, known_distance)
+        return server.service.file(prediction, WEB_FORMATS[format])
 
-    return _attached(await server.jobs.run(request, "file", work))
+    return _attached(await server.queue.run(request, "file", work))
 
 
 @router.delete("/results/{token}", status_code=204)
 async def forget(request: Request, token: Token) -> None:
-    """Forget a result now."""
-    Server.of(request).answers.results.drop(token)
+    """Drop a result."""
+    Server.of(request).service.results.drop(token)
 
 
 @router.get("/examples", response_model=schemas.Examples)
 async def examples(request: Request) -> Any:
-    """Photos to try."""
+    """List the example photos."""
     found = Server.of(request).examples
     photos = [name for name, (_, kind) in found.items() if kind.startswith("image/")]
     return {
@@ -330,27 +346,27 @@ async def examples(request: Request) -> Any:
     responses={200: {"content": {"image/*": BYTES, "text/plain": {}}}},
 )
 async def example(request: Request, name: str) -> Response:
-    """One of them."""
+    """Return an example photo, or the credits."""
     found = Server.of(request).examples.get(name)
     if found is None:
-        raise HTTPException(404, "no example of that name")
+        raise HTTPException(404, "there is no example with this name")
     return Response(found[0], media_type=found[1], headers={"Cache-Control": "max-age=3600"})
 
 
 @router.get("/health", response_model=schemas.Health)
 async def health(request: Request) -> Any:
-    """Whether the server works, how long the line is, and what it takes."""
+    """Return the state of the server, its queue and its limits."""
     server = Server.of(request)
-    opened, limits = server.answers.opened, server.answers.limits
-    facts = opened.predictor.facts
+    opened, limits = server.service.opened, server.service.limits
+    model = opened.predictor.model
     return {
         "status": "ok",
         "version": __version__,
-        "model": facts.name,
-        "domain": facts.domain,
-        "waiting": server.jobs.taken,
-        "places": server.jobs.places,
-        "typical_s": server.jobs.typical_s,
+        "model": model.name,
+        "domain": model.domain,
+        "waiting": server.queue.taken,
+        "slots": server.queue.slots,
+        "typical_s": server.queue.typical_s,
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
         "explorer_missing": opened.missing,
@@ -359,25 +375,29 @@ async def health(request: Request) -> Any:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request) -> Response:
-    """Counters for Prometheus."""
+    """Return the metrics for Prometheus."""
     text = Server.of(request).metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _check_kept(server: Server, token: str) -> None:
-    """Gone, and so 404, now and not after a wait in the line."""
-    server.answers.results.find(token)
+    """Raise ResultExpired (404) before waiting in the queue."""
+    server.service.results.find(token)
 
 
 def _attached(file: File) -> Response:
-    """A file to be saved under its name, of whatever letters."""
+    """Return a download; its name may have any characters."""
     plain = file.name.encode("ascii", "replace").decode().translate(str.maketrans('?"\\;', "____"))
     name = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
     return Response(file.content, media_type=file.media, headers={"Content-Disposition": name})
 
 
 async def _input_problem(_: Request, error: Exception) -> JSONResponse:
-    statuses: dict[type[Exception], int] = {TooManyPixels: 413, Gone: 404, CheckpointError: 500}
+    statuses: dict[type[Exception], int] = {
+        TooManyPixels: 413,
+        ResultExpired: 404,
+        CheckpointError: 500,
+    }
     return problem(HTTPException(statuses.get(type(error), 400), str(error)))
 
 
@@ -387,15 +407,15 @@ async def _http_problem(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _field_problem(_: Request, error: Exception) -> JSONResponse:
-    """The first of the fields that are wrong."""
+    """Report the first invalid field."""
     first: dict[str, Any] = error.errors()[0] if isinstance(error, RequestValidationError) else {}
     place = ".".join(str(part) for part in first.get("loc", ())[1:]) or "request"
     return problem(HTTPException(422, f"{place}: {first.get('msg', 'not understood')}"))
 
 
 async def _bug(_: Request, __: Exception) -> JSONResponse:
-    """Nothing of it for the client; the traceback goes to the log of the server."""
-    return problem(HTTPException(500, "a mistake of ours; the server's log has it"))
+    """Hide a bug from the client; the log of the server has the traceback."""
+    return problem(HTTPException(500, "internal error; see the log of the server"))
 
 
 async def _sweep(results: Results) -> None:

@@ -1,8 +1,7 @@
-"""How a server comes by a network that it can look into, or by the reason why it cannot.
+"""Opens the network of a server, with access to its IDRs if that is possible.
 
-Only a checkpoint can be explored: an exported file gives depth and no more. Of a model that ships
-with both, a server opens one: the checkpoint where torch can run it, for predictions and IDRs
-alike, the exported file elsewhere.
+Only a checkpoint has IDRs: an exported file has depth only. Of a shipped model, which has both, the
+server opens the checkpoint if torch is installed, and the exported file otherwise.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.errors import InputError, MissingExtra, require
-from idisc.predict.engine import card_of, network_of, open_model
+from idisc.predict.open import find_card, network_of, open_model
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
 from idisc.zoo import cards
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
 
 
 class Explorer(Protocol):
-    """A network that can be looked into."""
+    """A network whose IDRs can be computed."""
 
     def explain(self, image: NDArray[np.uint8], size: Size) -> Explanation:
-        """RGB (H, W, 3) of any size -> depth of that `size` and its reasons."""
+        """Return depth of a `size` and the IDRs of a picture, RGB (H, W, 3) of any size."""
 
 
 @dataclass(frozen=True)
 class NetworkExplorer:
-    """The explain room behind it."""
+    """An explorer that uses `idisc.explain`."""
 
     predictor: Predictor
     network: Any  # idisc.model.network.IDisc, which needs torch
 
     def explain(self, image: NDArray[np.uint8], size: Size) -> Explanation:
-        """The picture at the size at which the predictor shows it to the network."""
+        """Explain the picture at the size at which the predictor shows it to the network."""
         from idisc.explain.idrs import explain
 
         seen = self.predictor.network_size((image.shape[0], image.shape[1]))
@@ -47,16 +46,16 @@ class NetworkExplorer:
 
 
 class Opened(NamedTuple):
-    """The one network of a server, and how to look into it."""
+    """The network of a server, and its explorer."""
 
     predictor: Predictor
     explorer: Explorer | None
-    missing: str = ""  # why there is no explorer, and what to do, in one line
+    missing: str = ""  # why there is no explorer, and what to do
 
 
 def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened:
-    """A checkpoint folder, an .onnx file or a shipped model by name; None: the default model."""
-    card = card_of(model)
+    """Open a checkpoint folder, an .onnx file or a shipped model; None: the default model."""
+    card = find_card(model)
     missing = "" if card is None else _missing(card)
     part: cards.Part = "onnx" if missing else "checkpoint"
     predictor = Predictor(open_model(model, device, part=part))
@@ -64,7 +63,7 @@ def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened
 
 
 def with_explorer(predictor: Predictor) -> Opened:
-    """A predictor with the explorer of its network, or with the reason why it has none."""
+    """Add the explorer of a predictor's network, or the reason why there is none."""
     try:
         network = network_of(predictor.engine)
     except InputError as error:
@@ -73,7 +72,7 @@ def with_explorer(predictor: Predictor) -> Opened:
 
 
 def _missing(card: cards.ModelCard) -> str:
-    """What keeps a model that ships from being explored."""
+    """Return why a shipped model cannot be explored; empty if it can."""
     try:
         require("torch", "timm", "safetensors", extra="train")
     except MissingExtra as error:

@@ -1,4 +1,4 @@
-"""What `/metrics` tells Prometheus; each server has numbers of its own."""
+"""The metrics of `/metrics` for Prometheus; each server has its own registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 
 
 class Metrics:
-    """Counters of one server."""
+    """Metrics of one server."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -37,9 +37,9 @@ class Metrics:
         ProcessCollector(registry=self.registry)  # memory, CPU seconds, open files
 
     def watch(self, name: str, help_: str, value: Callable[[], float]) -> None:
-        """A number that is looked up when it is asked for."""
+        """Add a gauge whose value is looked up on request."""
         Gauge(name, help_, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
-        """All of it in Prometheus' format."""
+        """Return all metrics in the format of Prometheus."""
         return generate_latest(self.registry)

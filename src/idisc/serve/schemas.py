@@ -1,15 +1,30 @@
-"""The JSON of the API, as its OpenAPI description tells it."""
+"""The JSON of the API, as its OpenAPI schema describes it."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-Format = Literal["png16", "npy", "npz", "ply", "glb", "json"]
-"""What POST /predict answers with."""
-Download = Literal["png", "png16", "npy", "npz", "ply", "glb", "normals"]
-"""What there is of a result that is kept."""
+from idisc.prediction import SizeReason, WarningCode
+from idisc.serve.service import WEB_FORMATS
+
+
+def _choice(names: list[str]) -> Any:
+    """A string type with these values; a Literal cannot be made from a table."""
+
+    def check(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"one of {', '.join(names)} is needed")
+        return value
+
+    return Annotated[str, AfterValidator(check), Field(json_schema_extra={"enum": [*names]})]
+
+
+Download = _choice([*WEB_FORMATS])
+"""The formats of a result."""
+Format = _choice([*WEB_FORMATS, "json"])
+"""The formats of the answer of POST /predict."""
 Size = Annotated[list[int], Field(min_length=2, max_length=2)]
 Rgb = Annotated[list[int], Field(min_length=3, max_length=3)]
 Span = Annotated[list[float], Field(min_length=2, max_length=2)]
@@ -18,42 +33,42 @@ Tick = Annotated[list[float | str], Field(min_length=2, max_length=2)]
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     error: str = Field(description="One line: what is wrong, and what to do")
 
 
 class Health(BaseModel):
-    """How the server is."""
+    """The state of the server."""
 
     status: Literal["ok"]
     version: str
     model: str
-    domain: str = Field(description="What the model learnt: indoor, road, any, unknown")
+    domain: str = Field(description="Domain of the training data: indoor, road, any, unknown")
     waiting: int = Field(description="Requests at work or waiting")
-    places: int = Field(description="For how many there is room; more are answered 429")
-    typical_s: float = Field(description="How long a prediction takes once it is its turn")
+    slots: int = Field(description="How many may wait; more are answered 429")
+    typical_s: float = Field(description="Duration of a prediction, without waiting")
     upload_mb: float
     megapixels: float
-    explorer_missing: str = Field(description="Why IDRs cannot be looked at; empty if they can")
+    explorer_missing: str = Field(description="Why there are no IDRs; empty if there are")
 
 
 class Example(BaseModel):
-    """A photo to try."""
+    """An example photo."""
 
     file: str
     title: str
 
 
 class Examples(BaseModel):
-    """All of them."""
+    """All example photos."""
 
     photos: list[Example]
-    credits: str = Field(description="File that says whose they are; empty if there is none")
+    credits: str = Field(description="File with their credits; empty if there is none")
 
 
 class CameraInfo(BaseModel):
-    """Of the upright picture, in pixels."""
+    """The camera of the upright picture, in pixels."""
 
     fx: float
     fy: float
@@ -63,8 +78,28 @@ class CameraInfo(BaseModel):
     origin: str = Field(description="Where the numbers come from: EXIF, given, assumed")
 
 
+class WarningInfo(BaseModel):
+    """A reason why the metres may be wrong."""
+
+    code: WarningCode
+    details: dict[str, Any]
+    message: str = Field(description="The warning as a sentence with its remedy")
+
+
+class Provenance(BaseModel):
+    """How a prediction was made; the fields are those of `idisc.prediction.Provenance`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    picture: str
+    model: dict[str, Any] = Field(description="Name, sha256, domain, training data, licence ...")
+    network_size: Size
+    network_size_reason: SizeReason
+    warnings: list[WarningInfo]
+
+
 class DepthSummary(BaseModel):
-    """Metres along the optical axis."""
+    """Depth in metres along the optical axis."""
 
     low: float = Field(description="2 % of the pixels are nearer")
     median: float
@@ -72,14 +107,16 @@ class DepthSummary(BaseModel):
 
 
 class Result(BaseModel):
-    """A prediction in short; the rest is under /results/{result}."""
+    """The summary of a prediction; the rest is at /results/{result}."""
 
     format: Literal["idisc/1"]
-    result: str = Field(description="Secret name of the result; who has it can read the result")
-    kept_s: float = Field(description="For how long, after it was last asked for")
+    result: str = Field(
+        description="Secret token of the result; everyone who has it can read the result"
+    )
+    kept_s: float = Field(description="Seconds for which it is kept after its last use")
     depth_m: DepthSummary
     camera: CameraInfo
-    facts: dict[str, str] = Field(description="Model, domain, camera, rescaling, warnings")
+    provenance: Provenance
 
 
 class Packed(BaseModel):
@@ -90,82 +127,85 @@ class Packed(BaseModel):
 
 
 class View(Packed):
-    """What the page shows of a result."""
+    """A result as the page shows it."""
 
     name: str
-    scale: float = Field(description="By how much a known distance enlarged the scene")
+    scale: float = Field(description="Factor of a known distance")
     size: Size = Field(description="Height and width of the picture")
-    grid: Size = Field(description="Height and width of what is inside")
-    first: int = Field(description="Row and column of its first pixel")
+    grid: Size = Field(description="Height and width of the packed depth")
+    first: int = Field(description="Row and column of its first pixel in the picture")
     step: int = Field(description="Pixels of the picture from one to the next")
     camera: Intrinsics = Field(description="fx, fy, cx, cy of the grid")
-    limits: Span = Field(description="Metres at both ends of the colours")
+    limits: Span = Field(description="Metres at both ends of the colormap")
     ticks: list[Tick]
     empty: Rgb
     colours: str
     edges: str
     photo: str = Field(description="The picture as a data: address")
-    facts: dict[str, str]
+    provenance: Provenance
+    description: dict[str, str] = Field(description="The provenance as sentences, for people")
 
 
 class LevelInfo(BaseModel):
-    """One resolution of the network."""
+    """One level of the network."""
 
     stride: int
     size: Size
     idrs: int
-    attention_peak: float = Field(description="What byte 255 of its attention maps means")
-    partition_peak: float = Field(description="The same of its partition; 0: there is none")
-    dominant: list[float] = Field(description="Share of the pixels that each IDR has most of")
+    attention_peak: float = Field(description="Value of byte 255 of its attention maps")
+    partition_peak: float = Field(description="The same for its partition; 0: there is none")
+    dominant: list[float] = Field(description="Share of the pixels in which each IDR dominates")
 
 
 class Explained(BaseModel):
-    """The IDRs of a picture in short; the maps are under /results/{result}/maps."""
+    """The summary of the IDRs; the maps are at /results/{result}/maps."""
 
     result: str
     kept_s: float
     maps: Size = Field(description="Height and width of every map")
-    quantiles: Span = Field(description="Of a map, between which it is shown")
-    least_range: float = Field(description="Of a map's weights; what varies by less is shown flat")
+    quantiles: Span = Field(description="Quantiles of a map between which it is shown")
+    least_range: float = Field(description="Maps that vary by less are shown flat")
     levels: list[LevelInfo] = Field(description="Coarse to fine")
     depth: Packed = Field(description="With all IDRs, on the grid of the view")
     change_colours: str = Field(description="256 RGB for changes, base64")
 
 
 class Mute(BaseModel):
-    """Which IDRs to leave out."""
+    """The IDRs to leave out."""
 
     model_config = ConfigDict(extra="forbid")
 
     muted: dict[int, Annotated[list[int], Field(max_length=512)]] = Field(
-        description="Numbers of IDRs by level, 0 the coarsest", max_length=8
+        description="Indices of IDRs by level, 0 the coarsest", max_length=8
     )
-    known: str | None = Field(None, max_length=200, description="As for the view")
+    known_distance: str | None = Field(None, max_length=200, description="As for the view")
 
 
 class Muted(BaseModel):
     """Depth without some IDRs."""
 
     depth: Packed
-    change: Packed = Field(description="What depth changes by, above change_from_m")
-    change_from_m: float = Field(description="Its least value; below 0 something comes nearer")
-    mean_m: float = Field(description="Mean size of the change")
-    largest_m: float = Field(description="Its 99th percentile")
+    change: Packed = Field(description="Change of depth, minus change_from_m")
+    change_from_m: float = Field(
+        description="Smallest change; negative where something comes nearer"
+    )
+    mean_m: float = Field(description="Mean absolute change")
+    largest_m: float = Field(description="99th percentile of the absolute change")
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "Not a picture, or a value that makes no sense"},
-    403: {"model": Problem, "description": "Sent from another web page, or to another name"},
-    404: {"model": Problem, "description": "Not there, or not any more"},
-    405: {"model": Problem, "description": "Not a method of this address"},
+    400: {"model": Problem, "description": "Not a picture, or an invalid value"},
+    403: {"model": Problem, "description": "Sent from another web page, or to another host name"},
+    404: {"model": Problem, "description": "Does not exist, or not any more"},
+    405: {"model": Problem, "description": "Method not allowed"},
     408: {"model": Problem, "description": "The upload took too long"},
     413: {"model": Problem, "description": "Too many bytes or too many pixels"},
-    415: {"model": Problem, "description": "A picture that is not in a form"},
-    422: {"model": Problem, "description": "A field is missing, unknown or of the wrong kind"},
-    429: {"model": Problem, "description": "Too many are waiting; Retry-After says when to ask"},
+    415: {"model": Problem, "description": "The picture is not in a form"},
+    422: {"model": Problem, "description": "A field is missing, unknown or of the wrong type"},
+    429: {"model": Problem, "description": "Too many requests are waiting; see Retry-After"},
     500: {
         "model": Problem,
-        "description": "The network answers with no depth, or a mistake of ours",
+        "description": "The network predicts no depth, or a bug",
     },
-    503: {"model": Problem, "description": "No answer in time; Retry-After says when to ask"},
+    503: {"model": Problem, "description": "Timeout; see Retry-After"},
 }

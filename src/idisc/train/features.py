@@ -3,8 +3,9 @@
 A frozen encoder always computes the same from the same image, so a CPU can train the rest of the
 network in minutes. Augmentation happens before the encoder; therefore each picture is stored as
 several views, each a different draw of the augmentation. A folder of features records what it was
-made from and is reused by every run that matches. It is written sequentially: an interrupted run
-continues where it stopped.
+made from and is reused by every run that matches. Targets are stored beside the features under the
+name of their task, so depth and normals of the same pictures share what the encoder extracts. Files
+are written sequentially: an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -27,16 +29,16 @@ from idisc.errors import InputError
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.vit import VitPyramid
 from idisc.settings import DataConfig, TrainConfig
-from idisc.train import draws
+from idisc.train import seeding
 from idisc.train.augment import Generator
 from idisc.train.distributed import World
-from idisc.train.draws import Draw
 from idisc.train.loader import Item, Stream
+from idisc.train.seeding import Draw
 
 Arrays = tuple[NDArray[Any], ...]
 Progress = Callable[[int, int], None]
 """Called with the views done and their total."""
-RECORD = "features.json"
+FEATURES = "features"
 BATCH = 4  # views that pass the encoder together
 
 
@@ -60,7 +62,7 @@ class FeatureStream(Stream):
         """One of the cached views of a picture, drawn by the generator."""
         view = int(generator.integers(self.train.views))
         row = self._places[folder][index] * self.train.views + view
-        image, target, *extracted = (array[row] for array in self._arrays(folder))
+        target, image, *extracted = (array[row] for array in self._arrays(folder))
         target = target.astype(np.float32)
         valid = target != 0 if target.ndim == 2 else (target != 0).any(axis=-1)
         name = self.folders[folder].records[index].image
@@ -68,8 +70,10 @@ class FeatureStream(Stream):
 
     def _arrays(self, folder: int) -> list[_StoredRows]:
         if folder not in self._open:  # in the process that reads
-            paths = sorted(self.cached[folder].glob("*.npy"))
-            self._open[folder] = [_StoredRows(path) for path in paths]
+            path = self.cached[folder]
+            stored = [path / f"{self.folders[folder].spec.task}.npy"]
+            stored += sorted(path.glob(f"{FEATURES}.*.npy"))
+            self._open[folder] = [_StoredRows(each) for each in stored]
         return self._open[folder]
 
 
@@ -99,7 +103,7 @@ def cache_features(
     """
     _check_frozen(network)
     digest = _digest(network)
-    paths = []
+    paths, missing = [], []
     whole = Stream([_whole(folder) for folder in stream.folders], stream.data, stream.train)
     for number, dataset in enumerate(whole.folders):
         key = {
@@ -113,48 +117,76 @@ def cache_features(
         }
         path = base / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         paths.append(path)
-        if world.leads and not (path / RECORD).is_file():
-            try:
-                write_features(network, whole, number, path, progress)
-                files.write_json(path / RECORD, key)
-            except OSError as error:
-                raise InputError(
-                    f"train.cache_features: {base} cannot be written ({error.strerror}); make room"
-                    " or name another folder"
-                ) from None
-        world.wait()
+        views = _Views(whole, number)
+        extract = partial(_extracted, network, views)
+        for name, arrays in ((FEATURES, extract), (dataset.spec.task, views.targets)):
+            if not (path / f"{name}.json").is_file():
+                missing.append(_Missing(path, name, arrays, views.count, key))
+    if world.leads:
+        try:
+            _write_missing(missing, progress)
+        except OSError as error:
+            raise InputError(
+                f"train.cache_features: {base} cannot be written ({error.strerror}); make room or"
+                " name another folder"
+            ) from None
+    world.wait()
     return paths
 
 
-def write_features(
-    network: IDisc, stream: Stream, folder: int, path: Path, progress: Progress | None = None
-) -> None:
-    """Append the views that are missing to the arrays in `path`.
+class _Missing(NamedTuple):
+    """Arrays of a folder that are not there, or not completely."""
 
-    Files are written sequentially and not through memory maps, in which a full disk would end the
-    process without a message.
+    path: Path
+    name: str
+    arrays: Callable[[range], Arrays]
+    rows: int
+    key: dict[str, Any]  # what they are made from
+
+
+def _write_missing(missing: Sequence[_Missing], progress: Progress | None) -> None:
+    total, before = sum(each.rows for each in missing), 0
+
+    def advance(done: int, _: int) -> None:
+        if progress:
+            progress(before + done, total)
+
+    for each in missing:
+        write_rows(each.path, each.name, each.arrays, each.rows, advance)
+        files.write_json(each.path / f"{each.name}.json", each.key)
+        before += each.rows
+
+
+def write_rows(
+    path: Path,
+    name: str,
+    arrays: Callable[[range], Arrays],
+    total: int,
+    progress: Progress | None = None,
+) -> None:
+    """Append the rows that are missing to `name.0.npy`, `name.1.npy`, ..., one for each array.
+
+    A single array is stored in `name.npy`. Files are written sequentially and not through memory
+    maps, in which a full disk would end the process without a message.
     """
-    network.eval()
     path.mkdir(parents=True, exist_ok=True)
-    views = stream.train.views
-    total = views * len(stream.folders[folder])
     with ExitStack() as opened:
         written: list[_GrowingRows] = []
         done = 0
         while done < total:
             rows = range(done, min(done + BATCH, total))
-            arrays = _batch(network, stream, folder, rows)
+            values = arrays(rows)
             if not written:
-                for number, values in enumerate(arrays):
-                    file = path / f"{number}.npy"
-                    written.append(opened.enter_context(_GrowingRows.open(file, total, values)))
+                for number, each in enumerate(values):
+                    file = path / (f"{name}.{number}.npy" if len(values) > 1 else f"{name}.npy")
+                    written.append(opened.enter_context(_GrowingRows.open(file, total, each)))
                 done = min(each.count for each in written) // BATCH * BATCH
-                for each in written:
-                    each.truncate(done)
+                for growing in written:
+                    growing.truncate(done)
                 if done:
                     continue  # with the first batch that is missing
-            for each, values in zip(written, arrays, strict=True):
-                each.file.write(values.tobytes())
+            for growing, each in zip(written, values, strict=True):
+                growing.file.write(each.tobytes())
             done = rows.stop
             if progress:
                 progress(done, total)
@@ -195,20 +227,34 @@ class _GrowingRows:
         self.file.close()
 
 
-def _batch(network: IDisc, stream: Stream, folder: int, rows: range) -> Arrays:
-    """Images uint8, targets float16 (0: none) and extracted features float16 of some views."""
-    images, targets = [], []
-    for row in rows:
-        index, view = divmod(row, stream.train.views)
-        generator = draws.generator(0, Draw.VIEW, index, view)  # runs of any seed share a cache
-        item = Stream.item(stream, folder, index, generator)
-        images.append(item.image)
-        mask = item.valid if item.target.ndim == 2 else item.valid[..., None]
-        targets.append(np.where(mask, item.target, 0).astype(np.float16))
-    stacked = np.stack(images)
+class _Views:
+    """The views of one folder by their number: those of the first picture, of the second, ..."""
+
+    def __init__(self, stream: Stream, folder: int) -> None:
+        self.stream, self.folder = stream, folder
+        self.count = stream.train.views * len(stream.folders[folder])
+
+    def __getitem__(self, row: int) -> Item:
+        index, view = divmod(row, self.stream.train.views)
+        generator = seeding.generator(0, Draw.VIEW, index, view)  # runs of any seed share a cache
+        return self.stream.item(self.folder, index, generator)
+
+    def targets(self, rows: range) -> Arrays:
+        """Targets of some views as float16; 0: none."""
+        targets = []
+        for item in map(self.__getitem__, rows):
+            mask = item.valid if item.target.ndim == 2 else item.valid[..., None]
+            targets.append(np.where(mask, item.target, 0).astype(np.float16))
+        return (np.stack(targets),)
+
+
+def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
+    """Images of some views as uint8, and what the encoder extracts as float16."""
+    network.eval()
+    images = np.stack([views[row].image for row in rows])
     with torch.inference_mode():
-        extracted = network.extract(rgb_of(torch.tensor(stacked, device=network.mean.device)))
-    return stacked, np.stack(targets), *(values.half().cpu().numpy() for values in extracted)
+        extracted = network.extract(rgb_of(torch.tensor(images, device=network.mean.device)))
+    return images, *(values.half().cpu().numpy() for values in extracted)
 
 
 def _check_frozen(network: IDisc) -> None:

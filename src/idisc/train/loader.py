@@ -24,9 +24,9 @@ from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError
 from idisc.images import picture_size
 from idisc.settings import DataConfig, TrainConfig
-from idisc.train import draws, views
+from idisc.train import seeding, views
 from idisc.train.augment import Generator, augment
-from idisc.train.draws import Draw
+from idisc.train.seeding import Draw
 
 
 class Batch(NamedTuple):
@@ -68,7 +68,7 @@ class Order:
             raise InputError(f"data.mix: {tuple(mix)}; shares of 0 or more are needed")
         shares = np.array(mix or lengths, dtype=float)
         self.lengths, self.seed = lengths, seed
-        generator = draws.generator(seed, Draw.FOLDER)
+        generator = seeding.generator(seed, Draw.FOLDER)
         self.folder = generator.choice(len(lengths), size=total, p=shares / shares.sum())
         self.before = np.zeros(total, dtype=np.int64)  # how many came of the same folder
         for folder in range(len(lengths)):
@@ -84,7 +84,7 @@ class Order:
 
 @lru_cache(maxsize=8)
 def _permutation(seed: int, folder: int, epoch: int, length: int) -> NDArray[np.int64]:
-    return draws.generator(seed, Draw.ORDER, folder, epoch).permutation(length)
+    return seeding.generator(seed, Draw.ORDER, folder, epoch).permutation(length)
 
 
 class Stream(TorchDataset[Item | Unreadable]):
@@ -123,7 +123,7 @@ class Stream(TorchDataset[Item | Unreadable]):
         return augment(sample, colours, generator)
 
     def _generator(self, number: int) -> Generator:
-        return draws.generator(self.train.seed, Draw.AUGMENT, number)
+        return seeding.generator(self.train.seed, Draw.AUGMENT, number)
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:

@@ -26,7 +26,7 @@ from idisc import config, files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.checkpoint import CONFIG, WEIGHTS
 from idisc.settings import ModelConfig
-from idisc.train import older
+from idisc.train import migrations
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
 
@@ -64,7 +64,7 @@ def read_training(run: Path) -> dict[str, Any]:
         ) from None
     if state.get("format") != config.FORMAT:
         raise CheckpointError(f"{path}: format {state.get('format')!r}, not {config.FORMAT!r}")
-    return older.renewed_training(state)
+    return migrations.renewed_training(state)
 
 
 def write_network(

@@ -2,7 +2,7 @@
 
 A Stepper is a network with everything that moves it: optimizer, scale of half precision, moving
 average, and the guard that tells good steps from bad. It knows nothing of files or of the order of
-things; that is `loop`.
+things; that is `trainer`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from idisc.errors import InputError
 from idisc.model.network import IDisc
 from idisc.settings import Recipe, TrainConfig
-from idisc.train import draws, losses, optimizer
+from idisc.train import losses, optimizer, seeding
 from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict
 from idisc.train.loader import Batch
@@ -66,7 +66,7 @@ class Stepper:
     def take(self, step: int, passes: Sequence[Batch]) -> Outcome:
         """Step number `step`, from 0 on, over all its passes."""
         train = self.train
-        torch.manual_seed(draws.torch_seed(train.seed, step, self.world.rank))
+        torch.manual_seed(seeding.torch_seed(train.seed, step, self.world.rank))
         optimizer.train_mode(self.network, train.freeze)
         optimizer.set_phase(self.optimizer, optimizer.schedule(step, train), self.guard.slower)
         self.optimizer.zero_grad(set_to_none=True)

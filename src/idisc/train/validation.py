@@ -66,7 +66,7 @@ def _scored(
     shown = set(spread_evenly(len(indices), SHOWN))
     for number in range(world.rank, len(indices), world.size):
         sample = dataset[indices[number]]
-        case, terms = score(sample, predictor(sample), PAPER, dataset.spec, clouds=False)
+        case, terms = score(sample, predictor(sample), PAPER, dataset.spec)
         yield Scored(number, terms, case if number in shown else None)
 
 

@@ -117,7 +117,7 @@ class ModelCard:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What its files say of themselves (`predict.engine` reads it), in the card's own words."""
+        """What its files say of themselves; `predict.model_info` reads it."""
         known = {
             "domain": self.domain,
             "depth_range": [*self.depth_range],

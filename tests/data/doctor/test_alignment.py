@@ -26,4 +26,4 @@ def test_the_correlation_is_pearsons_over_known_cells() -> None:
         for axis in range(2)
     ]
     np.testing.assert_allclose(alignment.crosswise([pair])[0, 0], np.mean(by_hand), rtol=1e-4)
-    np.testing.assert_allclose(alignment.turned(pair, ()), np.mean(by_hand), rtol=1e-4)
+    np.testing.assert_allclose(alignment.flipped(pair, ()), np.mean(by_hand), rtol=1e-4)

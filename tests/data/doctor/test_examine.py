@@ -1,33 +1,23 @@
-"""Good data pass without a word, and what is there is told."""
+"""Good data have no findings, and the dataset is summarized."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
-from tests.fakes.examined import COUNT, TESTS, Pairs, good_pairs, prepared
+from tests.fakes.examined import COUNT, SIZE, TESTS, Pairs, prepared
 
-from idisc import paper
 from idisc.data import catalog, doctor
-from idisc.data.doctor import evidence
+from idisc.data.doctor.inspection import sample_indices
 
 
-@pytest.fixture
-def pairs(tmp_path: Path) -> Pairs:
-    return good_pairs(tmp_path)
-
-
-def test_a_good_folder_has_no_findings_and_its_facts_are_told(pairs: Pairs) -> None:
+def test_a_good_folder_has_no_findings_and_is_summarized(pairs: Pairs) -> None:
     report = pairs.report()
     assert report.findings == ()
-    facts = dict(report.facts)
-    assert facts["train"] == f"{COUNT - TESTS} pictures"
-    assert facts["test"] == f"{TESTS} pictures"
-    assert facts["looked at"] == f"{COUNT} of {COUNT} pairs"
-    assert facts["pictures"] == "120x160 (100%)"
-    assert facts["depth"].startswith("median 3.")
-    assert facts["valid"] == "100.0% of the pixels"
+    assert report.counts == {"train": COUNT - TESTS, "test": TESTS}
+    assert (report.inspected, report.pairs) == (COUNT, COUNT)
+    assert report.sizes == {SIZE: COUNT}
+    assert report.valid == 1
+    assert report.depth_m is not None
+    assert report.depth_m[1] == pytest.approx(3.5, abs=0.5)
 
 
 def test_a_prepared_folder_is_read_by_its_manifest(pairs: Pairs) -> None:
@@ -37,19 +27,11 @@ def test_a_prepared_folder_is_read_by_its_manifest(pairs: Pairs) -> None:
     assert spec is catalog.FOLDER
 
 
-def test_samples_are_spread_in_runs_and_progress_is_told(pairs: Pairs) -> None:
-    assert evidence.spread(100, 12) == [0, 1, 2, 3, 48, 49, 50, 51, 96, 97, 98, 99]
-    assert evidence.spread(5, 200) == [0, 1, 2, 3, 4]
-    assert evidence.spread(100, 1) == [0]
+def test_samples_are_evenly_spaced_runs_and_progress_is_reported(pairs: Pairs) -> None:
+    assert sample_indices(100, 12) == [0, 1, 2, 3, 48, 49, 50, 51, 96, 97, 98, 99]
+    assert sample_indices(5, 200) == [0, 1, 2, 3, 4]
+    assert sample_indices(100, 1) == [0]
     steps: list[tuple[int, int]] = []
     report = pairs.report(samples=8, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(done, 8) for done in range(1, 9)]
-    assert dict(report.facts)["looked at"] == f"8 of {COUNT} pairs"
-
-
-def test_counts_stand_beside_the_papers(pairs: Pairs) -> None:
-    pairs.report()
-    source, spec = doctor.gather(pairs.root)
-    stated = replace(spec, counts=paper.Counts(1000, 6))
-    facts = dict(doctor.examine(source, stated).facts)
-    assert facts["train"] == "14 pictures (the paper: 1,000)"
+    assert report.inspected == 8

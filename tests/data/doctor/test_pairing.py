@@ -1,4 +1,4 @@
-"""Pairs that do not belong together are found by their names, shapes and edges."""
+"""Pairs that do not belong together are found by their names, aspect ratios and edges."""
 
 from __future__ import annotations
 
@@ -8,34 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes.examined import COUNT, SIZE, Pairs, good_pairs, only, save_depth, scene
+from tests.fakes.examined import COUNT, SIZE, Pairs, by_code, only, save_depth, scene
 
 from idisc.data import doctor
 from idisc.data.manifest import Record
 
 
-@pytest.fixture
-def pairs(tmp_path: Path) -> Pairs:
-    return good_pairs(tmp_path)
-
-
-# Names
-
-
-def test_a_pair_that_is_listed_twice_is_named(pairs: Pairs) -> None:
-    pairs.rows.append(pairs.rows[3])
-    finding = only(pairs.report())
-    assert (finding.check, finding.files) == ("repeated", ("images/0003.png",))
-    assert "1 pair named more than once: images/0003.png; each counts once" in finding.message
-
-
-def test_a_line_that_comes_again_in_a_list_is_named(pairs: Pairs, tmp_path: Path) -> None:
+def test_a_pair_that_is_listed_twice_is_named(pairs: Pairs, tmp_path: Path) -> None:
     lines = [f"{row['image']} {row['depth']} 130\n" for row in pairs.rows]
     listing = tmp_path / "test.lst"
     listing.write_text("".join([*lines, lines[0]]))
-    report = doctor.examine(*doctor.gather(pairs.root, None, [listing]))
-    (finding,) = (each for each in report.findings if each.check == "repeated")
-    assert finding.files == ("images/0000.png",)
+    listed = by_code(doctor.examine(*doctor.gather(pairs.root, None, [listing])))
+    assert listed["repeated"].files == ("images/0000.png",)
+    pairs.rows.append(pairs.rows[3])
+    finding = only(pairs.report())
+    assert (finding.code, finding.files) == ("repeated", ("images/0003.png",))
 
 
 @pytest.mark.parametrize(
@@ -55,25 +42,20 @@ def test_names_belong_together_by_their_numbers(
     source, spec = doctor.gather(pairs.root)
     record = Record(image=image, target=target, split="train")
     report = doctor.examine(replace(source, records=(*source.records, record)), spec)
-    assert ("names" not in {finding.check for finding in report.findings}) == belong
+    assert ("names" not in by_code(report)) == belong
 
 
 def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs: Pairs) -> None:
-    last = pairs.rows[-1]["depth"]
-    for row, before in zip(reversed(pairs.rows), list(reversed(pairs.rows))[1:], strict=False):
-        row["depth"] = before["depth"]
-    pairs.rows[0]["depth"] = last
-    found = {finding.check: finding for finding in pairs.report().findings}
-    assert found.keys() == {"names", "pairs"}
-    assert "20 pairs have different numbers in the names" in found["names"].message
-    assert "images/0001.png with depth/0000.png" in found["names"].message
-    assert found["pairs"].severity == "error"
-    assert "off by 1: depth/0000.png fits images/0000.png, not images/0001.png" in (
-        found["pairs"].message
-    )
-
-
-# Edges
+    depths = [row["depth"] for row in pairs.rows]
+    for row, depth in zip(pairs.rows, [depths[-1], *depths[:-1]], strict=True):
+        row["depth"] = depth
+    found = by_code(pairs.report())
+    assert found.keys() == {"names", "offset"}
+    assert len(found["names"].files) == COUNT
+    assert found["names"].examples[1] == "images/0001.png with depth/0000.png"
+    assert found["offset"].severity == "error"
+    assert found["offset"].details == {"offset": -1}
+    assert found["offset"].examples[0] == "depth/0000.png fits images/0000.png"
 
 
 def test_shuffled_pairs_are_found_by_their_edges(pairs: Pairs) -> None:
@@ -81,44 +63,41 @@ def test_shuffled_pairs_are_found_by_their_edges(pairs: Pairs) -> None:
     for index, other in enumerate(order):
         save_depth(pairs.depth(index), scene(int(other))[1])
     finding = only(pairs.report())
-    assert "depth maps fit another picture better: depth" in finding.message
-    assert finding.severity == "error"
+    assert (finding.severity, finding.code) == ("error", "pairs")
 
 
-def test_pairs_of_unrelated_files_are_doubted(pairs: Pairs) -> None:
+def test_pairs_of_unrelated_files_are_a_warning(pairs: Pairs) -> None:
     for index in range(COUNT):
         save_depth(pairs.depth(index), scene(1000 + index)[1])
     finding = only(pairs.report())
-    assert (finding.severity, finding.check) == ("warning", "edges")
+    assert (finding.severity, finding.code) == ("warning", "edges")
 
 
 def test_two_swapped_pairs_among_many_are_named(pairs: Pairs) -> None:
     save_depth(pairs.depth(4), scene(11)[1])
     save_depth(pairs.depth(11), scene(4)[1])
     finding = only(pairs.report())
-    assert finding.severity == "warning"
-    assert "depth/0004.png fits images/0011.png, depth/0011.png fits images/0004.png" in (
-        finding.message
+    assert (finding.severity, finding.code) == ("warning", "pairs")
+    assert finding.examples == (
+        "depth/0004.png fits images/0011.png",
+        "depth/0011.png fits images/0004.png",
     )
 
 
-@pytest.mark.parametrize(
-    ("down", "right", "text"), [(0, 6, "6 px right"), (-5, 4, "4 px left and 5 px up")]
-)
-def test_a_shift_of_all_depth_is_measured(pairs: Pairs, down: int, right: int, text: str) -> None:
-    right = -right if "left" in text else right
+@pytest.mark.parametrize(("down", "right"), [(0, 6), (-5, -4)])
+def test_a_shift_of_all_depth_is_measured(pairs: Pairs, down: int, right: int) -> None:
     pairs.change_depth(lambda depth: np.roll(depth, (down, right), axis=(0, 1)))
     finding = only(pairs.report())
-    assert f"depth is shifted by about {text} against the picture" in finding.message
+    assert (finding.code, finding.details) == ("shift", {"right_px": right, "down_px": down})
 
 
 @pytest.mark.parametrize(
-    ("axes", "text"), [((1,), "mirrored left to right"), ((0, 1), "turned by 180 degrees")]
+    ("axes", "flip"), [((1,), "mirrored left to right"), ((0, 1), "rotated by 180 degrees")]
 )
-def test_depth_that_is_turned_over_is_told(pairs: Pairs, axes: tuple[int, ...], text: str) -> None:
+def test_flipped_depth_is_found(pairs: Pairs, axes: tuple[int, ...], flip: str) -> None:
     pairs.change_depth(lambda depth: np.flip(depth, axes))
-    found = {finding.check: finding for finding in pairs.report().findings}
-    assert f"depth is {text} in 20 of 20 pairs" in found["turned"].message
+    finding = by_code(pairs.report())["turned"]
+    assert (len(finding.files), finding.details) == (COUNT, {"flip": flip})
 
 
 def test_sparse_depth_is_not_judged_by_its_edges(pairs: Pairs) -> None:
@@ -127,21 +106,17 @@ def test_sparse_depth_is_not_judged_by_its_edges(pairs: Pairs) -> None:
     assert pairs.report().findings == ()
 
 
-# Shapes
-
-
-def test_another_shape_of_depth_is_named_and_another_size_is_not(pairs: Pairs) -> None:
+def test_another_aspect_ratio_is_named_and_another_size_is_not(pairs: Pairs) -> None:
     save_depth(pairs.depth(0), scene(0)[1][::2, ::2])
     save_depth(pairs.depth(1), scene(1)[1].T)
     finding = only(pairs.report())
-    assert finding.files == ("images/0001.png",)
-    assert "(120x160 and 160x120); crop or turn them alike" in finding.message
+    assert finding.examples == ("images/0001.png: 120x160 and 160x120",)
 
 
-def test_a_picture_turned_by_exif_shows_as_another_shape(pairs: Pairs) -> None:
+def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs: Pairs) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
-    Image.open(pairs.image(0)).save(pairs.root / "turned.jpg", exif=exif)
-    pairs.rows[0]["image"] = "turned.jpg"
-    found = {finding.check: finding.message for finding in pairs.report().findings}
-    assert "160x120 and 120x160" in found["shape"]
+    Image.open(pairs.image(0)).save(pairs.root / "rotated.jpg", exif=exif)
+    pairs.rows[0]["image"] = "rotated.jpg"
+    finding = by_code(pairs.report())["shape"]
+    assert finding.examples == ("rotated.jpg: 160x120 and 120x160",)

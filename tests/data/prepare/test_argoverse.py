@@ -16,11 +16,9 @@ from idisc.data.dataset import open_dataset
 from idisc.data.decode import DepthMap
 from idisc.data.manifest import Record
 from idisc.data.prepare import argoverse
-from idisc.data.prepare.frames import PrepareConfig
 from idisc.data.prepare.runner import Summary, prepare
-from idisc.errors import DataError, InputError
 
-FRONT = PrepareConfig(cameras=("ring_front_center",))
+FRONT = argoverse.Options(cameras=("ring_front_center",))
 EVERY = replace(FRONT, train_metres=0.0, test_metres=0.0)
 UNITS = DepthMap(metres_per_unit=1 / 256)
 AHEAD = road.WALL - road.ARGOVERSE_FORWARD  # of the wall from the front camera, if the car stood
@@ -96,13 +94,6 @@ def test_as_published_the_last_point_in_a_pixel_stays(raw: Path, tmp_path: Path)
         assert first_depth(tmp_path / surface)[600, 960] == expected
 
 
-def test_depth_ends_at_255_metres(raw: Path, tmp_path: Path) -> None:
-    for path in raw.rglob("PC_*.ply"):
-        path.write_bytes(road.ply(np.array([[300.0, 0.0, 1.4]])))
-    prepare("argoverse", raw, tmp_path / "out", FRONT)
-    assert first_depth(tmp_path / "out").max() == 255.0
-
-
 # --- what is prepared
 
 
@@ -155,7 +146,7 @@ def test_the_folder_may_be_the_tree_its_parent_or_one_split(
     raw: Path, place: str, train: int, test: int
 ) -> None:
     for root in (raw / place, *([raw.parent] if not place else [])):
-        splits = [scene.split for scene in argoverse.scenes(root, EVERY, None)]
+        splits = [scene.split for scene in argoverse.PREPARATION.scenes(root, EVERY, None)]
         assert (splits.count("train"), splits.count("test")) == (train, test)
 
 
@@ -165,7 +156,7 @@ def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> 
         "rgb/log-a/ring_front_center/1.png depth/log-a/ring_front_center/1.png",
     ]
     listing = road.write(tmp_path / "argo_train.txt", "\n".join(lines))
-    summary = prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    summary = prepare("argoverse", raw, tmp_path / "out", lists=[listing])
     assert summary.faults == []
     assert [(record.split, record.image) for record in records(tmp_path / "out")] == [
         ("train", "rgb/log-a/ring_front_center/1.jpg"),
@@ -181,7 +172,7 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
         "rgb/log-c/ring_front_center/0.png x",
     ]
     listing = road.write(tmp_path / "list.txt", "\n".join(lines))
-    summary = prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
+    summary = prepare("argoverse", raw, tmp_path / "out", lists=[listing])
     assert summary.counts["test"] == 1
     assert faults(summary) == [
         "3.png: its log has 3 sweeps, counted from 0",
@@ -190,21 +181,7 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
     ]
 
 
-def test_a_line_of_another_dataset_is_refused(raw: Path, tmp_path: Path) -> None:
-    listing = road.write(tmp_path / "list.txt", "rgb/log-a/ring_front_center/first.png x")
-    with pytest.raises(InputError, match=r"first\.png: not of Argoverse; a list has rgb/<log>"):
-        prepare("argoverse", raw, tmp_path / "out", PrepareConfig(), lists=[listing])
-
-
 # --- faults
-
-
-def test_a_missing_calibration_is_one_fault_of_its_log(raw: Path, tmp_path: Path) -> None:
-    path = raw / "train1" / "log-a" / "vehicle_calibration_info.json"
-    path.unlink()
-    summary = prepare("argoverse", raw, tmp_path / "out", FRONT)
-    assert summary.counts == {"train": 0, "test": 1}
-    assert [(fault.path, fault.reason) for fault in summary.faults] == [(str(path), "no such file")]
 
 
 def test_a_calibration_without_a_key_is_named(raw: Path, tmp_path: Path) -> None:
@@ -243,17 +220,6 @@ def test_a_mended_run_leaves_no_frame_of_the_earlier_keyframes(raw: Path, tmp_pa
     assert files_of("out") == files_of("clean")
 
 
-def test_a_camera_of_another_name_is_answered_with_the_nearest(raw: Path, tmp_path: Path) -> None:
-    message = "camera of argoverse 'front_center' does not exist; did you mean ring_front_center"
-    with pytest.raises(InputError, match=message):
-        prepare("argoverse", raw, tmp_path / "out", PrepareConfig(cameras=("front_center",)))
-
-
-def test_a_log_without_poses_is_a_fault_for_each_sweep(raw: Path, tmp_path: Path) -> None:
-    shutil.rmtree(raw / "train1" / "log-a" / "poses")
-    assert len(prepare("argoverse", raw, tmp_path / "out", FRONT).faults) == 3
-
-
 def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -> None:
     log = raw / "train1" / "log-a"
     sweep = log / "lidar" / f"PC_{FIRST}.ply"
@@ -272,12 +238,6 @@ def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -
     assert len(gone) == 3  # also that of the damaged sweep
 
 
-def test_a_folder_without_logs_says_what_is_needed(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    with pytest.raises(DataError, match=r"nothing of argoverse in it; train1\.\.train4 and val"):
-        prepare("argoverse", tmp_path / "raw", tmp_path / "out", FRONT)
-
-
 # --- the real sweep through the real cameras
 
 
@@ -288,7 +248,7 @@ def test_the_real_sweep_is_a_street_in_every_real_camera(tmp_path: Path) -> None
     road.argoverse_log(log, 1, tuple(road.ARGOVERSE_CAMERAS), sweep.read_bytes())
     calibration = log / "vehicle_calibration_info.json"
     shutil.copyfile(SHARED / "tracking" / calibration.name, calibration)
-    choices = PrepareConfig(motion=False)
+    choices = argoverse.Options(motion=False)
     summary = prepare("argoverse", tmp_path / "raw", tmp_path / "out", choices)
     assert summary.counts == {"train": 0, "test": 7}
     assert summary.faults == []

@@ -9,16 +9,21 @@ import pytest
 from tests.fakes import indoor
 
 from idisc.data import manifest
-from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.diode import Options
 from idisc.data.prepare.runner import prepare
 from idisc.errors import DataError
 
 
 def test_depth_is_rounded_down_where_the_mask_allows_it(tmp_path: Path) -> None:
     depths = indoor.diode(tmp_path / "raw")
-    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("diode", tmp_path / "raw", tmp_path / "out")
     assert (summary.counts, summary.faults) == ({"train": 1, "test": 2}, [])
-    for record in manifest.read(tmp_path / "out").records:
+    records = manifest.read(tmp_path / "out").records
+    assert {(record.split, record.scene) for record in records} == {
+        ("train", "indoors/scene_00001/scan_00010"),
+        ("test", "indoors/scene_00019/scan_00183"),
+    }
+    for record in records:
         stored = indoor.load(tmp_path / "out" / record.target)
         truth = depths[record.image.removeprefix("rgb/").removesuffix(".png")]
         np.testing.assert_array_equal(stored, np.floor(256 * np.clip(truth, 0, 100)))
@@ -26,21 +31,11 @@ def test_depth_is_rounded_down_where_the_mask_allows_it(tmp_path: Path) -> None:
         assert stored[1, 0] == 0  # NaN under the mask
 
 
-def test_scenes_are_scans_whatever_their_split(tmp_path: Path) -> None:
-    indoor.diode(tmp_path / "raw")
-    prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig())
-    records = manifest.read(tmp_path / "out").records
-    assert {(record.split, record.scene) for record in records} == {
-        ("train", "indoors/scene_00001/scan_00010"),
-        ("test", "indoors/scene_00019/scan_00183"),
-    }
-
-
 @pytest.mark.parametrize(("part", "count"), [("outdoor", 1), ("both", 3)])
 def test_outdoor_scans_come_when_asked_for(tmp_path: Path, part: str, count: int) -> None:
     indoor.diode(tmp_path / "raw")
-    choices = PrepareConfig(diode_part=part)  # type: ignore[arg-type]
-    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", choices)
+    options = Options(diode_part=part)  # type: ignore[arg-type]
+    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", options)
     assert summary.counts["test"] == count
 
 
@@ -49,7 +44,7 @@ def test_published_lists_name_the_depth_that_is_yet_to_be_made(tmp_path: Path) -
     stem = "val/indoors/scene_00019/scan_00183/00019_00183_indoors_160_000"
     listing = tmp_path / "diode_indoor_val.txt"
     listing.write_text(f"{stem}.png {stem}_depth.png\n")
-    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig(), lists=[listing])
+    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", lists=[listing])
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
     assert manifest.read(tmp_path / "out").records[0].image == f"rgb/{stem}.png"
 
@@ -57,11 +52,11 @@ def test_published_lists_name_the_depth_that_is_yet_to_be_made(tmp_path: Path) -
 def test_intrinsics_come_from_the_devkits_file_or_the_catalog(tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     indoor.diode(raw)
-    prepare("diode", raw, tmp_path / "catalog", PrepareConfig())
+    prepare("diode", raw, tmp_path / "catalog")
     (raw / "intrinsics.txt").write_text(
         "The intrinsic parameters are:\n\t[fx, fy, cx, cy] = [800.0, 900, 512, 384]\nMore text."
     )
-    prepare("diode", raw, tmp_path / "file", PrepareConfig())
+    prepare("diode", raw, tmp_path / "file")
     stated, given = (
         manifest.read(tmp_path / name).records[0].intrinsics for name in ("catalog", "file")
     )
@@ -75,7 +70,7 @@ def test_an_unreadable_calibration_is_a_fault_of_every_scan(tmp_path: Path) -> N
     indoor.diode(tmp_path / "raw")
     (tmp_path / "raw/intrinsics.txt").write_text("fx = 886")
     with pytest.raises(DataError, match="no frame could be prepared"):
-        prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+        prepare("diode", tmp_path / "raw", tmp_path / "out")
     assert "intrinsics.txt: no `[fx, fy, cx, cy]" in (tmp_path / "out/missing.txt").read_text()
 
 
@@ -86,7 +81,7 @@ def test_arrays_that_are_missing_or_cut_short_are_faults(tmp_path: Path, suffix:
     gone, cut = sorted(folder.glob(f"*{suffix}"))
     gone.unlink()
     indoor.truncate(cut)
-    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("diode", tmp_path / "raw", tmp_path / "out")
     assert summary.counts == {"train": 1, "test": 0}
     first, second = summary.faults
     assert (first.path, first.reason) == (str(gone), "no such file")
@@ -100,7 +95,7 @@ def test_arrays_of_different_sizes_are_a_fault(tmp_path: Path) -> None:
     masks = sorted(folder.glob("*_mask.npy"))
     np.save(masks[0], np.ones((5, 5), dtype=np.float32))
     indoor.save(folder / "00019_00183_indoors_160_000.png", indoor.picture(0, (12, 16)))
-    summary = prepare("diode", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("diode", tmp_path / "raw", tmp_path / "out")
     assert [fault.reason for fault in summary.faults] == [
         "(24, 32); its mask has (5, 5)",
         "12x16 pixels; its depth has (24, 32)",
@@ -109,7 +104,7 @@ def test_arrays_of_different_sizes_are_a_fault(tmp_path: Path) -> None:
 
 def test_a_real_view_keeps_its_depth_to_a_256th_of_a_metre(tmp_path: Path) -> None:
     raw = indoor.shared("diode")
-    summary = prepare("diode", raw, tmp_path / "out", PrepareConfig())
+    summary = prepare("diode", raw, tmp_path / "out")
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
     assert summary.valid["test"] == pytest.approx(0.999, abs=0.001)
     result = manifest.read(tmp_path / "out")

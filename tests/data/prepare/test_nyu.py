@@ -10,16 +10,14 @@ from tests.fakes import indoor
 
 from idisc.data import manifest
 from idisc.data.catalog import NYU
-from idisc.data.prepare.frames import PrepareConfig
 from idisc.data.prepare.runner import prepare
-from idisc.errors import DataError
 
 SCENES = {"sync/kitchen_0001": 2, "sync/office_0002": 1, "official_splits/test/bathroom": 2}
 
 
 def prepared(raw: Path, *lists: Path) -> manifest.Manifest:
     out = raw.with_name("out")
-    assert prepare("nyu", raw, out, PrepareConfig(), lists=lists).faults == []
+    assert prepare("nyu", raw, out, lists=lists).faults == []
     return manifest.read(out)
 
 
@@ -61,34 +59,9 @@ def test_the_manifest_does_not_know_how_the_raw_folder_was_spelled(
     indoor.nyu(raw, {".": 2})
     monkeypatch.chdir(raw)
     spelled = {"whole": raw, "dot": Path(), "round": Path("../test")}
-    hashes = {
-        prepare("nyu", path, tmp_path / name, PrepareConfig()).sha256
-        for name, path in spelled.items()
-    }
+    hashes = {prepare("nyu", path, tmp_path / name).sha256 for name, path in spelled.items()}
     assert len(hashes) == 1
     assert manifest.read(tmp_path / "dot").of("test")[0].scene == "test"
-
-
-def test_a_picture_without_depth_is_a_fault_and_the_others_go_on(tmp_path: Path) -> None:
-    raw = tmp_path / "raw"
-    indoor.nyu(raw, {"sync/kitchen_0001": 3})
-    (raw / "sync/kitchen_0001/sync_depth_00001.png").unlink()
-    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
-    assert summary.counts == {"train": 2, "test": 0}
-    [fault] = summary.faults
-    assert fault.path == str(raw / "sync/kitchen_0001/sync_depth_00001.png")
-    assert fault.reason == "no such file"
-
-
-@pytest.mark.parametrize("name", ["rgb_00001.jpg", "sync_depth_00001.png"])
-def test_a_file_cut_short_is_a_fault_that_names_it(tmp_path: Path, name: str) -> None:
-    raw = tmp_path / "raw"
-    indoor.nyu(raw, {"kitchen": 3})
-    indoor.truncate(raw / "kitchen" / name)
-    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
-    assert summary.counts["train"] == 2
-    assert summary.faults[0].path == str(raw / "kitchen" / name)
-    assert "damaged or cut short" in summary.faults[0].reason
 
 
 def test_lists_choose_exactly_their_lines_wherever_the_archive_put_them(tmp_path: Path) -> None:
@@ -110,20 +83,14 @@ def test_a_line_whose_files_are_missing_is_a_fault(tmp_path: Path) -> None:
     train.write_text(
         "kitchen/rgb_00000.jpg kitchen/sync_depth_00000.png 5\nhall/rgb_1.jpg hall/d.png 5\n"
     )
-    summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", PrepareConfig(), lists=[train])
+    summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", lists=[train])
     assert summary.counts["train"] == 1
     assert [Path(fault.path).name for fault in summary.faults] == ["rgb_1.jpg", "d.png"]
 
 
-def test_a_folder_of_something_else_is_an_error_that_says_what_is_needed(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    with pytest.raises(DataError, match=r"nothing of nyu in it; .*rgb_NNNNN\.jpg .* needed"):
-        prepare("nyu", tmp_path / "raw", tmp_path / "out", PrepareConfig())
-
-
 def test_real_frames_keep_their_values(tmp_path: Path) -> None:
     raw = indoor.shared("nyu_sync")
-    summary = prepare("nyu", raw, tmp_path / "out", PrepareConfig())
+    summary = prepare("nyu", raw, tmp_path / "out")
     assert (summary.counts["train"], summary.faults) == (3, [])
     record = manifest.read(tmp_path / "out").records[0]
     depth = NYU.target.read(tmp_path / "out" / record.target)

@@ -11,14 +11,14 @@ from tests.fakes import indoor
 from idisc.data import manifest
 from idisc.data.decode import NormalMap
 from idisc.data.prepare import nyu_normals
-from idisc.data.prepare.frames import PrepareConfig
+from idisc.data.prepare.frames import PictureOptions
 from idisc.data.prepare.runner import prepare
 
 
 def test_splits_are_folders_and_normals_their_bytes(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw", tmp_path / "out"
     indoor.nyu_normals(raw)
-    summary = prepare("nyu_normals", raw, out, PrepareConfig())
+    summary = prepare("nyu_normals", raw, out)
     assert (summary.counts, summary.faults) == ({"train": 3, "test": 3}, [])
     result = manifest.read(out)
     assert result.target == NormalMap()
@@ -32,7 +32,7 @@ def test_splits_are_folders_and_normals_their_bytes(tmp_path: Path) -> None:
 def test_lists_name_the_normals_third(tmp_path: Path) -> None:
     raw, out = tmp_path / "raw", tmp_path / "out"
     indoor.nyu_normals(raw)
-    summary = prepare("nyu_normals", raw, out, PrepareConfig(), lists=[raw / "nyu_test.txt"])
+    summary = prepare("nyu_normals", raw, out, lists=[raw / "nyu_test.txt"])
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 3}, [])
     record = manifest.read(out).records[0]
     np.testing.assert_array_equal(indoor.load(out / record.target), indoor.normal_pixels(0))
@@ -43,7 +43,7 @@ def test_a_picture_without_normals_is_a_fault(tmp_path: Path) -> None:
     indoor.nyu_normals(raw)
     (raw / "test/norm/000001.png").unlink()
     indoor.save(raw / "test/norm/000008.png", np.zeros((24, 32), dtype=np.uint8))
-    summary = prepare("nyu_normals", raw, tmp_path / "out", PrepareConfig())
+    summary = prepare("nyu_normals", raw, tmp_path / "out")
     assert summary.counts == {"train": 3, "test": 1}
     assert [fault.reason for fault in summary.faults] == [
         "no such file",
@@ -53,6 +53,6 @@ def test_a_picture_without_normals_is_a_fault(tmp_path: Path) -> None:
 
 def test_large_folders_are_cut_into_hundreds(tmp_path: Path) -> None:
     lines = [manifest.ListLine(f"test/img/{n:06d}.png", "", "test") for n in range(250)]
-    scenes = nyu_normals.scenes(tmp_path, PrepareConfig(), lines)
+    scenes = nyu_normals.PREPARATION.scenes(tmp_path, PictureOptions(), lines)
     assert [scene.name for scene in scenes] == [f"test/img/000{n}" for n in range(3)]
-    assert [len(scene.wanted or ()) for scene in scenes] == [100, 100, 50]
+    assert [len(scene.lines or ()) for scene in scenes] == [100, 100, 50]

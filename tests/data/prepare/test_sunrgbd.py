@@ -10,54 +10,39 @@ from tests.fakes import indoor
 
 from idisc.data import manifest
 from idisc.data.decode import DepthMap
-from idisc.data.prepare.frames import PrepareConfig
 from idisc.data.prepare.runner import prepare
-from idisc.errors import DataError
 
 
 @pytest.mark.parametrize("given", ["raw", "raw/SUNRGBD"])
 def test_prepared_depth_is_plain_millimetres(tmp_path: Path, given: str) -> None:
     depths, out = indoor.sunrgbd(tmp_path / "raw"), tmp_path / "out"
-    summary = prepare("sunrgbd", tmp_path / given, out, PrepareConfig())
+    summary = prepare("sunrgbd", tmp_path / given, out)
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 3}, [])
-    assert manifest.read(out).target == DepthMap(metres_per_unit=1 / 1000)
+    result = manifest.read(out)
+    assert result.target == DepthMap(metres_per_unit=1 / 1000)
+    assert [r.scene for r in result.records] == ["kv1/b3dodata", "kv1/b3dodata", "kv2/align_kv2"]
     for name, depth in depths.items():
         np.testing.assert_array_equal(indoor.load(out / f"depth/{name}.png"), depth)
-
-
-def test_scenes_are_the_sources_of_a_sensor(tmp_path: Path) -> None:
-    indoor.sunrgbd(tmp_path / "raw")
-    prepare("sunrgbd", tmp_path / "raw", tmp_path / "out", PrepareConfig())
-    records = manifest.read(tmp_path / "out").records
-    assert [record.scene for record in records] == ["kv1/b3dodata", "kv1/b3dodata", "kv2/align_kv2"]
 
 
 def test_intrinsics_are_those_of_the_folder_or_none(tmp_path: Path) -> None:
     indoor.sunrgbd(tmp_path / "raw")
     (tmp_path / "raw/SUNRGBD/kv1/b3dodata/img_0064/intrinsics.txt").unlink()
-    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
     assert summary.faults == []
     known, unknown, _ = manifest.read(tmp_path / "out").records
     assert known.intrinsics == (529.5, 529.5, 365.0, 265.0)
     assert (unknown.intrinsics, unknown.size) == (None, (24, 32))
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("529.5 0 365", "3 numbers; the nine of a 3x3 matrix are needed"),
-        ("fx fy cx", "not readable as numbers"),
-        ("0 0 365 0 0 265 0 0 1", "fx and fy more than 0"),
-    ],
-)
-def test_a_broken_calibration_is_a_fault(tmp_path: Path, text: str, reason: str) -> None:
+@pytest.mark.parametrize("text", ["529.5 0 365", "fx fy cx", "0 0 365 0 0 265 0 0 1"])
+def test_a_broken_calibration_is_a_fault(tmp_path: Path, text: str) -> None:
     indoor.sunrgbd(tmp_path / "raw")
     path = tmp_path / "raw/SUNRGBD/kv1/b3dodata/img_0064/intrinsics.txt"
     path.write_text(text)
-    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
     assert summary.counts["test"] == 2
-    assert summary.faults[0].path == str(path)
-    assert reason in summary.faults[0].reason
+    assert [fault.path for fault in summary.faults] == [str(path)]
 
 
 def test_lists_begin_at_the_parent_folder(tmp_path: Path) -> None:
@@ -65,9 +50,7 @@ def test_lists_begin_at_the_parent_folder(tmp_path: Path) -> None:
     folder = "SUNRGBD/kv1/b3dodata/img_0063"
     listing = tmp_path / "sunrgbd_val.txt"
     listing.write_text(f"{folder}/image/img_0063.jpg {folder}/depth/img_0063_abs.png\n")
-    summary = prepare(
-        "sunrgbd", tmp_path / "raw/SUNRGBD", tmp_path / "out", PrepareConfig(), lists=[listing]
-    )
+    summary = prepare("sunrgbd", tmp_path / "raw/SUNRGBD", tmp_path / "out", lists=[listing])
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
 
 
@@ -76,22 +59,16 @@ def test_depth_that_is_missing_or_of_8_bits_is_a_fault(tmp_path: Path) -> None:
     base = tmp_path / "raw/SUNRGBD/kv1/b3dodata"
     (base / "img_0063/depth/img_0063_abs.png").unlink()
     indoor.save(base / "img_0064/depth/img_0064_abs.png", np.zeros((24, 32), dtype=np.uint8))
-    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out", PrepareConfig())
+    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
     assert summary.counts["test"] == 1
     missing, shallow = summary.faults
     assert (Path(missing.path).name, missing.reason) == ("img_0063.png", "no such file")
     assert shallow.reason.startswith("8-bit, 16-bit expected")
 
 
-def test_a_folder_without_sensors_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    with pytest.raises(DataError, match=r"nothing of sunrgbd in it; SUNRGBD/<sensor>"):
-        prepare("sunrgbd", tmp_path / "raw", tmp_path / "out", PrepareConfig())
-
-
 def test_real_frames_are_metres_in_the_range_of_the_sensor(tmp_path: Path) -> None:
     raw = indoor.shared("sunrgbd")
-    summary = prepare("sunrgbd", raw, tmp_path / "out", PrepareConfig())
+    summary = prepare("sunrgbd", raw, tmp_path / "out")
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 2}, [])
     result = manifest.read(tmp_path / "out")
     kinect1, kinect2 = result.records

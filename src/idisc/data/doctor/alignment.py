@@ -1,8 +1,8 @@
-"""Do the edges of depth lie on the edges of the picture? One number for a pair, and for its shifts.
+"""Correlation between the edges of depth and the edges of the image, for a pair and its shifts.
 
 Where depth jumps, colour mostly changes too. Both are reduced to about 160 columns and compared by
-the correlation of their edge strengths, across and down apart. On real pairs (NYU, SUN RGB-D,
-DIODE, Taskonomy) its median is 0.22 to 0.34; with the picture of another pair it is 0.01, and 0.13
+the correlation of their edge strengths, across and down separately. On real pairs (NYU, SUN RGB-D,
+DIODE, Taskonomy) its median is 0.22 to 0.34; with the image of another pair it is 0.01, and 0.13
 is reached once in a hundred. LiDAR is too sparse for this: pairs with few values are left out.
 """
 
@@ -18,11 +18,11 @@ from PIL import Image
 from idisc.data.decode import FloatArray
 
 REACH = 12
-"""Cells by which a depth map is shifted to look for a better place."""
-_COLUMNS = 160  # of the grid, at most: noise of sensors is averaged away, a shift of 1 % is not
+"""Largest shift of a depth map that is tried, in cells."""
+_COLUMNS = 160  # of the grid, at most: averages sensor noise away, but not a shift of 1 %
 _LEAST_KNOWN = 0.3  # share of the depth map; annotated KITTI has 0.2, Kinect 0.67
-_LEAST_CELLS = 200  # with a depth step on the grid, below which a correlation says nothing
-_STEEPEST = 0.3  # in log depth over two cells: beyond it an edge is an edge
+_LEAST_CELLS = 200  # with known depth, below which a correlation says nothing
+_STEEPEST = 0.3  # in log depth over two cells; steeper edges count the same
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Edges:
     image: FloatArray  # (2, H, W)
     depth: FloatArray  # (2, H, W)
     known: NDArray[np.bool_]  # (2, H, W), where depth has a value on both sides
-    pixels_per_cell: float  # of the picture
+    pixels_per_cell: float  # of the image
 
 
 def edges_of(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
-    """Edges of a picture (H, W, 3) and its depth (Hd, Wd) in metres; None if depth is too sparse.
+    """Edges of an image (H, W, 3) and its depth (Hd, Wd) in metres; None if depth is too sparse.
 
-    The two may differ in size: they are taken to show the same view.
+    The two may differ in size: they are assumed to show the same view.
     """
     height, width = image.shape[:2]
     step = max(1.0, max(height, width) / _COLUMNS)
@@ -52,7 +52,7 @@ def edges_of(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
 
 
 def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
-    """(N, N): correlation of depth i with picture j; NaN where their grids differ in shape."""
+    """(N, N): correlation of depth i with image j; NaN where their grids differ in shape."""
     scores = np.full((len(pairs), len(pairs)), np.nan)
     shapes = [pair.image.shape for pair in pairs]
     for shape in set(shapes):
@@ -65,37 +65,34 @@ def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
     return scores
 
 
-def turned(pair: Edges, flip: tuple[int, ...]) -> float:
-    """The correlation after turning depth over along axes: 1 upside down, 2 left to right."""
-    mask = np.flip(pair.known, flip).astype(np.float32)
-    depth, _ = _centred(np.flip(pair.depth, flip), mask)
-    image, _ = _centred(pair.image, mask)
-    power = (depth**2).sum(axis=(1, 2)) * (image**2).sum(axis=(1, 2))
-    return float(((depth * image).sum(axis=(1, 2)) / np.sqrt(np.maximum(power, 1e-9))).mean())
+def flipped(pair: Edges, flip: tuple[int, ...]) -> float:
+    """The correlation after flipping depth along axes: 1 upside down, 2 left to right."""
+    depth, known = np.flip(pair.depth, flip), np.flip(pair.known, flip)
+    return float(_correlations(depth[None], known[None], pair.image[None])[0, 0])
 
 
 def shifted(pair: Edges) -> NDArray[np.float64]:
-    """(2 REACH + 1, 2 REACH + 1): how far the correlation at each shift stands out of all of them.
+    """(2 REACH + 1, 2 REACH + 1): the correlation at each shift, standardized over all shifts.
 
-    In standard deviations, so that pictures with many edges do not outvote the others. The middle
-    is no shift; [REACH + 2, REACH] is depth whose edges are two cells below those of the picture.
+    It is in standard deviations, so that images with many edges do not outvote the others. The
+    middle is no shift; at [REACH + 2, REACH] depth is two cells below the image.
     """
     inner = np.zeros(pair.known.shape, dtype=np.float64)
     inside = (slice(None), slice(REACH, -REACH), slice(REACH, -REACH))
-    inner[inside] = pair.known[inside]  # what stays in the picture at every shift
+    inner[inside] = pair.known[inside]  # what stays in the image at every shift
     depth, count = _centred(pair.depth, inner)
     image = pair.image.astype(np.float64)
     mean = _correlated(inner, image) / count
     variance = np.maximum(_correlated(inner, image**2) / count - mean**2, 1e-9)
-    spread = np.sqrt(np.maximum((depth**2).sum(axis=(1, 2), keepdims=True), 1e-9) * count)
-    scores = (_correlated(depth, image) / (spread * np.sqrt(variance))).mean(axis=0)
-    scores = scores[::-1, ::-1]  # the picture moved by s is depth moved by -s
+    scatter = np.sqrt(np.maximum((depth**2).sum(axis=(1, 2), keepdims=True), 1e-9) * count)
+    scores = (_correlated(depth, image) / (scatter * np.sqrt(variance))).mean(axis=0)
+    scores = scores[::-1, ::-1]  # moving the image by s is moving depth by -s
     standing: NDArray[np.float64] = (scores - scores.mean()) / max(scores.std(), 1e-9)
     return standing
 
 
 def _reduced(depth: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """The value in the middle of each cell: an average over a step would be a depth of nothing."""
+    """The value in the middle of each cell; an average over an edge is no depth at all."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
         for length, count in zip(depth.shape, size, strict=True)
@@ -116,7 +113,7 @@ def _depth_edges(depth: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
 
 
 def _image_edges(image: NDArray[np.uint8], size: tuple[int, int]) -> FloatArray:
-    """Square roots, so that a lamp or a window does not outweigh all else."""
+    """Square roots keep a lamp or a window from outweighing everything else."""
     grey = Image.fromarray(image).convert("L").resize(size[::-1], Image.Resampling.BOX)
     down, across = np.gradient(np.asarray(grey, dtype=np.float32))
     return np.asarray(np.sqrt(np.abs(np.stack([across, down]))), dtype=np.float32)
@@ -125,7 +122,7 @@ def _image_edges(image: NDArray[np.uint8], size: tuple[int, int]) -> FloatArray:
 def _correlations(
     depth: FloatArray, known: NDArray[np.bool_], image: FloatArray
 ) -> NDArray[np.float64]:
-    """(N, M): mean over both directions of Pearson's correlation of depth i and picture j.
+    """(N, M): mean over both directions of Pearson's correlation of depth i and image j.
 
     depth and known are (N, 2, H, W), image is (M, 2, H, W); only known cells of i count.
     """
@@ -136,16 +133,16 @@ def _correlations(
         light = image[:, axis].reshape(len(image), -1)  # (M, HW)
         mean = _products(mask, light) / count[:, 0]
         variance = np.maximum(_products(mask, light**2) / count[:, 0] - mean**2, 1e-9)
-        spread = np.sqrt(np.maximum((steps**2).sum(axis=(1, 2)), 1e-9))[:, None]
+        scatter = np.sqrt(np.maximum((steps**2).sum(axis=(1, 2)), 1e-9))[:, None]
         sums = _products(steps[:, 0].astype(np.float32), light)
-        scores += sums / (spread * np.sqrt(variance * count[:, 0])) / 2
+        scores += sums / (scatter * np.sqrt(variance * count[:, 0])) / 2
     return scores
 
 
 def _products(one: FloatArray, other: FloatArray) -> FloatArray:
     """one (N, P) times other (M, P) transposed.
 
-    Not `@`: its threads wait for each other, for seconds where the cores have other work.
+    Not `@`: its threads wait for each other for seconds when the cores are busy.
     """
     return np.asarray(np.einsum("ip,jp->ij", one, other))
 

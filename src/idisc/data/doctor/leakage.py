@@ -1,4 +1,4 @@
-"""Checks of the doctor on splits: nothing of the test may be learnt from."""
+"""Checks of the splits: no test data may be used for training."""
 
 from __future__ import annotations
 
@@ -11,133 +11,93 @@ from PIL import Image
 
 from idisc import files
 from idisc.data import folder
-from idisc.data.doctor.evidence import Case, Finding, listed, spread, told
-from idisc.errors import counted
+from idisc.data.doctor.findings import Finding, Severity
+from idisc.data.doctor.inspection import Evidence, sample_indices
 from idisc.images import FORMATS
 
-_NEAR = 3  # of 64 bits. NYU's 795 and 654 pictures: the nearest two differ in 7
-_ALIKE = 8.0  # grey levels of thumbnails, on average: flat pictures have no bits of their own
-_THUMBNAILS = 10  # times the samples: a thumbnail costs a tenth of a full look
+_NEAR = 3  # of 64 bits. NYU's 795 and 654 images: the nearest two differ in 7
+_ALIKE = 8.0  # mean difference of thumbnails in grey levels: flat images have no distinct bits
+_THUMBNAILS = 10  # times the samples: a thumbnail costs a tenth of a full inspection
 _SHAPE = (8, 9)  # of a thumbnail: eight differences in each of eight rows
 
 
-def splits(case: Case) -> Iterator[Finding]:
-    """Which pictures are for what: none twice, more for training than for the test."""
-    if case.shared:
-        yield Finding(
-            "warning",
-            "splits",
-            "no splits: everything is used for both training and testing; make train/ and test/"
-            " folders, or a split column in the table",
-        )
+def check_leakage(evidence: Evidence) -> Iterator[Finding]:
+    """Images, scenes and (near) copies in both splits; splits that seem to be swapped."""
+    if evidence.unsplit:
+        yield Finding("unsplit", tuple(evidence.images("train")))
         return
-    train, test = _of(case, "train"), _of(case, "test")
-    both = sorted(set(train) & set(test))
-    if both and set(train) == set(test):
-        text = f"train and test are the same {counted(len(both), 'picture')}; give the list of each"
-        yield Finding("error", "splits", text, tuple(both))
-    elif both:
-        what = told(len(both), "picture", "are in train and in test")
-        text = f"{what}: {listed(both)}; remove them from one"
-        yield Finding("error", "splits", text, tuple(both))
-    stated = case.spec.counts
-    if (len(test), len(train)) == stated and len(test) != len(train):
-        text = f"train has {len(train)} and test {len(test)} pictures, the paper's the other way"
-        yield Finding("error", "splits", f"{text} round: swap the two lists")
+    train, test = evidence.images("train"), evidence.images("test")
+    yield from _splits(evidence, train, test)
+    yield from _scenes(evidence)
+    yield from _copies(evidence, train, test)
+    yield from _lookalikes(evidence, train, test)
+
+
+def _splits(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
+    if both := tuple(sorted(set(train) & set(test))):
+        yield Finding("splits", both, len(test))
+    counts: dict[str, float | str] = {"train": len(train), "test": len(test)}
+    if (len(test), len(train)) == evidence.spec.counts and len(test) != len(train):
+        yield Finding("swapped_lists", details=counts)
     elif train and len(test) > len(train):
-        has = f"test has {counted(len(test), 'picture')}, train {len(train)}"
-        text = f"{has}; are the two lists swapped?"
-        yield Finding("warning", "splits", text)
+        yield Finding("large_test", details=counts)
 
 
-def scenes(case: Case) -> Iterator[Finding]:
-    """Scenes with pictures in both splits."""
-    if case.shared:
-        return
-    named = [record for record in case.source.records if record.scene not in ("", ".")]
+def _scenes(evidence: Evidence) -> Iterator[Finding]:
+    prepared = evidence.source.prepared
+    named = [record for record in evidence.source.records if record.scene not in ("", ".")]
     if len({record.scene for record in named}) < 2:
-        return  # one folder for all is no scene
-    by_split = {
-        split: {record.scene for record in named if record.split == split}
-        for split in ("train", "test")
+        return  # a single folder is no scene
+    both = {r.scene for r in named if r.split == "train"} & {
+        r.scene for r in named if r.split == "test"
     }
-    both = sorted(by_split["train"] & by_split["test"])
     if both:
-        guessed = (
-            case.source.prepared.get("from") == folder.FOLDERS or "list" in case.source.prepared
-        )
-        what = told(len(both), "scene", "are in train and in test")
-        text = f"{what}: {listed(both)}; keep each in one split"
-        names = (record.image for record in named if record.scene in both)
-        # A folder of pictures may be a scene or may not; a stated scene is one.
-        yield Finding("warning" if guessed else "error", "scenes", text, tuple(names))
+        # A folder of images may or may not be a scene; a stated scene is one.
+        guessed = prepared.get("from") == folder.FOLDERS or "list" in prepared
+        names = tuple(record.image for record in named if record.scene in both)
+        severity: Severity | None = "warning" if guessed else None
+        yield Finding("scenes", names, examples=tuple(sorted(both)), own_severity=severity)
 
 
-def copies(case: Case) -> Iterator[Finding]:
-    """Pictures of the test whose very bytes are in train under another name."""
-    if case.shared:
-        return
-    lengths = {  # only files of equal length can be equal: most need not be read
-        split: {
-            name: (case.source.root / name).stat().st_size
-            for name in _of(case, split)
-            if name not in case.absent
-        }
-        for split in ("train", "test")
-    }
-    common = set(lengths["train"].values()) & set(lengths["test"].values())
-    digests = {
-        split: {
-            name: files.sha256(case.source.root / name) for name in names if names[name] in common
-        }
-        for split, names in lengths.items()
-    }
-    known = {digest: name for name, digest in digests["train"].items()}
-    same = {
-        name: known[digest]
-        for name, digest in digests["test"].items()
-        if digest in known and name not in digests["train"]
-    }
-    if same:
-        pairs = listed([f"{one} = {other}" for one, other in same.items()])
-        text = f"{told(len(same), 'picture', 'are in train and in test under two names')}: {pairs}"
-        yield Finding("error", "copies", f"{text}; remove them from one split", tuple(same))
+def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
+    """Test images whose bytes are in train under another name."""
+    root, trained = evidence.source.root, set(train)
+    there = {name: root / name for name in {*train, *test} - evidence.absent}
+    sizes = {name: path.stat().st_size for name, path in there.items()}
+    # Only files of equal length can be equal, so most need not be read.
+    common = {sizes.get(name) for name in train} & {sizes.get(name) for name in test}
+    digests = {name: files.sha256(there[name]) for name in there if sizes[name] in common}
+    originals = {digests[name]: name for name in train if name in digests}
+    tests = (name for name in test if name in digests and name not in trained)
+    copies = {name: originals[digests[name]] for name in tests if digests[name] in originals}
+    if copies:
+        examples = tuple(f"{one} = {other}" for one, other in copies.items())
+        yield Finding("copies", tuple(copies), examples=examples)
 
 
-def lookalikes(case: Case) -> Iterator[Finding]:
-    """Pictures of the test that are nearly the same as one of train."""
-    if case.shared:
-        return
-    train = _thumbnails(case, _of(case, "train"))
-    test = _thumbnails(case, _of(case, "test"))
-    if not train or not test:
+def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
+    """Test images that are nearly the same as one of train."""
+    trained, tested = _thumbnails(evidence, train), _thumbnails(evidence, test)
+    if not trained or not tested:
         return
     found: dict[str, str] = {}  # the first of train for each of test
-    names, others = list(test), list(train)
-    near = _distances(_bits(test.values()), _bits(train.values())) <= _NEAR  # (tests, trains)
+    names, others = list(tested), list(trained)
+    near = _distances(_bits(tested.values()), _bits(trained.values())) <= _NEAR  # (tests, trains)
     for i, j in zip(*np.nonzero(near), strict=True):
         one, other = names[i], others[j]
-        alike = np.abs(test[one] - train[other]).mean() <= _ALIKE
-        if alike and one not in found and not _same_file(case.source.root, one, other):
+        alike = np.abs(tested[one] - trained[other]).mean() <= _ALIKE
+        if alike and one not in found and not _same_file(evidence.source.root, one, other):
             found[one] = other
     if found:
-        pairs = listed([f"{one} ~ {other}" for one, other in found.items()])
-        what = told(len(found), "picture", "are nearly the same in train and in test")
-        text = f"{what}: {pairs}"
-        todo = "keep frames of one recording in one split"
-        yield Finding("warning", "lookalikes", f"{text}; {todo}", tuple(found))
+        examples = tuple(f"{one} ~ {other}" for one, other in found.items())
+        yield Finding("lookalikes", tuple(found), examples=examples)
 
 
-def _of(case: Case, split: str) -> list[str]:
-    """The pictures of a split, each once, in their order."""
-    return list(dict.fromkeys(r.image for r in case.source.records if r.split == split))
-
-
-def _thumbnails(case: Case, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Grey thumbnails (8, 9) of a spread of the pictures, as far as they can be read."""
-    there = [name for name in names if name not in case.absent]
-    chosen = (there[index] for index in spread(len(there), case.samples * _THUMBNAILS))
-    read = {name: _thumbnail(case.source.root / name) for name in chosen}
+def _thumbnails(evidence: Evidence, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """Grey thumbnails (8, 9) of samples of the images, as far as they can be read."""
+    there = [name for name in names if name not in evidence.absent]
+    chosen = (there[i] for i in sample_indices(len(there), evidence.samples * _THUMBNAILS))
+    read = {name: _thumbnail(evidence.source.root / name) for name in chosen}
     return {name: thumbnail for name, thumbnail in read.items() if thumbnail is not None}
 
 
@@ -146,21 +106,21 @@ def _thumbnail(path: Path) -> NDArray[np.float32] | None:
         with Image.open(path, formats=FORMATS) as picture:
             picture.draft("L", (8 * _SHAPE[1], 8 * _SHAPE[0]))  # a JPEG is decoded at an eighth
             if picture.mode.startswith("I"):
-                return None  # 16 bits: not a picture, and reported as such
+                return None  # 16 bits: not an image, and reported as such
             small = picture.convert("L").resize(_SHAPE[::-1], Image.Resampling.BOX)
             return np.asarray(small, dtype=np.float32)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return None  # reported as damaged by the look at its pixels
+        return None  # reported as damaged when its pixels are read
 
 
 def _bits(thumbnails: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """(N, 64): is each pixel darker than its neighbour to the right? (the "difference hash")."""
+    """(N, 64): is each pixel darker than its right neighbour? (the "difference hash")."""
     stack = np.stack(list(thumbnails))
     return (stack[:, :, 1:] > stack[:, :, :-1]).reshape(len(stack), -1).astype(np.float32)
 
 
 def _distances(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(N, M): bits that differ."""
+    """(N, M): number of bits that differ."""
     return np.asarray(one.sum(1)[:, None] + other.sum(1) - 2 * one @ other.T)
 
 

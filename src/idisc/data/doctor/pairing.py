@@ -1,7 +1,7 @@
-"""Checks of the doctor on pairs: does this depth belong to this picture, and lie on it?
+"""Checks of pairs: does this depth belong to this image, and is it aligned with it?
 
-Names and shapes first; then edges (`alignment`): a pairing that another picture, a shift or a
-turn explains better, in most of the pairs, is a mistake in the data and not in a pixel.
+Names and aspect ratios come first, then edges (`alignment`). If another image, a shift or a flip
+explains most of the pairs better, the data are wrong.
 """
 
 from __future__ import annotations
@@ -13,99 +13,75 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.data.doctor.alignment import REACH, Edges, crosswise, shifted, turned
-from idisc.data.doctor.evidence import Case, Finding, Look, Severity, listed, told
-from idisc.errors import counted
+from idisc.data.doctor.alignment import REACH, Edges, crosswise, flipped, shifted
+from idisc.data.doctor.findings import Finding, Severity
+from idisc.data.doctor.inspection import Evidence, Inspection
 from idisc.sizes import size_text
 
-_ASPECT = 0.02  # in log: 640x480 beside 641x480 is no mistake
+_ASPECT = 0.02  # in log: 640x480 with 641x480 is no mistake
 _STAMP = 10**6  # larger numbers in names are time stamps, which differ between sensors
 _LEAST = 4  # pairs, below which nothing is systematic
 _MOST = 0.8  # of the pairs, which have to agree on an explanation
 _BETTER = 0.05  # in correlation; an explanation by chance is 0.01 better, a true one 0.2 to 0.3
 _NO_EDGES, _NO_EDGES_LEAST = 0.05, 12  # median correlation; it is 0.22 at least in real data
-_MANY = 1 / 3  # of the pairs with another partner: a list is mixed up, not a picture
-_OTHERS = 8  # pictures to compare with, at least
-_NOISE = 0.03  # deviation of correlations with any other picture
-_STANDS_OUT = 5.0  # deviations of a partner from all other pictures; chance has 3 to 4
-_OFF = 2  # cells, each 4 pixels of a picture with 640 columns
+_MANY = 1 / 3  # of the pairs with another partner: the whole list is mixed up
+_OTHERS = 8  # images to compare with, at least
+_NOISE = 0.03  # deviation of correlations with any other image
+_STANDS_OUT = 5.0  # deviations of a partner from all other images; chance has 3 to 4
+_OFF = 2  # cells, each 4 pixels of an image with 640 columns
 _PEAK = 1.5  # deviations at the best shift, mean over pairs; real data 3.4 to 5, chance 0.6
-_FLIPS = {(2,): "mirrored left to right", (1,): "upside down", (1, 2): "turned by 180 degrees"}
+_FLIPS = {(2,): "mirrored left to right", (1,): "upside down", (1, 2): "rotated by 180 degrees"}
+
+Scores = NDArray[np.float64]
 
 
-def aspects(case: Case) -> Iterator[Finding]:
-    """Picture and target of another shape."""
-    odd = [
-        (look.record.image, look.image_size, look.target_size)
-        for look in case.looks
-        if look.image_size and look.target_size and not _same_shape(look)
-    ]
+def check_pairs(evidence: Evidence) -> Iterator[Finding]:
+    """Pairs of different aspect ratios, with different numbers in their names, or repeated."""
+    sizes = {
+        each.record.image: (each.image_size, each.target_size)
+        for each in evidence.inspections
+        if each.image_size and each.target_size
+    }
+    odd = {name: pair for name, pair in sizes.items() if not _same_aspect(*pair)}
     if odd:
-        _, image, target = odd[0]
-        names = [name for name, *_ in odd]
-        yield Finding(
-            "error",
-            "shape",
-            f"{told(len(odd), 'pair', 'have another shape of picture and depth')}: {listed(names)}"
-            f" ({size_text(image)} and {size_text(target)}); crop or turn them alike",
-            tuple(names),
+        examples = tuple(
+            f"{name}: {size_text(image)} and {size_text(depth)}"
+            for name, (image, depth) in odd.items()
         )
+        yield Finding("shape", tuple(odd), examples=examples)
+    named = {(r.image, r.target): None for r in evidence.source.records if r.target}
+    if apart := [pair for pair in named if not _belong(*pair)]:
+        examples = tuple(f"{image} with {target}" for image, target in apart)
+        yield Finding("names", tuple(image for image, _ in apart), examples=examples)
+    if again := tuple(evidence.source.prepared.get("repeated", ())):
+        yield Finding("repeated", again)
 
 
-def names(case: Case) -> Iterator[Finding]:
-    """Numbers in the two names that disagree."""
-    odd = [
-        record
-        for record in {(r.image, r.target): r for r in case.source.records}.values()
-        if record.target and not _belong(record.image, record.target)
-    ]
-    if odd:
-        pairs = listed([f"{record.image} with {record.target}" for record in odd])
-        yield Finding(
-            "warning",
-            "names",
-            f"{told(len(odd), 'pair', 'have different numbers in the names')}: {pairs}; see whether"
-            " the list is off by a line",
-            tuple(record.image for record in odd),
-        )
-
-
-def repeated(case: Case) -> Iterator[Finding]:
-    """Pairs that a list or a table names again."""
-    if again := case.source.prepared.get("repeated"):
-        yield Finding(
-            "warning",
-            "repeated",
-            f"{counted(len(again), 'pair')} named more than once: {listed(again)}; each counts"
-            " once, remove the other lines",
-            tuple(again),
-        )
-
-
-def edges(case: Case) -> Iterator[Finding]:
-    """Whether depth lies on its picture, judged by all pairs together."""
-    looks = [look for look in case.looks if look.edges is not None]
-    pairs = [look.edges for look in looks if look.edges is not None]
+def check_alignment(evidence: Evidence) -> Iterator[Finding]:
+    """Whether edges of depth coincide with edges of the image, over all pairs together."""
+    inspections = [each for each in evidence.inspections if each.edges is not None]
+    pairs = [each.edges for each in inspections if each.edges is not None]
     if len(pairs) < _LEAST:
         return
     scores = crosswise(pairs)
     own = np.diag(scores)
     partners = _partners(scores)
-    finding = _turned(pairs, own) or _off_by(looks, scores)
-    if finding is None and len(partners) >= _MANY * len(looks):
-        finding = _mixed_up(looks, partners, "error")
-    finding = finding or _shifted(pairs) or _unexplained(looks, own)
-    if finding is None and partners:
-        finding = _mixed_up(looks, partners, "warning")
+    many = len(partners) >= _MANY * len(pairs)
+    mixed = _mixed_up(inspections, partners, many) if partners else None
+    finding = (
+        _find_flip(inspections, own)
+        or _find_offset(inspections, scores)
+        or (mixed if many else None)
+        or _find_shift(inspections)
+        or _find_no_edges(inspections, own)
+        or mixed
+    )
     if finding is not None:
         yield finding
 
 
-def _same_shape(look: Look) -> bool:
-    if look.image_size is None or look.target_size is None:
-        return True
-    (height, width), (rows, columns) = look.image_size, look.target_size
-    return abs(math.log(height * columns / (width * rows))) <= _ASPECT
+def _same_aspect(image: tuple[int, int], target: tuple[int, int]) -> bool:
+    return abs(math.log(image[0] * target[1] / (image[1] * target[0]))) <= _ASPECT
 
 
 def _belong(image: str, target: str) -> bool:
@@ -120,49 +96,54 @@ def _numbers(path: str) -> list[int]:
     return [number for text in re.findall(r"\d+", stem) if (number := int(text)) < _STAMP]
 
 
-def _turned(pairs: Sequence[Edges], own: NDArray[np.float64]) -> Finding | None:
-    turns = {
-        what: np.array([turned(pair, axes) for pair in pairs]) for axes, what in _FLIPS.items()
-    }
-    what = max(turns, key=lambda name: float(np.median(turns[name])))
-    if not _explains(turns[what], own):
-        return None
-    return Finding(
-        "error",
-        "turned",
-        f"depth is {what} in {int((turns[what] > own).sum())} of {len(own)} pairs; turn it back"
-        " (or the pictures)",
+def _edges(inspections: Sequence[Inspection]) -> list[Edges]:
+    return [each.edges for each in inspections if each.edges is not None]
+
+
+def _targets(inspections: Sequence[Inspection], where: NDArray[np.bool_]) -> tuple[str, ...]:
+    return tuple(
+        each.record.target for each, chosen in zip(inspections, where, strict=True) if chosen
     )
 
 
-def _off_by(looks: Sequence[Look], scores: NDArray[np.float64]) -> Finding | None:
-    """Depth that fits the picture some places further on in the list: also in a slow video."""
-    place = {(look.record.split, look.index): row for row, look in enumerate(looks)}
+def _find_flip(inspections: Sequence[Inspection], own: Scores) -> Finding | None:
+    scores = {
+        what: np.array([flipped(pair, axes) for pair in _edges(inspections)])
+        for axes, what in _FLIPS.items()
+    }
+    what = max(scores, key=lambda name: float(np.median(scores[name])))
+    if not _explains(scores[what], own):
+        return None
+    names = _targets(inspections, scores[what] > own)
+    return Finding("turned", names, len(own), details={"flip": what})
+
+
+def _find_offset(inspections: Sequence[Inspection], scores: Scores) -> Finding | None:
+    """Depth that fits the image some places further on in the list, also in a slow video."""
+    place = {(each.record.split, each.index): row for row, each in enumerate(inspections)}
     for step in (1, -1, 2, -2):
-        there = [
+        pairs = [
             (row, place[split, index + step])
             for (split, index), row in place.items()
             if (split, index + step) in place
+            and not np.isnan(scores[row, place[split, index + step]])
         ]
-        rows, columns = np.array(there, dtype=int).reshape(-1, 2).T
+        rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
         other, own = scores[rows, columns], scores[rows, rows]
-        both = ~np.isnan(other)
-        if both.sum() >= _LEAST and _explains(other[both], own[both], better=_BETTER / 2):
-            row, column = next(pair for pair, ok in zip(there, both, strict=True) if ok)
-            return Finding(
-                "error",
-                "pairs",
-                f"pictures and depth are off by {abs(step)}: {looks[row].record.target} fits"
-                f" {looks[column].record.image}, not {looks[row].record.image} (so in"
-                f" {int((other[both] > own[both]).sum())} of {int(both.sum())} pairs looked at);"
-                " pair them again",
-                tuple(look.record.target for look in looks),
-            )
+        if len(pairs) >= _LEAST and _explains(other, own, better=_BETTER / 2):
+            better = [pair for pair, is_better in zip(pairs, other > own, strict=True) if is_better]
+            names = tuple(inspections[row].record.target for row, _ in better)
+            examples = tuple(_fits(inspections, pair) for pair in better)
+            return Finding("offset", names, len(pairs), examples, {"offset": step})
     return None
 
 
-def _partners(scores: NDArray[np.float64]) -> dict[int, int]:
-    """Depth -> the picture that fits it much better than its own, and stands out of all others."""
+def _fits(inspections: Sequence[Inspection], pair: tuple[int, int]) -> str:
+    return f"{inspections[pair[0]].record.target} fits {inspections[pair[1]].record.image}"
+
+
+def _partners(scores: Scores) -> dict[int, int]:
+    """Depth -> the image that fits it much better than its own, and stands out of all others."""
     found = {}
     for row, all_scores in enumerate(scores):
         others = np.where(np.arange(len(scores)) == row, np.nan, all_scores)
@@ -177,53 +158,35 @@ def _partners(scores: NDArray[np.float64]) -> dict[int, int]:
     return found
 
 
-def _mixed_up(looks: Sequence[Look], partners: dict[int, int], severity: Severity) -> Finding:
-    targets = tuple(looks[row].record.target for row in partners)
-    fits = [f"{looks[a].record.target} fits {looks[b].record.image}" for a, b in partners.items()]
-    return Finding(
-        severity,
-        "pairs",
-        f"{told(len(partners), 'depth map', 'fit another picture better', len(looks))}:"
-        f" {listed(fits)}; pair them again",
-        targets,
-    )
+def _mixed_up(inspections: Sequence[Inspection], partners: dict[int, int], many: bool) -> Finding:
+    names = tuple(inspections[row].record.target for row in partners)
+    examples = tuple(_fits(inspections, pair) for pair in partners.items())
+    severity: Severity | None = "error" if many else None
+    return Finding("pairs", names, len(inspections), examples, own_severity=severity)
 
 
-def _unexplained(looks: Sequence[Look], own: NDArray[np.float64]) -> Finding | None:
+def _find_no_edges(inspections: Sequence[Inspection], own: Scores) -> Finding | None:
     if len(own) < _NO_EDGES_LEAST or np.median(own) >= _NO_EDGES:
         return None
-    return Finding(
-        "warning",
-        "edges",
-        f"edges of depth do not lie on edges of the picture in most of {len(own)} pairs, e.g."
-        f" {looks[0].record.image} with {looks[0].record.target}; look whether they belong"
-        " together",
-        tuple(look.record.image for look in looks),
-    )
+    return Finding("edges", _targets(inspections, own < _NO_EDGES), len(own))
 
 
-def _shifted(pairs: Sequence[Edges]) -> Finding | None:
+def _find_shift(inspections: Sequence[Inspection]) -> Finding | None:
+    pairs = _edges(inspections)
     surfaces = np.stack([shifted(pair) for pair in pairs])  # (N, shifts down, shifts across)
     mean = surfaces.mean(axis=0)
     row, column = (int(place) for place in np.unravel_index(mean.argmax(), mean.shape))
     down, right = row - REACH, column - REACH
-    agree = float((surfaces[:, row, column] > surfaces[:, REACH, REACH]).mean())
+    better = surfaces[:, row, column] > surfaces[:, REACH, REACH]
     enough = _PEAK + 3 / math.sqrt(len(pairs))  # the highest of many shifts stands out by chance
-    if max(abs(down), abs(right)) < _OFF or agree < _MOST or mean[row, column] < enough:
+    if max(abs(down), abs(right)) < _OFF or better.mean() < _MOST or mean[row, column] < enough:
         return None
     pixels = float(np.median([pair.pixels_per_cell for pair in pairs]))
-    ways = [f"{abs(right) * pixels:.0f} px {'right' if right > 0 else 'left'}"] if right else []
-    ways += [f"{abs(down) * pixels:.0f} px {'down' if down > 0 else 'up'}"] if down else []
-    return Finding(
-        "error",
-        "shift",
-        f"depth is shifted by about {' and '.join(ways)} against the picture in {agree:.0%} of"
-        f" {len(pairs)} pairs; crop both alike, or project depth with the camera's calibration",
-    )
+    details: dict[str, float | str]
+    details = {"right_px": round(right * pixels), "down_px": round(down * pixels)}
+    return Finding("shift", _targets(inspections, better), len(pairs), details=details)
 
 
-def _explains(
-    other: NDArray[np.float64], own: NDArray[np.float64], better: float = _BETTER
-) -> bool:
+def _explains(other: Scores, own: Scores, better: float = _BETTER) -> bool:
     """Better in most pairs, and by more than chance."""
     return bool((other > own).mean() >= _MOST and np.median(other - own) > better)

@@ -1,4 +1,4 @@
-"""Is depth in metres? The doctor's check of the unit, against what rooms and roads look like."""
+"""Check of the unit of depth, against the depth that is usual in rooms and on roads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from idisc.data.decode import DepthMap
-from idisc.data.doctor.evidence import Case, Finding, Look, listed, told
+from idisc.data.doctor.findings import Finding
+from idisc.data.doctor.inspection import DepthStats, Evidence
 
 
 class Domain(NamedTuple):
@@ -25,6 +26,11 @@ DOMAINS = {
     "road": Domain(3.0, 100.0, 14.0),  # KITTI 13.4
     "any": Domain(0.1, 200.0, 3.0),  # only what is grossly wrong
 }
+OWN = Domain(0.8, 10.0, 3.0)
+"""The median in a user's own images, of which nothing is stated; outside it is only a warning.
+
+Rooms of TUM, stored in 1/5000 m, have 11 m when they are read as millimetres.
+"""
 UNITS = {
     "metres": 1.0,
     "millimetres": 1 / 1000,
@@ -36,158 +42,98 @@ UNITS = {
 _FAR_HIGH, _FAR_LOW = 1.25, 1 / 6
 # Of a dataset's range, for the 95th percentile: between the right unit and one 256/1000 off.
 # NYU has 0.42 of its 10 m, KITTI 0.57 of 80 m; 3.9 times that is 1.6 and 2.2, a 3.9th 0.11, 0.15.
-_OTHERS = 30.0  # times the median of the others: not a far view, another unit
-OWN = Domain(0.8, 10.0, 3.0)
-"""The median of pictures of rooms and yards; only where nothing is known, and only to warn.
-
-Rooms of TUM, in 1/5000 m, have 11 m when they are read as millimetres.
-"""
-_OWN_RANGE = 0.05, 150.0  # metres; 98 % of the depth in the unit that is proposed
-_LIDAR = 0.3  # share of valid pixels below which depth is a sweep's, of a road: median 13 m
+_OTHERS = 30.0  # times the median of the others: not a far view but another unit
+_OWN_RANGE = 0.05, 150.0  # metres; 98 % of the depth in the proposed unit
+_LIDAR = 0.3  # share of valid pixels below which depth comes from LiDAR, on a road: median 13 m
 _STEPS = sorted(
     {max(a, b) / min(a, b) for a in UNITS.values() for b in UNITS.values()} - {1.0, 2.0}
 )  # between two units: 2.56, 3.9, 5, 10, ...
 _APART, _LIKE_STEP, _DEVIATIONS, _LEAST = 3.0, 1.6, 3.0, 8
 # A single map: times off the others, times off a step, robust deviations off, of so many maps.
+_REMEDIES = {  # by Evidence.kind
+    "own": "set depth_scale in a CSV",
+    "list": "pass the --dataset they belong to, or list the pairs in a CSV with depth_scale",
+    "prepared": "prepare the dataset again",
+}
 
 
-def scale(case: Case) -> Iterator[Finding]:
+def check_scale(evidence: Evidence) -> Iterator[Finding]:
     """The unit of all depth maps, then of single ones that differ from the rest."""
-    looks = [look for look in case.looks if look.depth and look.depth.median > 0]
-    if not looks or not isinstance(case.source.target, DepthMap):
+    found = [each for each in evidence.inspections if each.depth and each.depth.median > 0]
+    maps = {each.record.target: each.depth for each in found if each.depth}
+    stated = evidence.source.target
+    if not maps or not isinstance(stated, DepthMap):
         return
-    medians = np.array([look.depth.median for look in looks if look.depth])
-    middle = float(np.median(medians))
-    domain = DOMAINS[case.spec.domain]
-    if not domain.low <= middle <= domain.high:
-        yield Finding(
-            "error",
-            "scale",
-            f"the median depth is {middle:.4g} m, {domain.low:g} to {domain.high:g} m is possible"
-            f" ({_where(case)}), e.g. {looks[0].record.target};"
-            f" {_remedy(looks, middle, domain, case)}",
-            tuple(look.record.target for look in looks),
-        )
-    else:
-        yield from _range(case, looks, domain)
-        if case.spec.name == "folder" and case.spec.max_depth is None:
-            yield from _own(case, looks, middle)
-    odd = [
-        look.record.target
-        for look, median in zip(looks, medians, strict=True)
-        if not middle / _OTHERS <= median <= middle * _OTHERS
-    ]
+    used = found[0].record.scale or stated.metres_per_unit
+    yield from _all_maps(evidence, maps, used)
+    middle = float(np.median([depth.median for depth in maps.values()]))
+    odd = tuple(
+        name
+        for name, depth in maps.items()
+        if not middle / _OTHERS <= depth.median <= middle * _OTHERS
+    )
     if odd:
-        yield Finding(
-            "error",
-            "scale",
-            f"{told(len(odd), 'depth map', 'are in another unit than the others', len(looks))}:"
-            f" {listed(odd)}; their medians are {_OTHERS:g} times off; write all in one unit",
-            tuple(odd),
-        )
-    if case.spec.name == "folder":
-        yield from _single([look for look in looks if look.record.target not in odd])
+        yield Finding("unit", odd, len(maps))
+    if evidence.spec.name == "folder":
+        yield from _single_maps({name: maps[name] for name in maps if name not in odd})
 
 
-def _own(case: Case, looks: list[Look], middle: float) -> Iterator[Finding]:
-    """Of a user's own pairs nothing is stated: is there a unit that makes a likelier scene?"""
-    depths = [look.depth for look in looks if look.depth]
+def _all_maps(evidence: Evidence, maps: dict[str, DepthStats], used: float) -> Iterator[Finding]:
+    spec, depths = evidence.spec, list(maps.values())
+    middle = float(np.median([depth.median for depth in depths]))
+    far = float(np.median([depth.far for depth in depths]))
+    domain = DOMAINS[spec.domain]
+    details: dict[str, float | str] = {"median_m": middle}
+    if not domain.low <= middle <= domain.high:
+        code = "scale"
+        details["plausible_m"] = f"{domain.low:g} to {domain.high:g}"
+    elif spec.max_depth and not _FAR_LOW <= far / spec.max_depth <= _FAR_HIGH:
+        code = "range"
+        details |= {"percentile_95_m": far, "range_m": spec.max_depth}
+    elif spec.name == "folder" and not spec.max_depth and _is_unlikely(depths, middle, used):
+        code, domain = "unlikely", OWN
+    else:
+        return
+    details["used_scale"] = used
+    unit = _likeliest(middle / used, domain)
+    factor = UNITS[unit] / used
+    remedy = "no known unit fits; look at the files"
+    if domain.low <= middle * factor <= domain.high and abs(factor - 1) > 0.01:
+        details |= {"likely_unit": unit, "likely_scale": UNITS[unit]}
+        remedy = _REMEDIES[evidence.kind]
+    yield Finding(code, tuple(maps), details=details, own_remedy=remedy)
+
+
+def _is_unlikely(depths: list[DepthStats], middle: float, used: float) -> bool:
+    """Whether another unit makes a likelier scene of a user's own pairs."""
     sparse = float(np.median([depth.valid for depth in depths])) < _LIDAR
     if OWN.low <= middle <= OWN.high or (sparse and middle > OWN.high):
-        return
-    low, high = np.percentile(np.concatenate([depth.values for depth in depths]), [1, 99])
-    used = _used(looks, case)
-    name = _likeliest(middle / used, OWN)
-    factor = UNITS[name] / used
-    fits = OWN.low <= middle * factor <= OWN.high
-    nearest, farthest = _OWN_RANGE
-    if not fits or low * factor < nearest or high * factor > farthest:
-        return
-    yield Finding(
-        "warning",
-        "scale",
-        f"the median depth is {middle:.3g} m, 98 % is between {low:.3g} and {high:.3g} m, e.g."
-        f" {looks[0].record.target}; if that is not so, {_in_unit(name, used, case)}, which makes"
-        f" the median {middle * factor:.3g} m",
-        tuple(look.record.target for look in looks),
+        return False
+    factor = UNITS[_likeliest(middle / used, OWN)] / used
+    low, high = np.percentile(np.concatenate([depth.values for depth in depths]), [1, 99]) * factor
+    return bool(
+        OWN.low <= middle * factor <= OWN.high and low >= _OWN_RANGE[0] and high <= _OWN_RANGE[1]
     )
 
 
-def _single(looks: list[Look]) -> Iterator[Finding]:
+def _single_maps(maps: dict[str, DepthStats]) -> Iterator[Finding]:
     """Maps that are off by about the step between two units, and by more than scenes differ."""
-    if len(looks) < _LEAST:
+    if len(maps) < _LEAST:
         return
-    logs = np.log([look.depth.median for look in looks if look.depth])
-    off = logs - np.median(logs)
-    spread = 1.4826 * float(np.median(np.abs(off)))
-    apart = max(math.log(_APART), _DEVIATIONS * spread)
+    logs = np.log([depth.median for depth in maps.values()])
+    offsets = np.abs(logs - np.median(logs))
+    apart = max(math.log(_APART), _DEVIATIONS * 1.4826 * float(np.median(offsets)))
     odd = {
-        look.record.target: math.exp(abs(each))
-        for look, each in zip(looks, off, strict=True)
-        if abs(each) > apart
-        and min(abs(abs(each) - math.log(step)) for step in _STEPS) < math.log(_LIKE_STEP)
+        name: math.exp(offset)
+        for name, offset in zip(maps, offsets, strict=True)
+        if offset > apart
+        and min(abs(offset - math.log(step)) for step in _STEPS) < math.log(_LIKE_STEP)
     }
     if odd:
-        names = [f"{name} ({times:.3g} times off)" for name, times in odd.items()]
-        yield Finding(
-            "warning",
-            "scale",
-            f"{len(odd)} of {len(looks)} depth maps may be in another unit than the others:"
-            f" {listed(names)}; look at them, and write all in one unit",
-            tuple(odd),
-        )
-
-
-def _range(case: Case, looks: list[Look], domain: Domain) -> Iterator[Finding]:
-    """The finer test, where a dataset states its range: 1/256 m for millimetres is only x3.9."""
-    longest = case.spec.max_depth
-    if longest is None:
-        return
-    far = float(np.median([look.depth.far for look in looks if look.depth]))
-    if not _FAR_LOW * longest <= far <= _FAR_HIGH * longest:
-        middle = float(np.median([look.depth.median for look in looks if look.depth]))
-        yield Finding(
-            "warning",
-            "scale",
-            f"95 % of the depth is below {far:.3g} m, the range of {case.spec.name} is"
-            f" {longest:g} m, e.g. {looks[0].record.target};"
-            f" {_remedy(looks, middle, domain, case)}",
-            tuple(look.record.target for look in looks),
-        )
-
-
-def _remedy(looks: list[Look], middle: float, domain: Domain, case: Case) -> str:
-    """What the stored numbers look like, by the unit that brings them nearest to what is usual."""
-    used = _used(looks, case)
-    stored = middle / used
-    name = _likeliest(stored, domain)
-    unit = UNITS[name]
-    if not domain.low <= stored * unit <= domain.high or math.isclose(unit, used, rel_tol=0.01):
-        return f"read with {used:.6g} m per unit, which fits no unit known; look at the files"
-    return _in_unit(name, used, case)
-
-
-def _used(looks: list[Look], case: Case) -> float:
-    """Metres of one unit, as the files are read."""
-    target = case.source.target
-    stated = target.metres_per_unit if isinstance(target, DepthMap) else 1.0
-    return looks[0].record.scale or stated
+        examples = tuple(f"{name}: {times:.3g} times off" for name, times in odd.items())
+        yield Finding("unit", tuple(odd), len(maps), examples, own_severity="warning")
 
 
 def _likeliest(stored: float, domain: Domain) -> str:
+    """The unit that brings a stored median nearest to the usual depth."""
     return min(UNITS, key=lambda unit: abs(math.log(stored * UNITS[unit] / domain.usual)))
-
-
-def _in_unit(name: str, used: float, case: Case) -> str:
-    """What to change, by what can be changed: a table has the unit, a list has not."""
-    unit = UNITS[name]
-    if case.kind == "own":
-        return f"values look like {name}: set depth_scale {unit:.6g}, not {used:.6g}, in a CSV"
-    text = f"values look like {name}, {unit:.6g} m per unit, not {used:.6g}"
-    if case.kind == "list":
-        return f"{text}: pass the --dataset they belong to, or list the pairs in a CSV with it"
-    return f"{text}: prepare the dataset again"
-
-
-def _where(case: Case) -> str:
-    return "anywhere" if case.spec.domain == "any" else case.spec.domain

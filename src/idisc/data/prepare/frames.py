@@ -1,115 +1,98 @@
-"""What every preparation speaks of: its choices, a scene to work on, a frame that comes out."""
+"""The values that every preparation uses: options, scenes, frames and faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data.catalog import DatasetSpec
-from idisc.data.decode import FloatArray, StoredDepth
+from idisc.data.decode import MAX_UINT16, FloatArray, StoredDepth, Target
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
 from idisc.images import open_picture
-from idisc.outputs.depicted import MOST_STEPS
 from idisc.sizes import Size
 
 Item = TypeVar("Item")
+Pictures = Literal["copy", "link"]
+"""`link` makes symbolic links to the raw images instead of copies."""
+Surface = Literal["nearest", "last"]
+"""Which of several points in one pixel is kept; the released code keeps the last one written."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrepareConfig:
-    """The choices of a preparation; a dataset uses those that concern it."""
+class PictureOptions:
+    """The options of a dataset without any of its own."""
 
-    # When a frame is kept: after the way below (paper), or also after a time (code).
-    keyframes: Literal["distance", "elapsed"] = "distance"
-    train_metres: float = 2.0  # way between two kept frames of a drive
-    test_metres: float = 50.0
-    # Which of the points in one pixel: the nearest, or the last one written (code).
-    surface: Literal["nearest", "last"] = "nearest"
-    # Bend by the lens of the calibration. Off: Argoverse's pictures come undistorted, and its
-    # coefficients are for the curious (its authors, argoverse-api#81); the code has none either.
-    distortion: bool = False
-    motion: bool = True  # the car's own way between sweep and picture, where poses are known
-    cameras: tuple[str, ...] = ()  # of a car with several; none: those of the paper
-    depth: Literal["annotated", "sweep"] = "annotated"  # KITTI: given maps, or one projected sweep
-    # NYU, labelled: holes filled by colorization (as the field scores), or left as holes.
-    nyu_depth: Literal["filled", "raw"] = "filled"
-    diode_part: Literal["indoors", "outdoor", "both"] = "indoors"  # the paper has indoors
-    pictures: Literal["copy", "link"] = "copy"  # link: raw pictures stay where they are
-    # Synthetic: how many pictures, of which size, which share of them streets and not rooms.
-    count: int = 600
-    size: tuple[int, ...] = (240, 320)
-    streets: float = 0.0
-    seed: int = 13  # another one gives other rooms
-
-    def __post_init__(self) -> None:
-        for name in ("train_metres", "test_metres"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name}: {getattr(self, name)}; 0 or more is needed")
-        if self.count < 2:
-            raise InputError(f"count: {self.count}; 2 are needed, one to train and one to test")
-        if len(self.size) != 2 or min(self.size) < 32:
-            raise InputError(f"size: {self.size}; height and width of 32 or more are needed")
-        if not 0 <= self.streets <= 1 or self.seed < 0:
-            raise InputError(
-                f"streets: {self.streets}, seed: {self.seed};"
-                " a share from 0 to 1 and a number from 0 on are needed"
-            )
-
-    def keyframe_metres(self, split: str) -> float:
-        """Distance between kept frames of a split."""
-        return self.train_metres if split == "train" else self.test_metres
+    pictures: Pictures = "copy"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A part of the raw dataset that is prepared in one go: a drive, a room, a scan."""
+    """A part of the raw dataset that is prepared at once: a drive, a room, a scan."""
 
     name: str  # unique within the dataset
     split: str  # train or test
     source: Path  # its folder, or the file that describes it
-    wanted: tuple[ListLine, ...] | None = None  # lines of a published list; None: the rule decides
+    lines: tuple[ListLine, ...] | None = None  # the frames to take; None: the rule decides
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frame:
-    """A picture and its ground truth."""
+    """An image and its ground truth."""
 
     name: str  # unique path without suffix: "000150/CAMERA_01/15616458249936530"
-    image: Path | NDArray[np.uint8]  # a file to be taken as it is, or pixels (H, W, 3)
-    # The same; depth in uint16 is written as it is, metres are rounded down; or normals (H, W, 3).
+    image: Path | NDArray[np.uint8]  # a file to copy, or pixels (H, W, 3)
+    # The same; depth in uint16 is written unchanged, metres are rounded down; or normals (H, W, 3).
     target: Path | StoredDepth
-    camera: Camera | None  # of the picture
+    camera: Camera | None  # of the image
     sensor: str = ""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A raw file that is missing or unreadable; the work goes on without it."""
+    """A raw file that is missing or unreadable; the preparation continues without it."""
 
     path: str
     reason: str
 
     @classmethod
     def of(cls, error: InputError) -> Fault:
-        """From `path: reason`, the way every InputError about a file begins."""
+        """From `path: reason`, as every InputError about a file begins."""
         path, _, reason = str(error).partition(": ")
         return cls(path, reason)
 
 
+Frames = Iterator[Frame | Fault]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """How one raw format becomes frames."""
+
+    # Both take an instance of `options`; the lines are those of published lists, if any are given.
+    scenes: Callable[[Path, Any, Sequence[ListLine] | None], list[Scene]]
+    frames: Callable[[Scene, Any], Frames]
+    stored: Target  # how the prepared targets are stored
+    needs: str  # what the raw folder has to contain
+    options: type = PictureOptions
+    cameras: tuple[str, ...] = ()  # allowed in options.cameras, in upper or lower case
+    raw: bool = True  # False: it is rendered, and needs no raw folder
+
+
 @contextmanager
-def understood(path: Path) -> Iterator[None]:
-    """For taking apart what a file holds: a missing key or a wrong kind of value names the file."""
+def parsing(path: Path) -> Iterator[None]:
+    """Turn a missing key or a value of another type into an InputError that names the file."""
     try:
         yield
-    except InputError as error:  # of a value made from the file's numbers: a camera
+    except InputError as error:  # of a value made from the numbers of the file, such as a camera
         message = str(error)
         named = message.startswith(str(path))
         raise InputError(message if named else f"{path}: {message}") from None
@@ -120,23 +103,33 @@ def understood(path: Path) -> Iterator[None]:
 
 
 Readings = Iterable[Callable[[], object]]
-"""What reads a file each, and raises an InputError if it is missing or damaged."""
+"""Functions that read one file each and raise an InputError if it is missing or damaged."""
 
 
 def frame_by_frame(
     build: Callable[[Item], Frame],
     items: Iterable[Item],
     readings: Callable[[Item], Readings] = lambda _: (),
-) -> Iterator[Frame | Fault]:
-    """A frame of each item; one that cannot be read is a fault, and the others go on.
+) -> Frames:
+    """The frame of each item, or its faults.
 
-    Of an item that cannot be read, `readings` finds the faults that the first one hides.
+    If an item cannot be read, `readings` finds the faults that the first one hides.
     """
     for item in items:
         try:
             yield build(item)
         except InputError as error:
             yield from all_faults(error, readings(item))
+
+
+def pair_by_pair(
+    build: Callable[[Path, ListLine], Frame],
+    readings: Callable[[Path, ListLine], Readings] = lambda *_: (),
+) -> Callable[[Scene, Any], Frames]:
+    """`Preparation.frames` of a dataset in which every line of a scene is a frame."""
+    return lambda scene, _: frame_by_frame(
+        partial(build, scene.source), scene.lines or (), partial(readings, scene.source)
+    )
 
 
 def all_faults(first: InputError, readings: Readings) -> list[Fault]:
@@ -152,36 +145,46 @@ def all_faults(first: InputError, readings: Readings) -> list[Fault]:
     return faults
 
 
-def decode_picture(path: Path) -> None:
-    """Read a picture to its last byte, to see whether it is whole."""
+def check_image(path: Path) -> None:
+    """Decode an image completely; an InputError says that it is damaged."""
     with open_picture(path):
         pass
 
 
 def by_scene(
-    lines: Iterable[ListLine], source: Path, scene_of: Callable[[ListLine], str]
+    lines: Iterable[ListLine],
+    source: Path,
+    scene_of: Callable[[ListLine], str],
+    known: Mapping[str, Path] | None = None,
 ) -> list[Scene]:
-    """Lines, of a published list or found in a folder, as scenes of one split each."""
+    """Group lines, of a published list or found in a folder, into scenes of one split each.
+
+    `known` has the sources of scenes by name. A scene that is not in it keeps the place where it
+    should be, and becomes a fault later.
+    """
     groups: dict[tuple[str, str], list[ListLine]] = {}
     for line in lines:
         groups.setdefault((line.split, scene_of(line)), []).append(line)
-    return [
-        Scene(name=name, split=split, source=source, wanted=tuple(group))
+    scenes = [
+        Scene(name=name, split=split, source=source, lines=tuple(group))
         for (split, name), group in sorted(groups.items())
     ]
+    if known is None:
+        return scenes
+    return [replace(scene, source=known.get(scene.name, source / scene.name)) for scene in scenes]
 
 
 def stem_of(line: ListLine) -> str:
-    """A frame's name: the path of its picture without suffix."""
+    """The name of a frame: the path of its image without suffix."""
     return PurePosixPath(line.image).with_suffix("").as_posix()
 
 
-def stated_camera(spec: DatasetSpec, picture: str, size: Size) -> Camera | None:
-    """What the catalog says of the camera of pictures that come without a calibration."""
-    camera = spec.camera_of(picture)
+def stated_camera(spec: DatasetSpec, image: str, size: Size) -> Camera | None:
+    """The camera that the catalog states for images without a calibration."""
+    camera = spec.camera_of(image)
     return camera if camera is None or camera.size == size else camera.resized(size)
 
 
 def in_millimetres(depth: FloatArray) -> NDArray[np.uint16]:
-    """Depth (H, W) in metres, to the nearest millimetre; up to 65.535 m."""
-    return np.clip(np.rint(depth.astype(np.float64) * 1000), 0, MOST_STEPS).astype(np.uint16)
+    """Round depth (H, W) in metres to the nearest millimetre; up to 65.535 m."""
+    return np.clip(np.rint(depth.astype(np.float64) * 1000), 0, MAX_UINT16).astype(np.uint16)

@@ -1,45 +1,47 @@
-"""KITTI: raw drives with the annotated depth of the depth benchmark, or with their own sweeps.
+"""KITTI: raw drives with the annotated depth of the depth benchmark, or with their sweeps.
 
     <date>/calib_cam_to_cam.txt, calib_velo_to_cam.txt
     <date>/<drive>_sync/image_02/data/N.png, velodyne_points/data/N.bin        (raw data)
     (train|val)/<drive>_sync/proj_depth/groundtruth/image_02/N.png             (annotated depth)
 
-The two may lie in the folder itself or below raw/ and (data_)depth_annotated/; train and val of the
-annotated depth, a split of the benchmark and not of Eigen et al., count as merged.
+The two may be in the folder itself or below raw/ and (data_)depth_annotated/. The folders train and
+val of the annotated depth, a split of the benchmark and not of Eigen et al., are merged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data import lidar
-from idisc.data.catalog import KITTI
+from idisc.data.catalog import KITTI, KITTI_UNITS
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
-    Fault,
     Frame,
-    PrepareConfig,
+    Frames,
+    Pictures,
+    Preparation,
     Scene,
+    Surface,
     by_scene,
-    decode_picture,
+    check_image,
     frame_by_frame,
-    understood,
+    parsing,
 )
 from idisc.errors import DataError, InputError
 from idisc.images import picture_size
 from idisc.sizes import size_text
 
-NEEDS = "<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth"
 CAMERAS = ("image_00", "image_01", "image_02", "image_03")  # the first two are grey
-EIGEN_TEST = frozenset(  # the drives of the 697 test pictures of Eigen et al. (NeurIPS 2014)
+EIGEN_TEST = frozenset(  # the drives of the 697 test images of Eigen et al. (NeurIPS 2014)
     f"{date}_drive_{number}_sync"
     for date, numbers in {
         "2011_09_26": "0002 0009 0013 0020 0023 0027 0029 0036 0046 0048 0052 0056 0059 0064 0084"
@@ -54,34 +56,38 @@ EIGEN_TEST = frozenset(  # the drives of the 697 test pictures of Eigen et al. (
 _LINE = re.compile(r"\d{4}_\d\d_\d\d/(\d{4}_\d\d_\d\d_\w+)/(image_0[0-3])/data/([^/]+)$")
 
 
-def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
-    """One for each drive; without a list, the drives of Eigen's test pictures are the test."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of KITTI."""
+
+    depth: Literal["annotated", "sweep"] = "annotated"  # given maps, or one projected sweep
+    surface: Surface = "nearest"
+    cameras: tuple[str, ...] = ()  # none: image_02, as in the paper
+    pictures: Pictures = "copy"
+
+
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+    """One scene for each drive; without a list, the drives of Eigen's test images are the test."""
     roots = [raw, raw / "raw"]
     if lines is not None:
-        return [
-            replace(scene, source=_drive(roots, scene.name))
-            for scene in by_scene(lines, raw, lambda line: _parts(line)[0])
-        ]
+        drives = {name: _drive(roots, name) for name in {_parts(line)[0] for line in lines}}
+        return by_scene(lines, raw, lambda line: _parts(line)[0], drives)
     found = {d.name: d for root in roots for d in sorted(root.glob("????_??_??/*_sync"))}
-    swept = choices.depth == "sweep"
-    drives = [drive for drive in found.values() if swept or _annotated_folder(drive)]
-    if found and not drives:
+    swept = options.depth == "sweep"
+    kept = {name: drive for name, drive in found.items() if swept or _annotated_folder(drive)}
+    if found and not kept:
         raise DataError(
             f"{raw}: {len(found)} drives, but no annotated depth (train/<drive>/proj_depth); put it"
-            " there, or take the sweeps: --set depth=sweep"
+            " there, or use the sweeps: --set depth=sweep"
         )
     return [
-        Scene(
-            name=drive.name,
-            split="test" if drive.name in EIGEN_TEST else "train",
-            source=drive,
-        )
-        for drive in drives
+        Scene(name=name, split="test" if name in EIGEN_TEST else "train", source=drive)
+        for name, drive in kept.items()
     ]
 
 
 def _parts(line: ListLine) -> tuple[str, str, str]:
-    """Drive, camera and file name of a listed picture."""
+    """Drive, camera and file name of a listed image."""
     parts = _LINE.search(line.image)
     if not parts:
         raise InputError(
@@ -91,20 +97,20 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
 
 
 def _drive(roots: Sequence[Path], name: str) -> Path:
-    """The folder of a drive, whose name begins with its date; or where it ought to be."""
+    """The folder of a drive, whose name begins with its date, or where it should be."""
     places = [root / name[:10] / name for root in roots]
     return next((place for place in places if place.is_dir()), places[0])
 
 
-def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
-    """The frames of one drive, with the depth that `choices.depth` asks for."""
-    pairs = list(_pairs(scene, choices))
+def _frames(scene: Scene, options: Options) -> Frames:
+    """The frames of one drive, with the depth that `options.depth` asks for."""
+    pairs = list(_pairs(scene, options))
     cameras = sorted({pair.camera for pair in pairs})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
     return frame_by_frame(
-        lambda pair: _frame(pair, scene, rigs[pair.camera], choices),
+        lambda pair: _frame(pair, scene, rigs[pair.camera], options),
         pairs,
-        lambda pair: (partial(decode_picture, pair.image), partial(_read_target, pair, choices)),
+        lambda pair: (partial(check_image, pair.image), partial(_read_target, pair, options)),
     )
 
 
@@ -125,20 +131,20 @@ class _Rig:
     from_velodyne: lidar.Transform
 
 
-def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Frame:
+def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
     size, expected = picture_size(pair.image), rig.camera.size
     if size != expected:
         raise InputError(
             f"{pair.image}: {size_text(size)}, but its calibration is for {size_text(expected)}"
         )
     target: Path | NDArray[np.float32] = pair.target
-    if choices.depth == "sweep":
-        points = _read_target(pair, choices)
+    if options.depth == "sweep":
+        points = _read_target(pair, options)
         ahead = points[points[:, 0] > 0]
         target = lidar.project(
             lidar.moved(ahead, rig.from_velodyne),
             rig.camera,
-            lidar.Raster(surface=choices.surface),
+            lidar.Raster(surface=options.surface),
         )
     return Frame(
         name=f"{scene.source.parent.name}/{scene.name}/{pair.camera}/{pair.image.stem}",
@@ -149,41 +155,41 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, choices: PrepareConfig) -> Fram
     )
 
 
-def _read_target(pair: _Pair, choices: PrepareConfig) -> NDArray[np.floating]:
+def _read_target(pair: _Pair, options: Options) -> NDArray[np.floating]:
     """The points of the sweep, or the annotated depth map."""
-    sweep = choices.depth == "sweep"
+    sweep = options.depth == "sweep"
     return lidar.read_velodyne(pair.target) if sweep else KITTI.target.read(pair.target)
 
 
-def _pairs(scene: Scene, choices: PrepareConfig) -> Iterator[_Pair]:
+def _pairs(scene: Scene, options: Options) -> Iterator[_Pair]:
     drive, sweeps = scene.source, scene.source / "velodyne_points" / "data"
-    for line in scene.wanted or ():
+    for line in scene.lines or ():
         _, camera, name = _parts(line)
         image = drive / camera / "data" / name
         annotated = [root / line.target for root in _depth_roots(drive)]
         target = next((path for path in annotated if path.is_file()), annotated[0])
-        if choices.depth == "sweep":
+        if options.depth == "sweep":
             target = sweeps / f"{image.stem}.bin"
         yield _Pair(camera, _picture(image), target)
-    if scene.wanted is not None:
+    if scene.lines is not None:
         return
-    for camera in choices.cameras or ("image_02",):
+    for camera in options.cameras or ("image_02",):
         folder = _annotated_folder(drive)
         targets = sorted((folder / camera).glob("*.png")) if folder else []
-        if choices.depth == "sweep":
+        if options.depth == "sweep":
             targets = sorted(sweeps.glob("*.bin"))
         for target in targets:
             yield _Pair(camera, _picture(drive / camera / "data" / f"{target.stem}.png"), target)
 
 
 def _picture(path: Path) -> Path:
-    """Copies of KITTI are often kept as JPEG, a fifth of the size; lists say .png all the same."""
+    """Copies of KITTI are often kept as JPEG, a fifth of the size; lists still say .png."""
     jpeg = path.with_suffix(".jpg")
     return jpeg if jpeg.is_file() and not path.is_file() else path
 
 
 def _depth_roots(drive: Path) -> Iterator[Path]:
-    """Where annotated depth may lie: beside the dates, one folder up, or in the drive itself."""
+    """Where annotated depth may be: next to the dates, one folder up, or in the drive itself."""
     dates = drive.parents[1]
     for root in (dates, dates.parent):
         for place in (root, root / "depth_annotated", root / "data_depth_annotated"):
@@ -197,9 +203,9 @@ def _annotated_folder(drive: Path) -> Path | None:
 
 
 def _read_rig(date: Path, camera: str) -> _Rig:
-    """Camera and way from the sensor: pixel ~ P_rect R_rect_00 [R|T] X.
+    """Camera and transform from the sensor: pixel ~ P_rect R_rect_00 [R|T] X.
 
-    P_rect is K [I | t]; with t on the side of the points, K is all that is left for the camera.
+    P_rect is K [I | t]; t is applied to the points, so that only K is left for the camera.
     """
     number = camera.removeprefix("image_")
     cameras, velodyne = date / "calib_cam_to_cam.txt", date / "calib_velo_to_cam.txt"
@@ -208,13 +214,13 @@ def _read_rig(date: Path, camera: str) -> _Rig:
     width, height = _values(cameras, table, f"S_rect_{number}", 2)
     rectify = _values(cameras, table, "R_rect_00", 9).reshape(3, 3)
     turn = _values(velodyne, mount, "R", 9).reshape(3, 3)
-    with understood(cameras):
+    with parsing(cameras):
         pinhole = Camera.from_matrix(projection, (int(height), int(width)), "calibration")
-        beside = np.linalg.solve(projection[:, :3], projection[:, 3])  # t
+        offset = np.linalg.solve(projection[:, :3], projection[:, 3])  # t
     return _Rig(
         camera=pinhole,
         from_velodyne=lidar.compose(
-            lidar.rigid(np.eye(3), beside),
+            lidar.rigid(np.eye(3), offset),
             lidar.rigid(rectify, np.zeros(3)),
             lidar.rigid(turn, _values(velodyne, mount, "T", 3)),
         ),
@@ -241,3 +247,13 @@ def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> ND
     if len(values) != count or not np.isfinite(values).all():
         raise InputError(f"{path}: no '{key}' with {count} numbers in it")
     return values
+
+
+PREPARATION = Preparation(
+    options=Options,
+    scenes=_scenes,
+    frames=_frames,
+    stored=KITTI_UNITS,
+    needs="<date>/<drive>_sync/image_02/data and train|val/<drive>_sync/proj_depth",
+    cameras=CAMERAS,
+)

@@ -1,4 +1,4 @@
-"""Surface normals of NYU-Depth v2 as GeoNet published them: PNG pictures beside PNG normals.
+"""Surface normals of NYU-Depth v2 as GeoNet published them: PNG images and PNG normals.
 
     train/img/<class>/<id>.png   train/norm/<class>/<id>.png
     test/img/NNNNNN.png          test/norm/NNNNNN.png
@@ -9,32 +9,29 @@ Lists have three fields, `img depth norm`; the depth is not read. Normals are co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path, PurePosixPath
 
 from idisc.data.catalog import NYU_NORMALS
+from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
-    Fault,
     Frame,
-    PrepareConfig,
+    PictureOptions,
+    Preparation,
     Scene,
     by_scene,
-    frame_by_frame,
+    pair_by_pair,
     stated_camera,
     stem_of,
 )
 from idisc.images import picture_size
 
-NEEDS = "GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),"
-_CHUNK = 100  # pictures of a folder that are prepared in one go
+_CHUNK = 100  # images of a folder that are prepared at once
 
 
-def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
-    """Parts of a hundred pictures of each folder."""
-    del choices  # nothing to choose: the files are taken as they are
-    found = _found(raw) if lines is None else lines
+def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
+    """Parts of a hundred images of each folder."""
     counters: dict[str, count[int]] = {}
 
     def scene_of(line: ListLine) -> str:
@@ -42,32 +39,27 @@ def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) 
         number = next(counters.setdefault(folder, count()))
         return f"{folder}/{number // _CHUNK:04d}"
 
-    return by_scene(found, raw, scene_of)
+    return by_scene(_find(raw) if lines is None else lines, raw, scene_of)
 
 
-def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
-    """The pictures of a scene whose normals are there."""
-    del choices
-    return frame_by_frame(partial(_frame, scene.source), scene.wanted or ())
-
-
-def _found(raw: Path) -> Iterator[ListLine]:
+def _find(raw: Path) -> Iterator[ListLine]:
     for split in ("train", "test"):
-        images, normals = raw / split / "img", raw / split / "norm"
-        names = {
-            path.relative_to(folder).as_posix()
-            for folder in (images, normals)
-            for path in folder.rglob("*.png")
-        }  # of either: the absence of the other is a fault
+        folders = raw / split / "img", raw / split / "norm"
+        # Names in either folder: a missing file in the other one is a fault.
+        names = {p.relative_to(f).as_posix() for f in folders for p in f.rglob("*.png")}
         for name in sorted(names):
             yield ListLine(f"{split}/img/{name}", f"{split}/norm/{name}", split)
 
 
 def _frame(raw: Path, line: ListLine) -> Frame:
     image = raw / line.image
-    return Frame(
-        name=stem_of(line),
-        image=image,
-        target=raw / line.target,
-        camera=stated_camera(NYU_NORMALS, line.image, picture_size(image)),
-    )
+    camera = stated_camera(NYU_NORMALS, line.image, picture_size(image))
+    return Frame(name=stem_of(line), image=image, target=raw / line.target, camera=camera)
+
+
+PREPARATION = Preparation(
+    scenes=_scenes,
+    frames=pair_by_pair(_frame),
+    stored=NormalMap(),
+    needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),",
+)

@@ -1,8 +1,8 @@
-"""Scenes in parallel, resumable, the same bytes for any number of workers.
+"""Prepare scenes in parallel, resumably, with the same bytes for any number of workers.
 
-A scene is done when its notes (`.prepare/<scene>.json` in the output) are there; they are written
-last, so an interrupted run goes on with the scenes that have none, and scenes with faults are
-tried again. The manifest is put together from the notes, sorted, at the end.
+A scene is done when its notes (`.prepare/<scene>.json` in the output) exist; they are written last,
+so an interrupted run continues with the scenes that have none, and scenes with faults are tried
+again. The manifest is made from the sorted notes at the end.
 """
 
 from __future__ import annotations
@@ -27,41 +27,33 @@ from idisc import config, files
 from idisc.data import catalog, manifest
 from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
-from idisc.data.prepare import STEPS
-from idisc.data.prepare.frames import (
-    Fault,
-    Frame,
-    PrepareConfig,
-    Scene,
-    all_faults,
-    decode_picture,
-)
+from idisc.data.prepare import PREPARATIONS
+from idisc.data.prepare.frames import Fault, Frame, Preparation, Scene, all_faults, check_image
 from idisc.errors import DataError, InputError, counted
-from idisc.images import open_picture, picture_size
-from idisc.sizes import Size
+from idisc.images import picture_size
 
 NOTES = ".prepare"
 MISSING = "missing.txt"
 Progress = Callable[[int, int, str], None]
-"""Called with scenes done, scenes in all, and the name of the last one."""
+"""Called with the scenes done, all scenes, and the name of the last one."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a preparation made."""
+    """The result of a preparation."""
 
-    counts: dict[str, int]  # pictures by split
+    counts: dict[str, int]  # images by split
     valid: dict[str, float]  # mean share of pixels with ground truth, by split
     sha256: str  # of the manifest
     faults: list[Fault]
-    repeated: list[str] = field(default_factory=list)  # pictures that lists name again
+    repeated: list[str] = field(default_factory=list)  # images that lists name again
 
 
 def prepare(
     dataset: str,
     raw: Path | None,
     out: Path,
-    choices: PrepareConfig,
+    options: Any = None,
     *,
     lists: Sequence[Path] = (),
     workers: int = 1,
@@ -69,59 +61,56 @@ def prepare(
 ) -> Summary:
     """Prepare the dataset below `raw` into `out`; faults are collected, not raised.
 
-    A dataset that is made here, as the synthetic ones are, has no `raw`.
+    `options` is an instance of `PREPARATIONS[dataset].options`. Rendered datasets have no `raw`.
     """
-    steps = config.lookup(STEPS, dataset, "dataset")
-    own_choices = _own_choices(dataset, choices)
-    raw = _raw_folder(dataset, raw, out)
+    preparation = config.lookup(PREPARATIONS, dataset, "dataset")
+    options = preparation.options() if options is None else options
+    _check_options(dataset, preparation, options)
+    raw = _raw_folder(dataset, preparation, raw, out)
     spec = catalog.find(dataset)
     listed = (line for path in lists for line in manifest.read_list(path, spec.list_column))
     lines, repeated = manifest.once(listed)
-    scenes = steps.scenes(raw, choices, lines if lists else None)
+    scenes = preparation.scenes(raw, options, lines if lists else None)
     if not scenes:
-        raise DataError(f"{raw}: nothing of {dataset} in it; {steps.needs} needed, see {spec.home}")
+        needs = preparation.needs
+        raise DataError(f"{raw}: nothing of {dataset} in it; {needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
-        "choices": json.loads(json.dumps(own_choices)),  # as it is read back: no tuples
+        "choices": json.loads(json.dumps(config.to_json(options))),  # as it is read back: no tuples
         "lists": {path.name: files.sha256(path) for path in lists},
     }
     _claim(out, request)
-    # One worker or four: what a scene writes depends on nothing but the scene.
     todo = [scene for scene in scenes if not _is_done(out, scene)]
     done = len(scenes) - len(todo)
-    with closing(_each(dataset, todo, out, choices, workers)) as names:
+    with closing(_prepare_scenes(dataset, todo, out, options, workers)) as names:
         for name in names:
             done += 1
             if progress:
                 progress(done, len(scenes), name)
-    empty = Manifest(dataset=dataset, target=steps.stored, records=(), root=out, prepared=request)
+    stored = preparation.stored
+    empty = Manifest(dataset=dataset, target=stored, records=(), root=out, prepared=request)
     return replace(_finish(out, scenes, empty), repeated=repeated)
 
 
-def _own_choices(dataset: str, choices: PrepareConfig) -> dict[str, Any]:
-    """The choices that the dataset has; one that it has not would change nothing: an error."""
-    own = STEPS[dataset].choices
-    values, defaults = config.to_json(choices), config.to_json(PrepareConfig())
-    for name, value in values.items():
-        if name not in own and value != defaults[name]:
-            raise InputError(f"{dataset} has no choice '{name}'; it has: {', '.join(own)}")
-    known = {name.lower(): name for name in STEPS[dataset].cameras}
-    for name in choices.cameras:
+def _check_options(dataset: str, preparation: Preparation, options: Any) -> None:
+    if type(options) is not preparation.options:
+        raise InputError(f"{dataset}: options of type {preparation.options.__name__} are needed")
+    known = {name.lower(): name for name in preparation.cameras}
+    for name in getattr(options, "cameras", ()):
         config.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
-    return {name: values[name] for name in own}
 
 
-def _raw_folder(dataset: str, raw: Path | None, out: Path) -> Path:
-    """The raw folder, looked at before any work is done."""
-    steps = STEPS[dataset]
-    if not steps.raw:
+def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: Path) -> Path:
+    """The raw folder, checked before any work is done."""
+    needs = preparation.needs
+    if not preparation.raw:
         if raw is not None:
-            raise InputError(f"{raw}: {dataset} is made from {steps.needs}; leave out --raw")
+            raise InputError(f"{raw}: {dataset} is made from {needs}; leave out --raw")
         return out
     if raw is None:
-        raise InputError(f"{dataset}: {steps.needs} needed; pass the folder as --raw")
+        raise InputError(f"{dataset}: {needs} needed; pass the folder as --raw")
     if not raw.is_dir():
-        raise InputError(f"{raw}: no such folder; {dataset} needs {steps.needs}")
+        raise InputError(f"{raw}: no such folder; {dataset} needs {needs}")
     if out.resolve().is_relative_to(raw.resolve()):
         raise InputError(
             f"{out}: inside {raw}, where raw files are looked for; name another folder"
@@ -129,24 +118,24 @@ def _raw_folder(dataset: str, raw: Path | None, out: Path) -> Path:
     return raw
 
 
-def _each(
-    dataset: str, todo: Sequence[Scene], out: Path, choices: PrepareConfig, workers: int
+def _prepare_scenes(
+    dataset: str, todo: Sequence[Scene], out: Path, options: Any, workers: int
 ) -> Generator[str, None, None]:
-    """Names of scenes, as they get done; whatever ends it early ends its workers, too."""
+    """Yield the names of scenes as they are done; anything that ends it early ends its workers."""
     if workers <= 1 or len(todo) < 2:
         for scene in todo:
-            _prepare_scene(dataset, scene, out, choices)
+            _prepare_scene(dataset, scene, out, options)
             yield scene.name
         return
     others = set(multiprocessing.active_children())
-    # Spawned, not forked: a fork copies the locks of threads that do not come along.
+    # Spawned, not forked: a fork copies the locks of threads that it does not have.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
         min(workers, len(todo)), mp_context=context, initializer=_start_worker
     ) as pool:
         try:
             jobs = {
-                pool.submit(_prepare_scene, dataset, scene, out, choices): scene.name
+                pool.submit(_prepare_scene, dataset, scene, out, options): scene.name
                 for scene in todo
             }
             for job in as_completed(jobs):
@@ -155,12 +144,12 @@ def _each(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()  # a scene without notes is done again: nothing to wait for
+                worker.terminate()  # a scene without notes is prepared again
             raise
 
 
 def _start_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when that is gone, however it went."""
+    """A worker leaves Ctrl-C to its parent, and ends when the parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -169,53 +158,48 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # also out of the middle of a scene: nobody waits for it
+        os._exit(1)  # also in the middle of a scene
 
 
-def _prepare_scene(dataset: str, scene: Scene, out: Path, choices: PrepareConfig) -> None:
-    """Write the frames of one scene, then the notes that say that it is done."""
-    steps = STEPS[dataset]
+def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
+    """Write the frames of one scene, then its notes."""
+    preparation = PREPARATIONS[dataset]
+    link = getattr(options, "pictures", "copy") == "link"
     records: list[Record] = []
     faults: list[Fault] = []
     try:
-        for frame in steps.frames(scene, choices):
+        for frame in preparation.frames(scene, options):
             if isinstance(frame, Fault):
                 faults.append(frame)
                 continue
             try:
-                records.append(_written(frame, scene, out, choices, dataset))
+                records.append(_write_frame(frame, scene, out, preparation.stored, link=link))
             except InputError as error:
-                faults += all_faults(error, _readings(frame, steps.stored))
-    except InputError as error:  # the scene's own files: a calibration, an index
+                faults += all_faults(error, _readings(frame, preparation.stored))
+    except InputError as error:  # of the scene's own files: a calibration, an index
         faults.append(Fault.of(error))
-    _clear(out, scene, records)
-    notes = {
-        "records": [config.to_json(record) for record in records],
-        "faults": [asdict(fault) for fault in faults],
-    }
-    files.write_json(_notes(out, scene), notes)
-
-
-def _clear(out: Path, scene: Scene, records: Sequence[Record]) -> None:
-    """Remove what an earlier run wrote for the scene and this one did not: other keyframes."""
     path = _notes(out, scene)
     earlier = files.read_json(path)["records"] if path.is_file() else []
     kept = {name for record in records for name in (record.image, record.target)}
     for name in {row[key] for row in earlier for key in ("image", "target")} - kept:
-        (out / name).unlink(missing_ok=True)
+        (out / name).unlink(missing_ok=True)  # of an earlier run with other keyframes
+    notes = {
+        "records": [config.to_json(record) for record in records],
+        "faults": [asdict(fault) for fault in faults],
+    }
+    files.write_json(path, notes)
 
 
 def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
-    """What reads each file of a frame, or raises."""
+    """Functions that read each file of a frame, or raise."""
     if isinstance(frame.image, Path):
-        yield partial(decode_picture, frame.image)
+        yield partial(check_image, frame.image)
     if isinstance(frame.target, Path):
         yield partial(stored.read, frame.target)
 
 
-def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, dataset: str) -> Record:
-    stored = STEPS[dataset].stored
-    image = _write_image(frame, out, link=choices.pictures == "link")
+def _write_frame(frame: Frame, scene: Scene, out: Path, stored: Target, *, link: bool) -> Record:
+    image = _write_image(frame, out, link=link)
     target = out / stored.kind / f"{frame.name}.png"
     values: StoredDepth
     if isinstance(frame.target, Path):
@@ -223,7 +207,11 @@ def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, data
         _copy(frame.target, target)
     else:
         values = frame.target
-        _write_target(target, values, stored)
+        if isinstance(stored, NormalMap):
+            write_normals(target, values.astype(np.float32), stored)
+        else:
+            write_depth(target, values, stored.metres_per_unit)
+    valid = (values != 0).any(axis=-1) if values.ndim == 3 else values > 0
     camera = frame.camera
     return Record(
         image=image.relative_to(out).as_posix(),
@@ -231,34 +219,27 @@ def _written(frame: Frame, scene: Scene, out: Path, choices: PrepareConfig, data
         split=scene.split,
         scene=scene.name,
         sensor=frame.sensor,
-        size=camera.size if camera else _size(frame),
+        size=camera.size if camera else picture_size(image),
         intrinsics=(camera.fx, camera.fy, camera.cx, camera.cy) if camera else None,
-        valid=round(_share(values), 6),
+        valid=round(float(valid.mean()), 6),
         sha256=files.sha256(image, target),
     )
 
 
 def _write_image(frame: Frame, out: Path, *, link: bool) -> Path:
-    if isinstance(frame.image, Path):
-        with open_picture(frame.image):  # decoded once: a damaged one is a fault, not a sample
-            path = out / "rgb" / f"{frame.name}{frame.image.suffix.lower()}"
-        if link:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.unlink(missing_ok=True)
-            path.symlink_to(frame.image.resolve())
-        else:
-            _copy(frame.image, path)
+    if not isinstance(frame.image, Path):
+        path = out / "rgb" / f"{frame.name}.png"
+        write_png(path, frame.image)
         return path
-    path = out / "rgb" / f"{frame.name}.png"
-    write_png(path, frame.image)
-    return path
-
-
-def _write_target(path: Path, values: StoredDepth, stored: Target) -> None:
-    if isinstance(stored, NormalMap):
-        write_normals(path, values.astype(np.float32), stored)
+    check_image(frame.image)  # a damaged one is a fault, not a sample
+    path = out / "rgb" / f"{frame.name}{frame.image.suffix.lower()}"
+    if link:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.symlink_to(frame.image.resolve())
     else:
-        write_depth(path, values, stored.metres_per_unit)
+        _copy(frame.image, path)
+    return path
 
 
 def _copy(source: Path, path: Path) -> None:
@@ -266,19 +247,8 @@ def _copy(source: Path, path: Path) -> None:
         shutil.copyfile(source, draft)
 
 
-def _size(frame: Frame) -> Size:
-    if isinstance(frame.image, Path):
-        return picture_size(frame.image)
-    return frame.image.shape[0], frame.image.shape[1]
-
-
-def _share(values: StoredDepth) -> float:
-    there = (values != 0).any(axis=-1) if values.ndim == 3 else values > 0
-    return float(there.mean())
-
-
 def _claim(out: Path, request: dict[str, Any]) -> None:
-    """The output is new, or an earlier run of the same request; anything else is left alone."""
+    """Use a new folder, or one of an earlier run of the same request; refuse any other."""
     path = out / NOTES / "request.json"
     if path.is_file():
         if files.read_json(path) != request:
@@ -300,10 +270,10 @@ def _is_done(out: Path, scene: Scene) -> bool:
 
 
 def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
-    """The manifest from all notes, and the list of what was missing."""
+    """Write the manifest from all notes, and the list of missing files."""
     notes = [files.read_json(_notes(out, scene)) for scene in scenes]
     records = [config.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
-    # One broken calibration is the fault of every frame that needs it, and one file to get.
+    # A broken calibration is a fault of every frame that needs it, but one file to get.
     faults = list(dict.fromkeys(Fault(**row) for each in notes for row in each["faults"]))
     report = out / MISSING
     report.unlink(missing_ok=True)
@@ -317,16 +287,15 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
             f"{first}; get the files from {catalog.find(source.dataset).home} and run the same"
             " command again"
         )
-    # So that a score on what is there can say that it is not all.
+    # The number of faults lets every result on the dataset say that it is incomplete.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}
-    by_split = {split: [r for r in records if r.split == split] for split in ("train", "test")}
+    valid = {
+        split: [record.valid or 0.0 for record in records if record.split == split]
+        for split in ("train", "test")
+    }
     return Summary(
-        counts={split: len(rows) for split, rows in by_split.items()},
-        valid={
-            split: float(np.mean([row.valid or 0.0 for row in rows]))
-            for split, rows in by_split.items()
-            if rows
-        },
+        counts={split: len(shares) for split, shares in valid.items()},
+        valid={split: float(np.mean(shares)) for split, shares in valid.items() if shares},
         sha256=manifest.write(replace(source, records=tuple(records), prepared=prepared)),
         faults=faults,
     )

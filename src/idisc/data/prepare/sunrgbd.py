@@ -1,72 +1,62 @@
 """SUN RGB-D: `SUNRGBD/<sensor>/<source>/.../{image/*.jpg, depth/*.png, intrinsics.txt}`.
 
 Each 16-bit value of its depth is rotated by three bits; prepared maps are plain millimetres.
-`depth` is the sensor's map, as the paper's list has it; `depth_bfx`, the filled one, is not used.
-Without a list everything is for testing: the paper trains on none of it.
+`depth` is the sensor's map, as in the paper's list; the filled `depth_bfx` is not used. Without a
+list everything is for testing: the paper does not train on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from idisc.camera import Camera
-from idisc.data.catalog import SUNRGBD
+from idisc.data.catalog import MILLIMETRES, SUNRGBD
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
-    Fault,
     Frame,
-    PrepareConfig,
+    PictureOptions,
+    Preparation,
     Scene,
     by_scene,
-    frame_by_frame,
     in_millimetres,
+    pair_by_pair,
+    parsing,
     stem_of,
 )
 from idisc.errors import InputError
 from idisc.images import picture_size
 from idisc.sizes import Size
 
-NEEDS = "SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png"
 _ROOT = "SUNRGBD"
-_PICTURES = (".jpg", ".jpeg", ".png")
+_SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
-def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
     """One scene for each source of each sensor: `kv1/b3dodata`."""
-    del choices  # nothing to choose: depth, not depth_bfx
     root = raw / _ROOT if (raw / _ROOT).is_dir() else raw
-    found = _found(root) if lines is None else map(_below_root, lines)
+    found = _find(root) if lines is None else map(_below_root, lines)
     return by_scene(found, root, lambda line: "/".join(line.image.split("/")[:2]))
 
 
-def frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame | Fault]:
-    """The pictures of a scene whose depth is there."""
-    del choices
-    return frame_by_frame(partial(_frame, scene.source), scene.wanted or ())
-
-
-def _found(root: Path) -> Iterator[ListLine]:
+def _find(root: Path) -> Iterator[ListLine]:
     kinds = ("image", "depth")
     for place in sorted({p.parent.parent for k in kinds for p in root.glob(f"*/*/**/{k}/*")}):
-        images = [p for p in sorted(place.glob("image/*")) if p.suffix.lower() in _PICTURES]
+        images = [p for p in sorted(place.glob("image/*")) if p.suffix.lower() in _SUFFIXES]
         pairs = [(image, _depth_of(image)) for image in images]
-        # A map without a picture is one whose picture is missing: a fault.
+        # A map without an image is a pair whose image is missing: a fault.
         for alone in sorted({*place.glob("depth/*.png")} - {depth for _, depth in pairs}):
             pairs.append((place / "image" / f"{alone.stem.removesuffix('_abs')}.jpg", alone))
-        for image, depth in pairs:
-            yield ListLine(
-                image.relative_to(root).as_posix(), depth.relative_to(root).as_posix(), "test"
-            )
+        for pair in pairs:
+            image, depth = (path.relative_to(root).as_posix() for path in pair)
+            yield ListLine(image, depth, "test")
 
 
 def _depth_of(image: Path) -> Path:
     """The map of the same name, or the only one: some sources have `x.jpg` and `x_abs.png`."""
     folder = image.parent.with_name("depth")
-    named = folder / f"{image.stem}.png"
     maps = sorted(folder.glob("*.png"))
-    return maps[0] if len(maps) == 1 else named
+    return maps[0] if len(maps) == 1 else folder / f"{image.stem}.png"
 
 
 def _below_root(line: ListLine) -> ListLine:
@@ -94,8 +84,13 @@ def _camera(path: Path, size: Size) -> Camera | None:
         raise InputError(f"{path}: not readable as numbers ({error})") from None
     if len(numbers) != 9 or numbers[8] == 0:
         raise InputError(f"{path}: {len(numbers)} numbers; the nine of a 3x3 matrix are needed")
-    rows = [numbers[0:3], numbers[3:6], numbers[6:9]]
-    try:
-        return Camera.from_matrix(rows, size, "calibration")
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    with parsing(path):
+        return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
+
+
+PREPARATION = Preparation(
+    scenes=_scenes,
+    frames=pair_by_pair(_frame),
+    stored=MILLIMETRES,
+    needs="SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png",
+)

@@ -1,72 +1,93 @@
-"""Rendered rooms and streets (`data.synthetic`) as a dataset: nothing is needed but a seed.
+"""Rendered rooms and streets (`data.synthetic`) as a dataset; only a seed is needed.
 
-Every picture has a scene and a generator of its own, (seed, number), so that any worker makes the
-same bytes. The last of each ten pictures is for testing. Depth is stored up to 60 m, which leaves
-16-bit millimetres room; what is farther counts as sky.
+Every image has its own scene and generator, (seed, number), so that any worker renders the same
+bytes. The last of each ten images is for testing. Depth is stored up to 60 m, which 16-bit
+millimetres can hold; anything farther counts as sky.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from idisc.data.decode import StoredDepth
+from idisc.data.catalog import MILLIMETRES
+from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import Frame, PrepareConfig, Scene, in_millimetres, stem_of
-from idisc.data.synthetic import Kind, Shot, make_shot
+from idisc.data.prepare.frames import Frame, Preparation, Scene, in_millimetres, stem_of
+from idisc.data.synthetic import Kind, make_shot
 from idisc.errors import InputError
 
-NEEDS = "nothing but a seed"
 FARTHEST = 60.0  # metres
-_BLOCK = 20  # pictures that a worker makes in one go
+_BLOCK = 20  # images that a worker renders at once
 
 
-def scenes(raw: Path, choices: PrepareConfig, lines: Sequence[ListLine] | None) -> list[Scene]:
-    """Blocks of pictures of one split each; `raw` is not read."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of rendered datasets."""
+
+    count: int = 600
+    size: tuple[int, ...] = (240, 320)
+    streets: float = 0.0  # share of streets; the rest are rooms
+    seed: int = 13
+
+    def __post_init__(self) -> None:
+        if self.count < 2:
+            raise InputError(f"count: {self.count}; 2 are needed, one to train and one to test")
+        if len(self.size) != 2 or min(self.size) < 32:
+            raise InputError(f"size: {self.size}; height and width of 32 or more are needed")
+        if not 0 <= self.streets <= 1:
+            raise InputError(f"streets: {self.streets}; a share from 0 to 1 is needed")
+        if self.seed < 0:
+            raise InputError(f"seed: {self.seed}; 0 or more is needed")
+
+
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+    """Blocks of images of one split each; `raw` is not read."""
     if lines is not None:
         raise InputError("synthetic: no list names its pictures; leave out --list")
-    tests = set(range(9, choices.count, 10)) or {choices.count - 1}
-    numbers = {
-        "train": [number for number in range(choices.count) if number not in tests],
-        "test": sorted(tests),
-    }
+    test = list(range(9, options.count, 10)) or [options.count - 1]
+    train = sorted(set(range(options.count)) - set(test))
     return [
         Scene(
             name=f"{split}_{start // _BLOCK:04d}",
             split=split,
             source=raw,
-            wanted=tuple(
-                ListLine(f"{number:06d}.png", "", split) for number in own[start : start + _BLOCK]
+            lines=tuple(
+                ListLine(f"{number:06d}.png", "", split)
+                for number in numbers[start : start + _BLOCK]
             ),
         )
-        for split, own in numbers.items()
-        for start in range(0, len(own), _BLOCK)
+        for split, numbers in (("train", train), ("test", test))
+        for start in range(0, len(numbers), _BLOCK)
     ]
 
 
-def depth_frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame]:
-    """Pictures with their depth."""
-    for name, shot in _shots(scene, choices):
-        depth = shot.rendered.depth
-        yield _frame(name, shot, in_millimetres(np.where(depth <= FARTHEST, depth, 0)))
-
-
-def normal_frames(scene: Scene, choices: PrepareConfig) -> Iterator[Frame]:
-    """The same pictures with their normals."""
-    for name, shot in _shots(scene, choices):
-        yield _frame(name, shot, shot.rendered.normals)
-
-
-def _frame(name: str, shot: Shot, target: StoredDepth) -> Frame:
-    return Frame(name=name, image=shot.rendered.image, target=target, camera=shot.camera)
-
-
-def _shots(scene: Scene, choices: PrepareConfig) -> Iterator[tuple[str, Shot]]:
-    height, width = choices.size
-    for line in scene.wanted or ():
+def _frames(scene: Scene, options: Options, *, normals: bool) -> Iterator[Frame]:
+    height, width = options.size
+    for line in scene.lines or ():
         name = stem_of(line)
-        generator = np.random.default_rng((choices.seed, int(name)))
-        kind: Kind = "street" if generator.random() < choices.streets else "room"
-        yield name, make_shot(generator, kind, (height, width))
+        generator = np.random.default_rng((options.seed, int(name)))
+        kind: Kind = "street" if generator.random() < options.streets else "room"
+        shot = make_shot(generator, kind, (height, width))
+        depth = shot.rendered.depth
+        near = in_millimetres(np.where(depth <= FARTHEST, depth, 0))
+        target = shot.rendered.normals if normals else near
+        yield Frame(name=name, image=shot.rendered.image, target=target, camera=shot.camera)
+
+
+def _preparation(stored: NormalMap | None) -> Preparation:
+    return Preparation(
+        options=Options,
+        scenes=_scenes,
+        frames=partial(_frames, normals=stored is not None),
+        stored=stored or MILLIMETRES,
+        needs="nothing but a seed",
+        raw=False,
+    )
+
+
+DEPTH, NORMALS = _preparation(None), _preparation(NormalMap())

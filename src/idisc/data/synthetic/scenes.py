@@ -1,8 +1,8 @@
-"""A rendered world as values: shapes with materials, lights, and where the camera stands.
+"""A scene to render: shapes with materials, lights, and the pose of the camera.
 
-World axes: x and y on the ground, z up, metres; a room's floor and a street are at z = 0. A yaw
-turns counter-clockwise seen from above, radians. The camera of yaw 0 looks along y, its right hand
-along x. Colours are linear RGB, 0 to 1.
+World axes: x and y on the ground, z up, in metres; the floor of a room and a street are at z = 0.
+A yaw turns counter-clockwise seen from above, in radians. A camera of yaw 0 looks along y, with x
+to its right. Colours are linear RGB, 0 to 1.
 """
 
 from __future__ import annotations
@@ -18,82 +18,63 @@ from numpy.typing import NDArray
 Kind = Literal["room", "street"]
 Point = tuple[float, float, float]
 Colour = tuple[float, float, float]
-Bounds = tuple[Point, Point]
-"""Lowest and highest corner of a box along the axes."""
+Span = tuple[float, float]
+Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Lowest and highest corner (3,) of a box along the axes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What a surface looks like; a texture is drawn in metres, so it shows perspective."""
+    """The look of a surface; textures are drawn in metres, so that they show perspective."""
 
     colour: Colour
-    second: Colour = (0.0, 0.0, 0.0)  # lines, gaps, frames: what it is depends on the texture
+    second: Colour = (0.0, 0.0, 0.0)  # lines, gaps, frames, depending on the texture
     texture: str = "plain"  # a name of textures.TEXTURES
     scale: float = 0.3  # metres of its period
     seed: int = 0  # of its irregularities
-    glow: float = 0.0  # light of its own, in units of its colour
+    glow: float = 0.0  # emitted light, in units of its colour
 
 
 @dataclass(frozen=True, kw_only=True)
-class Box:
-    """A box that stands upright; `hollow`: only its inside is seen, as of a room."""
+class Shape:
+    """An upright box, ball (ellipsoid) or tube (closed cylinder)."""
 
+    form: Literal["box", "ball", "tube"]
     centre: Point
     half: Point  # half of its extent along its own axes
-    materials: tuple[Material, ...]  # one, or six: -x, +x, -y, +y, -z, +z
+    material: Material
+    front: Material | None = None  # of the side +y of a box
     yaw: float = 0.0
-    hollow: bool = False
-    shadow: bool = True  # flat things on a wall or on the floor throw none
+    shadow: bool = True  # flat things on a wall or on the floor cast none
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sphere:
-    """A ball."""
-
-    centre: Point
-    radius: float
-    materials: tuple[Material, ...]
-    shadow: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cylinder:
-    """An upright, closed cylinder."""
-
-    centre: Point
-    radius: float
-    height: float
-    materials: tuple[Material, ...]
-    shadow: bool = True
-
-
-Shape = Box | Sphere | Cylinder
+Piece = tuple[Shape, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Light:
-    """A lamp that shines to all sides; the sun is one far away."""
+    """A lamp that shines in all directions; the sun is one far away."""
 
     position: Point
-    colour: Colour  # what falls on a surface that faces it from close by
+    colour: Colour  # on a surface that faces it from nearby
     reach: float = math.inf  # metres after which a quarter of it is left
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """Everything there is to see; the first light throws shadows."""
+    """Everything that can be seen; only the first light casts shadows."""
 
-    kind: Kind
-    shapes: tuple[Shape, ...]  # the first one is the room, or the ground
+    shapes: tuple[Shape, ...]
     lights: tuple[Light, ...]
     ambient: Colour
+    room: Point | None = None  # metres along x, y, z of a room around the origin; None outdoors
     sky: tuple[Colour, Colour] = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))  # at the horizon, above
-    seed: int = 0  # of dirt and clouds
+    seed: int = 0  # of stains and clouds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pose:
-    """Where the camera is and where it looks; angles in radians."""
+    """Position and direction of the camera; angles in radians."""
 
     position: Point
     yaw: float = 0.0
@@ -102,76 +83,91 @@ class Pose:
 
     @property
     def axes(self) -> NDArray[np.float64]:
-        """(3, 3): the camera's right, down and forward, each as a row in the world."""
+        """(3, 3): right, down and forward of the camera, each as a row in the world."""
         sin, cos = math.sin(self.yaw), math.cos(self.yaw)
         right, ahead, up = np.array([cos, sin, 0.0]), np.array([-sin, cos, 0.0]), np.eye(3)[2]
         forward = math.cos(self.pitch) * ahead + math.sin(self.pitch) * up
         down = np.cross(forward, right)
-        turned = math.cos(self.roll) * right + math.sin(self.roll) * down
-        return np.stack([turned, np.cross(forward, turned), forward])
+        rolled = math.cos(self.roll) * right + math.sin(self.roll) * down
+        return np.stack([rolled, np.cross(forward, rolled), forward])
+
+
+def box(
+    x: Span,
+    y: Span,
+    z: Span,
+    material: Material,
+    front: Material | None = None,
+    *,
+    shadow: bool = True,
+) -> Shape:
+    """A box from its two ends on each axis."""
+    centre = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
+    half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2
+    return Shape(
+        form="box", centre=centre, half=half, material=material, front=front, shadow=shadow
+    )
+
+
+def ball(centre: Point, radius: float, material: Material, *, shadow: bool = True) -> Shape:
+    """A sphere."""
+    half = radius, radius, radius
+    return Shape(form="ball", centre=centre, half=half, material=material, shadow=shadow)
+
+
+def tube(
+    x: float, y: float, z: Span, radius: float, material: Material, *, shadow: bool = True
+) -> Shape:
+    """An upright cylinder."""
+    centre, half = (x, y, (z[0] + z[1]) / 2), (radius, radius, (z[1] - z[0]) / 2)
+    return Shape(form="tube", centre=centre, half=half, material=material, shadow=shadow)
 
 
 def turn(point: Point, yaw: float) -> Point:
-    """A point turned about the vertical through the origin."""
+    """Rotate a point about the vertical through the origin."""
     sin, cos = math.sin(yaw), math.cos(yaw)
     return cos * point[0] - sin * point[1], sin * point[0] + cos * point[1], point[2]
 
 
-def moved(shape: Shape, yaw: float, offset: Point) -> Shape:
-    """A shape turned about the origin, then shifted."""
-    x, y, z = turn(shape.centre, yaw)
-    centre = (x + offset[0], y + offset[1], z + offset[2])
-    if isinstance(shape, Box):
-        return replace(shape, centre=centre, yaw=shape.yaw + yaw)
-    return replace(shape, centre=centre)
-
-
-def half_extent(shape: Shape) -> Point:
-    """Half of the extent of a shape along its own axes."""
-    if isinstance(shape, Box):
-        return shape.half
-    upright = shape.radius if isinstance(shape, Sphere) else shape.height / 2
-    return shape.radius, shape.radius, upright
+def moved(shapes: tuple[Shape, ...] | list[Shape], yaw: float, offset: Point) -> Piece:
+    """Rotate shapes about the origin, then shift them."""
+    result = []
+    for shape in shapes:
+        x, y, z = turn(shape.centre, yaw)
+        centre = x + offset[0], y + offset[1], z + offset[2]
+        result.append(replace(shape, centre=centre, yaw=shape.yaw + yaw))
+    return tuple(result)
 
 
 def bounds(*shapes: Shape) -> Bounds:
-    """The smallest box along the axes that holds all of the shapes."""
-    spans = [_span(shape) for shape in shapes]
-    low, high = zip(*spans, strict=True)
-    (x, y, z), (u, v, w) = map(min, zip(*low, strict=True)), map(max, zip(*high, strict=True))
-    return (x, y, z), (u, v, w)
+    """The smallest box along the axes that contains all shapes."""
+    centres, halves = np.array([s.centre for s in shapes]), np.array([s.half for s in shapes])
+    sin, cos = (abs(f([shape.yaw for shape in shapes])) for f in (np.sin, np.cos))
+    x, y = cos * halves[:, 0] + sin * halves[:, 1], sin * halves[:, 0] + cos * halves[:, 1]
+    extents = np.stack([x, y, halves[:, 2]], axis=1)
+    return (centres - extents).min(axis=0), (centres + extents).max(axis=0)
 
 
-def _span(shape: Shape) -> Bounds:
-    (x, y, z), (u, v, w) = shape.centre, half_extent(shape)
-    if isinstance(shape, Box):
-        sin, cos = abs(math.sin(shape.yaw)), abs(math.cos(shape.yaw))
-        u, v = cos * u + sin * v, sin * u + cos * v
-    return (x - u, y - v, z - w), (x + u, y + v, z + w)
+def overlap(one: Bounds, other: Bounds, margin: float) -> bool:
+    """Whether two boxes are nearer to each other than the margin along all axes."""
+    return bool((one[0] < other[1] + margin).all() and (one[1] > other[0] - margin).all())
 
 
-def overlap(one: Bounds, other: Bounds, margins: Point) -> bool:
-    """Are two such boxes nearer to each other than the margins along all axes?"""
-    return all(
-        one[0][i] < other[1][i] + margins[i] and one[1][i] > other[0][i] - margins[i]
-        for i in range(3)
-    )
+def paint(
+    generator: np.random.Generator,
+    hue: Span = (0.0, 1.0),
+    saturation: Span = (0.0, 1.0),
+    value: Span = (0.1, 0.9),
+) -> Colour:
+    """A random colour between bounds in HSV."""
+    parts = [generator.uniform(*part) for part in (hue, saturation, value)]
+    red, green, blue = colorsys.hsv_to_rgb(parts[0] % 1, parts[1], parts[2])
+    return red**2, green**2, blue**2  # linear light; the film takes the root again
 
 
-def block(
-    x: tuple[float, float],
-    y: tuple[float, float],
-    z: tuple[float, float],
-    *materials: Material,
-    shadow: bool = True,
-) -> Box:
-    """A box along the axes from its two ends on each."""
-    return Box(
-        centre=((x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2),
-        half=((x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2),
-        materials=materials,
-        shadow=shadow,
-    )
+def toned(colour: Colour, factor: float) -> Colour:
+    """A darker or brighter colour."""
+    return colour[0] * factor, colour[1] * factor, colour[2] * factor
 
 
 def textured(
@@ -180,35 +176,9 @@ def textured(
     scale: float,
     colour: Colour,
     second: Colour | float = 0.5,
+    glow: float = 0.0,
 ) -> Material:
-    """A material with irregularities of its own; `second` may be a factor of the colour."""
+    """A material with its own irregularities; `second` may be a factor of the colour."""
     other = toned(colour, second) if isinstance(second, float) else second
-    seed = any_seed(generator)
-    return Material(colour=colour, second=other, texture=texture, scale=scale, seed=seed)
-
-
-def with_front(front: Material, rest: Material) -> tuple[Material, ...]:
-    """Six materials: one for the side +y, which furniture shows to the room, one for the others."""
-    return rest, rest, rest, front, rest, rest
-
-
-def paint(
-    generator: np.random.Generator,
-    hue: tuple[float, float] = (0.0, 1.0),
-    saturation: tuple[float, float] = (0.0, 1.0),
-    value: tuple[float, float] = (0.1, 0.9),
-) -> Colour:
-    """A random colour between bounds as a painter names them (HSV of the picture)."""
-    parts = [generator.uniform(*part) for part in (hue, saturation, value)]
-    red, green, blue = colorsys.hsv_to_rgb(parts[0] % 1, parts[1], parts[2])
-    return red**2, green**2, blue**2  # linear light; the film takes the root again
-
-
-def toned(colour: Colour, factor: float) -> Colour:
-    """A colour made darker or brighter."""
-    return colour[0] * factor, colour[1] * factor, colour[2] * factor
-
-
-def any_seed(generator: np.random.Generator) -> int:
-    """A seed for a texture."""
-    return int(generator.integers(1 << 16))
+    seed = int(generator.integers(1 << 16))
+    return Material(colour=colour, second=other, texture=texture, scale=scale, seed=seed, glow=glow)

@@ -1,4 +1,4 @@
-"""Cameras in scenes: how wide they see, where they stand, and whether there is much to see."""
+"""Cameras in scenes: field of view, position, and whether there is enough to see."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data.synthetic import casting
@@ -18,12 +17,12 @@ from idisc.data.synthetic.streets import make_street
 from idisc.sizes import Size
 
 CLEARANCE = 0.3  # metres between the camera and anything
-_TRIES = 30  # for a place in one scene, before another scene is made
+_TRIES = 30  # for a position in one scene, before another scene is made
 
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture and all it was made from."""
+    """An image and everything it was made from."""
 
     rendered: Rendered
     scene: Scene
@@ -33,69 +32,64 @@ class Shot:
 
 def make_camera(generator: np.random.Generator, kind: Kind, size: Size) -> Camera:
     """Lenses of Kinects and phones in rooms, of phones and cars (KITTI: 81 degrees) in streets."""
-    middle, spread, bounds_deg = (63, 7, (50, 80)) if kind == "room" else (72, 10, (52, 90))
-    fov_deg = float(np.clip(generator.normal(middle, spread), *bounds_deg))
+    mean, deviation, low, high = (63, 7, 50, 80) if kind == "room" else (72, 10, 52, 90)
+    fov_deg = float(np.clip(generator.normal(mean, deviation), low, high))
     return Camera.from_fov(fov_deg, size, origin="rendered")
 
 
 def make_shot(generator: np.random.Generator, kind: Kind, size: Size) -> Shot:
-    """A new scene of this kind, seen from a place with much to see."""
-    make = make_room if kind == "room" else make_street
+    """Render a new scene of this kind, seen from a position with enough to see."""
     while True:
-        scene = make(generator)
+        scene = make_room(generator) if kind == "room" else make_street(generator)
         for _ in range(3):
             pose = place_camera(generator, scene)
             if pose is None:
                 break
             camera = make_camera(generator, kind, size)
             hits = casting.cast(scene, camera, pose)
-            if has_layers(hits, scene.kind):
+            if _has_layers(hits, kind):
                 return Shot(develop(scene, camera, pose, hits, generator), scene, camera, pose)
 
 
 def place_camera(generator: np.random.Generator, scene: Scene) -> Pose | None:
-    """A place at the height of a hand or an eye, clear of everything; None if none was found."""
+    """A pose at the height of a hand or an eye, clear of everything; None if none was found."""
     for _ in range(_TRIES):
-        pose = _in_room(generator, scene) if scene.kind == "room" else _in_street(generator)
+        pose = _in_street(generator) if scene.room is None else _in_room(generator, scene.room)
         if is_clear(scene, pose.position):
             return pose
     return None
 
 
 def is_clear(scene: Scene, position: Point) -> bool:
-    """Nothing is within the clearance of a place, and a room's walls are around it."""
-    (x, y, z), margins = position, (CLEARANCE,) * 3
-    if scene.kind == "room":
-        (west, south, floor), (east, north, ceiling) = bounds(scene.shapes[0])
-        if min(x - west, east - x, y - south, north - y, z - floor, ceiling - z) < CLEARANCE:
+    """Whether nothing is within the clearance of a position, which is inside the room."""
+    x, y, z = position
+    if scene.room is not None:
+        width, length, height = scene.room
+        if abs(x) > width / 2 or abs(y) > length / 2 or not 0 < z < height:
             return False
-    here = (position, position)
-    return not any(overlap(here, bounds(shape), margins) for shape in scene.shapes[1:])
+    here = np.array(position), np.array(position)
+    return not any(overlap(here, bounds(shape), CLEARANCE) for shape in scene.shapes)
 
 
-def has_layers(hits: Hits, kind: Kind) -> bool:
-    """Near and far, several things, none of which fills the picture."""
+def _has_layers(hits: Hits, kind: Kind) -> bool:
+    """Near and far, and several things, none of which fills the image."""
     seen = hits.shape >= 0
     if seen.mean() < 0.45:  # sky
         return False
-    depth = hits.depth[seen]
-    nearest, near, far = np.percentile(depth[::7], (0.5, 10, 90))  # a seventh is enough
-    shares = np.bincount(hits.shape[seen], minlength=2) / hits.shape.size
-    things: NDArray[np.bool_] = shares[1:] > 0.004
+    nearest, near, far = np.percentile(hits.depth[seen][::7], (0.5, 10, 90))  # a seventh is enough
+    surroundings = 2 if kind == "room" else 1  # floor and ceiling, or the ground
+    shares = np.bincount(hits.shape[seen], minlength=20)[surroundings:] / hits.shape.size
     least = 0.5 if kind == "room" else 1.5  # metres
-    return bool(
-        nearest > least and far > 1.8 * near and things.sum() >= 7 and shares[1:].max() < 0.35
-    )
+    several = (shares > 0.004).sum() >= (9 if kind == "room" else 7)
+    return bool(nearest > least and far > 1.8 * near and several and shares.max() < 0.45)
 
 
-def _in_room(generator: np.random.Generator, scene: Scene) -> Pose:
-    """Somewhere in the room, looking across its middle, mostly a little down."""
-    low, high = bounds(scene.shapes[0])
-    half = np.array([high[0] - low[0], high[1] - low[1]]) / 2
+def _in_room(generator: np.random.Generator, room: Point) -> Pose:
+    """Anywhere in the room, looking across its middle, mostly a little down."""
+    half = np.array(room[:2]) / 2
     x, y = (generator.uniform(-0.9, 0.9, 2) * half).tolist()
-    height = generator.uniform(1.0, 1.8)
     over, ahead = (generator.uniform(-0.45, 0.45, 2) * half).tolist()
-    way = math.hypot(over - x, ahead - y)
+    height, way = generator.uniform(1.0, 1.8), math.hypot(over - x, ahead - y)
     drop = math.atan2(generator.uniform(0.3, 1.3) - height, max(way, 1.5))
     return Pose(
         position=(x, y, height),

@@ -226,7 +226,7 @@ function show(photo, { known = "", marks = [], signal = stopped.signal } = {}) {
 /** The result, rescaled by a known distance if there is one; marks stay where they are. */
 async function draw(photo, known, marks, signal) {
   if (!photo.token) return; // another one has taken its place
-  const query = known ? `?${new URLSearchParams({ known })}` : "";
+  const query = known ? `?${new URLSearchParams({ known_distance: known })}` : "";
   const data = await (await request(`/results/${photo.token}/view${query}`, {}, signal)).json();
   const focused = byId("scene").contains(document.activeElement) ? document.activeElement : null;
   const chosen = current.photo === photo ? choices() : [];
@@ -275,10 +275,11 @@ function chooseAgain(chosen) {
 function tell(data) {
   byId("title").textContent = data.name;
   document.title = `${data.name}: depth`;
-  byId("lead").textContent = `Depth along the camera's axis in metres. Camera: ${data.facts.camera}.`;
-  byId("warning").hidden = !data.facts.warning;
-  byId("warning").textContent = data.facts.warning ?? "";
-  byId("facts").replaceChildren(...Object.entries(data.facts).flatMap(([key, text]) => {
+  byId("lead").textContent = `Depth along the camera's axis in metres. Camera: ${data.description.camera}.`;
+  const messages = data.provenance.warnings.map((warning) => warning.message);
+  byId("warning").hidden = !messages.length;
+  byId("warning").textContent = messages.join("; ");
+  byId("provenance").replaceChildren(...Object.entries(data.description).flatMap(([key, text]) => {
     const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
     [term.textContent, detail.textContent] = [key, text];
     return [term, detail];
@@ -315,7 +316,7 @@ function wireDownloads(photo, known) {
       button.setAttribute("aria-busy", "true");
       try {
         const wanted = new URLSearchParams({ format: button.dataset.format });
-        if (known) wanted.set("known", known);
+        if (known) wanted.set("known_distance", known);
         const answer = await request(`/results/${photo.token}/file?${wanted}`);
         const name = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("Content-Disposition"))?.[1];
         const link = document.createElement("a");
@@ -353,7 +354,7 @@ function wireKnown(photo, known, scene, data) {
     rescale(`${first} ${second} = ${Number(byId("true-length").value)}m`);
   });
   byId("rescaled").hidden = !known;
-  byId("rescaled").firstElementChild.textContent = `Rescaled: ${data.facts.rescaled}. Every download says so.`;
+  byId("rescaled").firstElementChild.textContent = `Rescaled: ${data.description.rescaled}. Downloads contain this note.`;
   byId("unscale").addEventListener("click", () => rescale(""));
 }
 
@@ -377,7 +378,7 @@ function wireExplorer(photo, known, scene, data, root) {
         const answer = await request(`${path}/mute`, {
           method: "POST",
           headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ muted, known: known || null }),
+          body: JSON.stringify({ muted, known_distance: known || null }),
         });
         say(""); // no more of a full line or an earlier refusal
         return answer.json();

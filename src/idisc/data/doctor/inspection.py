@@ -1,0 +1,235 @@
+"""Read the files of a dataset and collect what the checks need.
+
+Reading never raises for a file that is wrong: the problem becomes a `Fault`, and the checks turn
+faults and statistics into `Finding`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from idisc.camera import Camera
+from idisc.data import manifest
+from idisc.data.catalog import DatasetSpec
+from idisc.data.dataset import Dataset, has_value
+from idisc.data.decode import ARRAYS, FloatArray
+from idisc.data.doctor.alignment import Edges, edges_of
+from idisc.data.manifest import Manifest, Record
+from idisc.errors import InputError
+from idisc.images import FORMATS, open_picture
+from idisc.sizes import Size, size_text
+
+RUN = 4
+"""Consecutive records that are inspected together: only they show that a list is off by one."""
+_EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+_FOV_DEG = 15.0, 150.0  # a long lens, a fisheye
+_SUBSET = 1000  # values of a depth map that stand for all of them in percentiles
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What was wrong with one file when it was read."""
+
+    code: str
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthStats:
+    """Statistics of one depth map, in metres."""
+
+    valid: float  # share of the pixels with a value
+    undefined: int  # pixels that are NaN or infinite
+    negative: int  # pixels below 0
+    median: float = 0.0
+    far: float = 0.0  # 95th percentile
+    constant: bool = False  # one value everywhere
+    slope: float = 0.0  # rank correlation of depth with the row: < 0 where the floor is near
+    values: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspection:
+    """What the files of one record contain."""
+
+    index: int  # in the order of its split
+    record: Record
+    faults: tuple[Fault, ...] = ()
+    image_size: Size | None = None  # upright
+    target_size: Size | None = None
+    depth: DepthStats | None = None
+    edges: Edges | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """The input of every check."""
+
+    source: Manifest
+    spec: DatasetSpec
+    samples: int
+    absent: frozenset[str]  # files that do not exist or are empty
+    inspections: Sequence[Inspection]
+
+    @property
+    def kind(self) -> Literal["list", "own", "prepared"]:
+        """How the records were found; the remedy depends on it."""
+        if "list" in self.source.prepared:
+            return "list"
+        return "own" if "from" in self.source.prepared else "prepared"
+
+    @property
+    def unsplit(self) -> bool:
+        """Every pair is in both splits: a user's folder without splits."""
+        pairs = {split: set[tuple[str, str]]() for split in ("train", "test")}
+        for record in self.source.records:
+            pairs.setdefault(record.split, set()).add((record.image, record.target))
+        return self.source.dataset == "folder" and pairs["train"] == pairs["test"]
+
+    def images(self, split: str) -> list[str]:
+        """The images of a split, each once, in their order."""
+        return list(dict.fromkeys(r.image for r in self.source.records if r.split == split))
+
+
+def sample_indices(count: int, samples: int) -> list[int]:
+    """At most `samples` of `count` indices, in evenly spaced runs of RUN; always the same ones."""
+    if samples >= count:
+        return list(range(count))
+    runs = max(samples // RUN, 1)
+    starts = np.linspace(0, count // RUN - 1, runs).astype(int) * RUN if count >= RUN else [0]
+    return [int(start) + step for start in starts for step in range(min(RUN, samples))]
+
+
+def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -> Inspection:
+    """Read the files of a record."""
+    root, spec = dataset.source.root, dataset.spec
+    faults: list[Fault] = []
+    if manifest.is_changed(root, record):
+        faults.append(Fault("changed", record.image, "another SHA-256"))
+    image, image_mode = _read_image(root, record.image, faults)
+    target_mode, target_size = _read_header(root, record.target, faults)
+    target = None
+    misplaced = _misplaced(spec, record, image_mode, target_mode)
+    faults += misplaced
+    if target_mode and not misplaced:
+        try:
+            target = dataset.read_target(record)
+            target_size = target.shape[0], target.shape[1]
+        except InputError as error:
+            faults.append(Fault("damaged", record.target, str(error)))
+    size = None if image is None else (image.shape[0], image.shape[1])
+    if size is not None:
+        faults += _camera_faults(spec, record, size)
+    if image is not None and target is not None:
+        try:
+            spec.framing(image, target, None)
+        except InputError as error:
+            faults.append(Fault("framing", record.image, str(error)))
+    depth = target if target is not None and target.ndim == 2 else None
+    return Inspection(
+        index=index,
+        record=record,
+        faults=tuple(faults),
+        image_size=size,
+        target_size=target_size,
+        depth=None if depth is None else _depth_stats(depth, spec.min_depth),
+        edges=None if image is None or depth is None or not keep_edges else edges_of(image, depth),
+    )
+
+
+def _depth_stats(depth: FloatArray, min_depth: float) -> DepthStats:
+    valid, finite = has_value(depth, min_depth), np.isfinite(depth)
+    share = float(valid.mean()) if valid.size else 0.0
+    undefined, negative = int((~finite).sum()), int((depth[finite] < 0).sum())
+    values = depth[valid]
+    if not values.size:
+        return DepthStats(valid=share, undefined=undefined, negative=negative)
+    step = max(1, values.size // _SUBSET)
+    subset = values[step // 2 :: step]
+    return DepthStats(
+        valid=share,
+        undefined=undefined,
+        negative=negative,
+        median=float(np.median(values)),
+        far=float(np.percentile(values, 95)),
+        constant=bool(values.min() == values.max()),
+        slope=_rank_correlation(subset, np.nonzero(valid)[0][step // 2 :: step]),
+        values=subset,
+    )
+
+
+def _rank_correlation(values: FloatArray, rows: NDArray[np.intp]) -> float:
+    if values.size < 2 or rows[0] == rows[-1] or values.min() == values.max():
+        return 0.0
+    ranks = np.argsort(np.argsort(values, kind="stable"))
+    return float(np.corrcoef(ranks, rows)[0, 1])
+
+
+def _read_image(root: Path, name: str, faults: list[Fault]) -> tuple[NDArray[np.uint8] | None, str]:
+    """Upright RGB (H, W, 3) or None, and the mode of the file."""
+    if Path(name).suffix.lower() in ARRAYS:
+        return None, "array"
+    try:
+        with open_picture(root / name) as picture:
+            if picture.mode not in _EIGHT_BITS:
+                return None, picture.mode
+            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB")), picture.mode
+    except InputError as error:
+        faults.append(Fault("damaged", name, str(error)))
+        return None, ""
+
+
+def _read_header(root: Path, name: str, faults: list[Fault]) -> tuple[str, Size | None]:
+    """Mode and size of a target; the size of an array is known when it is read."""
+    if not name:
+        return "", None
+    if Path(name).suffix.lower() in ARRAYS:
+        return "array", None
+    try:
+        with Image.open(root / name, formats=FORMATS) as picture:
+            return picture.mode, (picture.height, picture.width)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        faults.append(Fault("damaged", name, "not an image, or its header is damaged"))
+        return "", None
+
+
+def _misplaced(spec: DatasetSpec, record: Record, image_mode: str, target_mode: str) -> list[Fault]:
+    """Depth in place of the image, an image in place of depth, or both."""
+    no_image = bool(image_mode) and image_mode not in _EIGHT_BITS
+    if no_image and target_mode in _EIGHT_BITS:
+        reason = f"{record.image} is {image_mode}, {record.target} is {target_mode}"
+        return [Fault("swapped", record.image, reason)]
+    if no_image:
+        return [Fault("picture", record.image, f"mode {image_mode}")]
+    if target_mode in _EIGHT_BITS and spec.task == "depth":
+        return [Fault("bits", record.target, f"mode {target_mode}")]
+    return []
+
+
+def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fault]:
+    """`size` is that of the upright image, to which the intrinsics belong."""
+    stated = record.size or size
+    if tuple(stated) != size:
+        reason = f"{size_text((stated[0], stated[1]))} stated, {size_text(size)} found"
+        yield Fault("size", record.image, reason)
+    found = manifest.intrinsics_of(replace(record, size=stated), spec)
+    if found is None:
+        return
+    (fx, fy, cx, cy), (height, width) = found
+    try:
+        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=(height, width), origin="manifest")
+    except InputError as error:
+        yield Fault("centre", record.image, str(error))
+        return
+    if not (0 < cx < width and 0 < cy < height):
+        yield Fault("centre", record.image, f"({cx:g}, {cy:g}) of {height}x{width}")
+    elif not _FOV_DEG[0] <= camera.fov_deg <= _FOV_DEG[1]:
+        yield Fault("angle", record.image, f"{camera.fov_deg:.0f} degrees")

@@ -1,0 +1,75 @@
+"""Depth from LiDAR sweeps, as DDAD and Argoverse have it: options, keyframes, projection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from idisc.camera import Camera
+from idisc.data import lidar
+from idisc.data.lidar import Distortion, Points, Raster, Transform
+from idisc.data.prepare.frames import Frame, Pictures, Surface
+from idisc.errors import InputError
+
+FARTHEST = 255.0  # metres; the released code cuts here, below what 16 bits of 1/256 m hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions:
+    """The options of datasets with LiDAR sweeps and several cameras."""
+
+    # A frame is kept after the distance below (paper), or also after a time (released code).
+    keyframes: Literal["distance", "elapsed"] = "distance"
+    train_metres: float = 2.0  # distance between two kept frames of a drive
+    test_metres: float = 50.0
+    surface: Surface = "nearest"
+    motion: bool = True  # use the car's motion between sweep and image, where poses are known
+    cameras: tuple[str, ...] = ()  # none: those of the paper
+    pictures: Pictures = "copy"
+
+    def __post_init__(self) -> None:
+        for name in ("train_metres", "test_metres"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name}: {getattr(self, name)}; 0 or more is needed")
+
+    def keep(
+        self, positions: Sequence[Points], times_s: Sequence[float], split: str, elapsed_s: float
+    ) -> list[int]:
+        """Indices of the kept frames of a drive, by position (3,) and time."""
+        metres = self.train_metres if split == "train" else self.test_metres
+        limit_s = elapsed_s if self.keyframes == "elapsed" else None
+        return lidar.keyframes(positions, times_s, metres, limit_s)
+
+
+@dataclass(frozen=True)
+class Mount:
+    """The calibration of one sensor of a car."""
+
+    intrinsics: tuple[float, float, float, float]  # fx, fy, cx, cy
+    extrinsics: Transform  # sensor -> vehicle
+    distortion: Distortion | None = None
+
+    def camera(self, size: tuple[int, int]) -> Camera:
+        """The camera of images (height, width)."""
+        fx, fy, cx, cy = self.intrinsics
+        return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
+
+
+def sweep_frame(
+    name: str,
+    image: Path,
+    camera: Camera,
+    points: Points,
+    raster: Raster,
+    distortion: Distortion | None = None,
+) -> Frame:
+    """The frame `scene/sensor/number` of an image and a sweep (N, 3) in the camera's axes."""
+    depth = lidar.project(points, camera, raster, distortion)
+    sensor = name.split("/")[-2]
+    return Frame(
+        name=name, image=image, target=np.minimum(depth, FARTHEST), camera=camera, sensor=sensor
+    )

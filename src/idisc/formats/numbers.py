@@ -1,0 +1,131 @@
+"""Formats for programs: depth in metres, as floats or in 16-bit steps of a stated size."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, PngImagePlugin
+
+from idisc import geometry
+from idisc.errors import InputError
+from idisc.formats.options import AXES, FormatOptions
+from idisc.prediction import Prediction
+from idisc.provenance_text import record
+
+MAX_UINT16 = int(np.iinfo(np.uint16).max)
+MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
+FINE_UNIT, FEW_STEPS = 1e-5, 100  # of a scene that would have fewer steps of a millimetre
+
+
+def png16_unit(domain: str, deepest: float) -> float:
+    """Return the metres for each step of a 16-bit PNG whose largest depth is `deepest`."""
+    if domain == "road" or deepest > MAX_UINT16 * MILLIMETRE:
+        return ROAD_UNIT
+    return FINE_UNIT if 0 < deepest < FEW_STEPS * MILLIMETRE else MILLIMETRE
+
+
+def describe_unusual_unit(prediction: Prediction) -> str | None:
+    """Return a note about a 16-bit PNG whose steps are not those that its domain suggests."""
+    domain, deepest = prediction.provenance.model.domain, _deepest(prediction)
+    unit = png16_unit(domain, deepest)
+    if domain == "road" or unit == MILLIMETRE:
+        return None
+    if unit == FINE_UNIT:
+        return f"png16 in steps of {1000 * unit:g} mm, as depth ends at {1000 * deepest:.2g} mm"
+    most = MAX_UINT16 * MILLIMETRE
+    return f"png16 in steps of 1/256 m, as depth of {deepest:.1f} m is beyond {most:.1f} m"
+
+
+def _deepest(prediction: Prediction) -> float:
+    depth = prediction.metres
+    there = geometry.is_present(depth)
+    return float(depth[there].max()) if there.any() else 0.0
+
+
+def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    """Encode depth rounded to the nearest step; 0 means none, so the smallest depth is one step."""
+    depth, deepest = prediction.metres, _deepest(prediction)
+    there = geometry.is_present(depth)
+    unit = options.metres_per_unit or png16_unit(prediction.provenance.model.domain, deepest)
+    more: dict[str, Any] = {"metres_per_unit": unit, "empty": 0}
+    limit = MAX_UINT16 * unit
+    if deepest > limit:
+        if not options.drop_beyond:
+            raise InputError(
+                f"format png16: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at"
+                f" {limit:.1f} m; save npy instead"
+            )
+        more["empty_beyond_m"] = limit
+        there &= depth <= limit
+    units = np.rint(np.where(there, depth, 0) / np.float64(unit))
+    values = np.where(there, np.clip(units, 1, MAX_UINT16), 0).astype(np.uint16)
+    about = record(prediction, **more)
+    said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
+    picture = png_bytes(values, about, metres_per_unit=repr(unit), Description=said)
+    return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
+
+
+def encode_npy(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    """Encode depth (H, W) float32 alone; the JSON file has the rest."""
+    buffer = io.BytesIO()
+    np.save(buffer, prediction.metres.astype(np.float32), allow_pickle=False)
+    return {
+        "_depth.npy": buffer.getvalue(),
+        **_sidecar("_depth.json", record(prediction), options),
+    }
+
+
+def _sidecar(suffix: str, about: dict[str, Any], options: FormatOptions) -> dict[str, bytes]:
+    return {suffix: (json.dumps(about, indent=2) + "\n").encode()} if options.sidecar else {}
+
+
+def encode_npz(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    """Encode the arrays depth, normals, uncertainty, camera (3, 3), and `record` as JSON text."""
+    axes, normals = options.axes or "opencv", prediction.normals
+    if normals is not None:
+        normals = normals * np.array(AXES[axes].signs, np.float32)
+    maps = {"depth": prediction.depth, "normals": normals, "uncertainty": prediction.level_std}
+    arrays: dict[str, Any] = {
+        name: values.astype(np.float32) for name, values in maps.items() if values is not None
+    }
+    about = np.array(json.dumps(record(prediction, axes=f"{axes}: {AXES[axes].text}")))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays, camera=prediction.camera.matrix, record=about)
+    return {"_depth.npz": buffer.getvalue()}
+
+
+def encode_exr(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
+    """Encode depth as channel Z, float32, without loss."""
+    import OpenEXR
+
+    header = {
+        "compression": OpenEXR.ZIP_COMPRESSION,
+        "type": OpenEXR.scanlineimage,
+        "comments": "channel Z: depth along the optical axis in metres; 0 and NaN are none",
+        "idisc": json.dumps(record(prediction)),
+    }
+    depth = np.ascontiguousarray(prediction.metres, np.float32)
+    # OpenEXR writes to named files only.
+    with tempfile.TemporaryDirectory() as folder, OpenEXR.File(header, {"Z": depth}) as file:
+        path = Path(folder) / "depth.exr"
+        try:
+            file.write(str(path))
+        except RuntimeError as error:  # a full disk, for example
+            raise InputError(f"format exr: cannot be written ({error})") from None
+        return {"_depth.exr": path.read_bytes()}
+
+
+def png_bytes(picture: NDArray[Any], about: dict[str, Any], **texts: str) -> bytes:
+    """Encode a PNG with its record as text: all of it under `idisc`, single values by name."""
+    info = PngImagePlugin.PngInfo()
+    for key, text in {**texts, "idisc": json.dumps(about)}.items():
+        info.add_text(key, text)
+    buffer = io.BytesIO()
+    Image.fromarray(picture).save(buffer, format="PNG", pnginfo=info)
+    return buffer.getvalue()

@@ -1,0 +1,112 @@
+"""Formats for people: depth and uncertainty in colours above a legend in metres, and normals."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from idisc import visualize
+from idisc.errors import InputError
+from idisc.formats.numbers import png_bytes
+from idisc.formats.options import AXES, FormatOptions
+from idisc.prediction import Prediction
+from idisc.provenance_text import caption, describe_level_std, record
+from idisc.sizes import Size
+from idisc.visualize import Picture
+
+UNCERTAINTY_COLORMAP = "magma"
+_WORDS = (98, 105, 117)
+_PAPER = (255, 255, 255)
+_LEAST_WIDTH = 320  # px: legend and caption need as much; smaller pictures are enlarged
+_LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the picture
+
+
+def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    """Encode depth in colours above a legend in metres and a caption with the provenance."""
+    depth = prediction.metres
+    low, high = options.limits or visualize.depth_limits(depth)
+    picture = visualize.depth_picture(depth, low, high, options.colormap)
+    framed = _framed(picture, (low, high, options.colormap), caption(prediction))
+    return {"_depth.png": png_bytes(framed, record(prediction))}
+
+
+def encode_uncertainty(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
+    """Encode the standard deviation in colours: dark where the network's answers agree."""
+    values = prediction.level_std
+    if values is None:
+        raise InputError("format uncertainty: this prediction has none; leave it out")
+    there = values[np.isfinite(values)]
+    high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
+    meaning = describe_level_std(prediction.provenance)
+    picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
+    sentences = [f"uncertainty: {meaning}", *caption(prediction, without="uncertainty")]
+    framed = _framed(picture, (0.0, high, UNCERTAINTY_COLORMAP), sentences)
+    return {"_uncertainty.png": png_bytes(framed, record(prediction))}
+
+
+def encode_normals(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    """Encode (n + 1) / 2 as RGB at the size of the picture, without a legend."""
+    axes, normals = options.axes or "opencv", prediction.normals
+    if normals is None:
+        raise InputError("format normals: this prediction has none; see with_normals()")
+    picture = visualize.normals_picture(normals * np.array(AXES[axes].signs, np.float32))
+    about = record(prediction, axes=f"{axes}: {AXES[axes].text}", encoding="rgb = (n + 1) / 2")
+    return {"_normals.png": png_bytes(picture, about)}
+
+
+def enlargement(size: Size) -> int:
+    """Return the whole number by which a picture is enlarged to make room for a legend below."""
+    return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
+
+
+def _framed(
+    picture: Picture, legend: tuple[float, float, str], sentences: Sequence[str]
+) -> Picture:
+    # A picture that is small, or lower than its legend, is enlarged by a whole number.
+    height, length = picture.shape[:2]
+    factor = enlargement((height, length))
+    foot = _foot(max(length * factor, _LEAST_WIDTH), legend, sentences)
+    while len(foot) > height * factor and max(height, length) * (factor + 1) <= _LARGE_WIDTH:
+        factor += 1
+        foot = _foot(max(length * factor, _LEAST_WIDTH), legend, sentences)
+    picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
+    missing = foot.shape[1] - length * factor  # right of a tall, narrow picture
+    picture = np.pad(picture, ((0, 0), (0, missing), (0, 0)), constant_values=255)
+    return np.concatenate([picture, foot])
+
+
+def _foot(length: int, legend: tuple[float, float, str], sentences: Sequence[str]) -> Picture:
+    width = length // max(1, length // _LARGE_WIDTH)  # larger text for large pictures
+    low, high, colormap = legend
+    bar = visualize.legend(low, high, "m", colormap, width)
+    size = max(11, min(width // 50, 16))
+    font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
+    lines = _wrapped(map(visualize.plain, sentences), font, width - 2 * margin)
+    foot = Image.new("RGB", (width, len(bar) + (len(lines) * 3 + 3) * size // 2), _PAPER)
+    foot.paste(Image.fromarray(bar))
+    draw = ImageDraw.Draw(foot)
+    for number, line in enumerate(lines):
+        place = (margin, len(bar) + (1 + 3 * number) * size // 2)
+        draw.text(place, line, fill=_WORDS, font=font)
+    if width != length:
+        foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)
+    return np.asarray(foot)
+
+
+def _wrapped(
+    sentences: Iterable[str], font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float
+) -> list[str]:
+    # Lines are broken between sentences if possible, else between words.
+    lines = [""]
+    for sentence in sentences:
+        joined = f"{lines[-1]} · {sentence}" if lines[-1] else sentence
+        if font.getlength(joined) <= width:
+            lines[-1] = joined
+            continue
+        letters = max(8, int(width / max(font.getlength(sentence), 1) * len(sentence)))
+        lines += textwrap.wrap(sentence, letters)
+    return list(filter(None, lines))

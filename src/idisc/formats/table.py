@@ -1,0 +1,224 @@
+"""FORMATS: one row for each output format. `encode` makes bytes, `save` writes them to files.
+
+The command line, the server, the web page, the OpenAPI schema and the documentation are made from
+this table. A format with less than 16 bits for depth is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from idisc import config, files, geometry
+from idisc.errors import InputError, require
+from idisc.formats.numbers import encode_exr, encode_npy, encode_npz, encode_png16
+from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
+from idisc.formats.pictures import encode_normals, encode_png, encode_uncertainty
+from idisc.formats.shapes import encode_glb, encode_ply
+from idisc.formats.viewer import encode_html
+from idisc.prediction import Prediction
+from idisc.settings import Task
+
+EIGHT_BITS = {"jpg", "jpeg", "png8", "bmp", "gif", "webp", "heic", "avif"}
+BINARY = "application/octet-stream"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One output format."""
+
+    name: str
+    suffix: str  # follows the name of the picture
+    media_type: str
+    description: str  # one line, for --help, the web page and the documentation
+    needs: tuple[Literal["depth", "normals", "level_std"], ...] = ("depth",)
+    in_video: bool = False  # offered for clips: png as a film, others with one file for each frame
+    on_web: bool = False  # offered by the server
+    options: tuple[str, ...] = ()  # fields of FormatOptions that users set for this format
+    package: str = ""  # optional dependency, brought by the extra of the same name as the format
+    encode: Callable[[Prediction, FormatOptions], dict[str, bytes]]  # {suffix: bytes}, main first
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file, with its dot."""
+        return Path(self.suffix).suffix
+
+
+_ROWS = (
+    Format(
+        name="png",
+        suffix="_depth.png",
+        media_type="image/png",
+        description="depth in colours with a legend in metres",
+        in_video=True,
+        on_web=True,
+        options=("colormap", "limits"),
+        encode=encode_png,
+    ),
+    Format(
+        name="png16",
+        suffix="_depth16.png",
+        media_type="image/png",
+        description="16-bit PNG; its factor to metres is in the file and in a JSON file",
+        in_video=True,
+        on_web=True,
+        encode=encode_png16,
+    ),
+    Format(
+        name="npy",
+        suffix="_depth.npy",
+        media_type=BINARY,
+        description="depth in metres for NumPy, with a JSON file",
+        in_video=True,
+        on_web=True,
+        encode=encode_npy,
+    ),
+    Format(
+        name="npz",
+        suffix="_depth.npz",
+        media_type=BINARY,
+        description="arrays for NumPy: depth, camera, uncertainty, normals, and the provenance",
+        needs=(),
+        in_video=True,
+        on_web=True,
+        encode=encode_npz,
+    ),
+    Format(
+        name="exr",
+        suffix="_depth.exr",
+        media_type="image/x-exr",
+        description="depth in metres as channel Z of an OpenEXR file",
+        in_video=True,
+        package="OpenEXR",
+        encode=encode_exr,
+    ),
+    Format(
+        name="ply",
+        suffix="_points.ply",
+        media_type=BINARY,
+        description="coloured point cloud in metres",
+        on_web=True,
+        options=("axes",),
+        encode=encode_ply,
+    ),
+    Format(
+        name="glb",
+        suffix="_mesh.glb",
+        media_type="model/gltf-binary",
+        description="textured mesh in metres, cut at depth edges",
+        on_web=True,
+        options=("axes",),
+        encode=encode_glb,
+    ),
+    Format(
+        name="normals",
+        suffix="_normals.png",
+        media_type="image/png",
+        description="surface normals as colours",
+        needs=("normals",),
+        on_web=True,
+        options=("axes",),
+        encode=encode_normals,
+    ),
+    Format(
+        name="uncertainty",
+        suffix="_uncertainty.png",
+        media_type="image/png",
+        description="standard deviation of the network's answers, in colours with a legend",
+        needs=("level_std",),
+        encode=encode_uncertainty,
+    ),
+    Format(
+        name="html",
+        suffix="_viewer.html",
+        media_type="text/html",
+        description="a page with picture, depth and a 3D view; one file, works without a network",
+        options=("colormap", "limits"),
+        encode=encode_html,
+    ),
+)
+FORMATS = {row.name: row for row in _ROWS}
+
+
+def default_formats(task: Task) -> tuple[Format, ...]:
+    """Return what is saved if no format is named."""
+    names = {"depth": ("png", "png16"), "normals": ("normals",)}[task]
+    return tuple(FORMATS[name] for name in names)
+
+
+def parse(names: str | Sequence[str]) -> tuple[Format, ...]:
+    """Return the formats of "npy, PLY", or of several such texts; each once, in order."""
+    texts = [names] if isinstance(names, str) else names
+    found = [name.strip().lower() for text in texts for name in text.split(",") if name.strip()]
+    if not found:
+        raise InputError(f"no format is named; the formats are {', '.join(FORMATS)}")
+    for name in found:
+        if name in EIGHT_BITS:
+            raise InputError(
+                f"format {name}: 8 bits are too few for metres; choose png16, npy, npz or exr for"
+                " depth, png for a picture"
+            )
+    return tuple(config.lookup(FORMATS, name, "format") for name in dict.fromkeys(found))
+
+
+def check(prediction: Prediction, formats: Sequence[Format]) -> None:
+    """Raise an InputError if a format needs something that the prediction does not have."""
+    for row in formats:
+        if row.package:
+            require(row.package, extra=row.name)
+        if "level_std" in row.needs and prediction.level_std is None:
+            raise InputError(f"format {row.name}: this prediction has no uncertainty; leave it out")
+        if "depth" in row.needs and not geometry.is_present(prediction.metres).any():
+            raise InputError(
+                f"format {row.name}: no pixel has a depth, so there is nothing to save"
+            )
+
+
+def encode(
+    prediction: Prediction, row: Format, options: FormatOptions = DEFAULT_OPTIONS
+) -> dict[str, bytes]:
+    """Return the files of one format as {suffix: bytes}, the main file first."""
+    check(prediction, [row])
+    return row.encode(prediction.with_normals() if "normals" in row.needs else prediction, options)
+
+
+def save(
+    prediction: Prediction,
+    folder: Path,
+    name: str,
+    formats: Sequence[Format],
+    options: FormatOptions = DEFAULT_OPTIONS,
+) -> list[Path]:
+    """Write a prediction in several formats as FOLDER/NAME_...; return all files.
+
+    What the formats need is checked before the first file is written. The files of one format
+    appear together or not at all. A format that cannot hold this prediction raises an InputError
+    after the others are written. Normals for one format are also in the others.
+    """
+    if name in ("", ".", "..") or Path(name).name != name:
+        raise InputError(f"name {name!r}: a name without a folder is needed")
+    if folder.suffix.lower() in {row.ending for row in _ROWS} and not folder.is_dir():
+        raise InputError(f"{folder}: a folder is needed; pass name= to name the files in it")
+    check(prediction, formats)
+    if any("normals" in row.needs for row in formats):
+        prediction = prediction.with_normals()
+    written: list[Path] = []
+    failed: list[str] = []
+    for row in formats:
+        try:
+            content = row.encode(prediction, options)
+        except InputError as error:  # the others are still worth having
+            failed.append(str(error))
+            continue
+        paths = [folder / f"{name}{suffix}" for suffix in content]
+        with ExitStack() as stack:
+            for path, data in zip(paths, content.values(), strict=True):
+                stack.enter_context(files.atomic(path)).write_bytes(data)
+        written += paths
+    if failed:
+        others = f"; the others are written: {', '.join(map(str, written))}" if written else ""
+        raise InputError("; ".join(failed) + others)
+    return written

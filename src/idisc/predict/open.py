@@ -1,0 +1,115 @@
+"""Opens a network by path or name: a checkpoint folder, an .onnx file or a shipped model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from idisc import config
+from idisc.errors import CheckpointError, InputError, require
+from idisc.predict.engine import Engine
+from idisc.recipes import RECIPES
+from idisc.settings import Precision
+from idisc.zoo import cards
+from idisc.zoo.published import PUBLISHED
+
+
+def open_model(
+    model: str | Path | None = None,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    *,
+    part: cards.Part = "onnx",
+) -> Engine:
+    """Open a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
+
+    `precision` is that of the arithmetic, by default fp32; an .onnx file has its own. `part` is
+    what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
+    """
+    card = find_card(model)
+    if card is None:
+        return open_engine(Path(str(model)), device, precision)
+    return open_engine(cards.locate(card, part), device, precision, card)
+
+
+def find_card(model: str | Path | None) -> cards.ModelCard | None:
+    """Return the card of a shipped model, the default's for None; None for a path.
+
+    An existing path takes precedence over a name.
+    """
+    if model is None:
+        return cards.default_card()
+    if Path(model).exists() or Path(model).suffix == ".onnx":
+        return None
+    known = cards.shipped()
+    if str(model) not in known:
+        raise CheckpointError(f"{model}: not there{_advice(str(model), known)}")
+    return known[str(model)]
+
+
+def _advice(model: str, shipped: Mapping[str, object]) -> str:
+    published = [each.file for each in PUBLISHED.values() if model in (each.file, *each.recipes)]
+    if published:
+        file = published[0]
+        return (
+            f"; its weights are not included: `idisc models {file}` says where to get them, then"
+            f" run `idisc convert {file} --out {Path(file).stem}`"
+        )
+    if model in RECIPES:
+        return f"; {model} is a recipe: `idisc train {model}` makes a checkpoint"
+    offered = f", nor a shipped model; {config.nearest(model, shipped)}" if shipped else ""
+    return offered or "; name a checkpoint folder or an .onnx file"
+
+
+def network_of(engine: Engine) -> Any:
+    """Return the torch module of an engine; InputError if it has none with IDRs."""
+    network, card = getattr(engine, "network", None), getattr(engine, "card", None)
+    if network is None and card is not None:
+        network = getattr(open_model(card.name, part="checkpoint"), "network", None)
+    if network is None:
+        raise InputError(
+            f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
+            " it was made from"
+        )
+    kind = network.config.discretization
+    if kind != "isd":
+        raise InputError(f"{engine.name}: a network with discretization={kind} has no IDRs")
+    return network
+
+
+def open_engine(
+    path: Path,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    card: cards.ModelCard | None = None,
+) -> Engine:
+    """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
+
+    `device` is torch's name of the device: cpu, cuda, cuda:1 ...
+    """
+    if path.suffix == ".onnx":
+        from idisc.predict.onnx_engine import OnnxEngine
+
+        engine = OnnxEngine(path, device, card=card)
+        own = engine.origin.get("precision")
+        if precision not in (None, own):
+            computes = f"with {own}" if own else "as exported"
+            raise InputError(
+                f"--precision {precision}: {path.name} computes {computes}; `idisc export"
+                " --precision` makes another file"
+            )
+        return engine
+    if not path.is_dir() and not card:
+        what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
+        if path.is_file() and path.suffix in (".pt2", ".xml"):
+            what = "an export for other programs; `idisc export` makes an .onnx file for this one"
+        raise CheckpointError(f"{path}: {what}")
+    if path.is_dir() and not (path / config.FILE).is_file():
+        raise CheckpointError(
+            f"{path}: no {config.FILE} in it, so not a checkpoint folder; `idisc convert` makes one"
+        )
+    require("torch", "timm", "safetensors", extra="train")
+    from idisc.predict.torch_engine import TorchEngine
+
+    return TorchEngine.load(path, device, precision or "fp32", card)

@@ -1,0 +1,51 @@
+"""PredictOptions: how a picture is predicted. Python, command line, server and videos use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from idisc.camera import Camera
+from idisc.errors import InputError
+from idisc.images import MOST_SEEN
+from idisc.prediction import KnownDistance
+from idisc.sizes import Size, size_text
+
+CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
+"""A camera, its 3x3 matrix, or a function from the size of a picture to its camera."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """How to predict a picture."""
+
+    camera: CameraRule = None  # None: from EXIF, or a field of view of 60 degrees is assumed
+    size: Size | None = None  # of the picture in the network; None: by training and aspect ratio
+    flip: bool = False  # also predict the mirror image, and take the mean
+    tile: Size | bool = False  # refine in tiles of this size; True: of a size by the picture
+    known_distance: KnownDistance | str | tuple[object, ...] | None = None  # scales the scene
+    camera_correction: bool = True  # correct depth for a known lens unlike that of training
+    normals: bool = False  # also compute normals from depth and camera
+
+    def __post_init__(self) -> None:
+        if self.size is not None:
+            height, width = _pair(self.size, "size")
+            if height * width > MOST_SEEN:
+                raise InputError(
+                    f"size {size_text((height, width))}: more than {MOST_SEEN / 1e6:.1f} million"
+                    " pixels in the network; choose a smaller one, and tiles for detail"
+                )
+            object.__setattr__(self, "size", (height, width))
+        if not isinstance(self.tile, bool):
+            object.__setattr__(self, "tile", _pair(self.tile, "tile"))
+        if self.known_distance is not None:
+            object.__setattr__(self, "known_distance", KnownDistance.parse(self.known_distance))
+
+
+def _pair(size: object, what: str) -> Size:
+    pair = tuple(size) if isinstance(size, (list, tuple)) else ()
+    if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
+        raise InputError(f"{what} {size!r}: (height, width) in pixels is needed")
+    return pair

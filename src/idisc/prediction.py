@@ -1,0 +1,308 @@
+"""Prediction and Provenance: the result for one picture, and how it was made, as typed fields.
+
+Everything here is a value. `provenance_text` renders it for people and as JSON, `formats` writes it
+to files; nothing reads rendered text back.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc import geometry
+from idisc.camera import Camera
+from idisc.errors import InputError
+from idisc.settings import Task
+from idisc.sizes import Size
+
+if TYPE_CHECKING:
+    from idisc.formats import FormatOptions
+
+FloatMap = NDArray[np.float32]
+UNKNOWN = "unknown"
+MAX_KNOWN_FACTOR = 10.0  # a known distance that changes the scale by more is probably a mistake
+
+WarningCode = Literal[
+    "camera_matrix",  # the principal point is far from the middle of the picture
+    "field_of_view",  # the lens is unlike that of the training data
+    "aspect",  # the network sees the picture with another aspect ratio
+    "network_size",  # the network sees everything larger or smaller than in training
+    "resolution",  # the picture has far fewer pixels than the training data
+    "known_distance",  # a known distance contradicts the network
+]
+SCALE_WARNINGS: frozenset[WarningCode] = frozenset({"field_of_view", "network_size"})
+"""Warnings about a scale that a known distance corrects."""
+SizeReason = Literal["training", "aspect", "user", "file"]
+Compared = Literal["levels", "flip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo:
+    """What a user should know about a network before relying on it."""
+
+    name: str
+    sha256: str  # of the weights, or of the exported file
+    domain: str = UNKNOWN  # indoor, road, any
+    depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training
+    training_size: Size | None = None  # of the network's input
+    training_fov_deg: float | None = None  # horizontal, of that input
+    data: str = UNKNOWN  # training data
+    licence: str = UNKNOWN  # of the weights
+    precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
+    canonical: bool = False  # trained on many cameras, all converted to the training camera
+
+    @property
+    def training_camera(self) -> Camera | None:
+        """The camera of the training data, if it is known."""
+        if self.training_fov_deg is None or self.training_size is None:
+            return None
+        return Camera.from_fov(self.training_fov_deg, self.training_size, "training")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warning:
+    """A reason why the metres may be wrong."""
+
+    code: WarningCode
+    details: Mapping[str, float | Size | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class KnownDistance:
+    """Two points of a picture, (x, y) in pixels, and their true distance in metres."""
+
+    first: tuple[float, float]
+    second: tuple[float, float]
+    metres: float
+
+    def __post_init__(self) -> None:
+        numbers = (*self.first, *self.second, self.metres)
+        if not all(map(math.isfinite, numbers)) or self.metres <= 0:
+            raise InputError(f"known distance {self}: finite numbers and more than 0 m are needed")
+
+    @classmethod
+    def parse(cls, value: object) -> KnownDistance:
+        """Read "x1,y1 x2,y2 = 2.40m" or ((x1, y1), (x2, y2), 2.40)."""
+        if isinstance(value, KnownDistance):
+            return value
+        if isinstance(value, str):
+            match = _KNOWN.fullmatch(value)
+            if not match and _KNOWN.fullmatch(f"{value}m"):
+                raise InputError(f"known distance '{value}': the unit is missing; add m, cm or mm")
+            if not match:
+                raise InputError(f"known distance '{value}': write it as 'x1,y1 x2,y2 = 2.40m'")
+            x1, y1, x2, y2, length = map(float, match.groups()[:5])
+            return cls((x1, y1), (x2, y2), length * _METRES[match[6]])
+        try:
+            (x1, y1), (x2, y2), length = value  # type: ignore[misc]
+            return cls((float(x1), float(y1)), (float(x2), float(y2)), float(length))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"known distance {value!r}: ((x1, y1), (x2, y2), metres) is needed"
+            ) from None
+
+    def __str__(self) -> str:
+        (x1, y1), (x2, y2) = self.first, self.second
+        return f"{x1:g},{y1:g} {x2:g},{y2:g} = {self.metres:g} m"
+
+
+_NUMBER = r"(-?\d+(?:\.\d*)?|-?\.\d+)"
+_KNOWN = re.compile(
+    rf"\s*{_NUMBER}\s*,\s*{_NUMBER}\s+{_NUMBER}\s*,\s*{_NUMBER}\s*=\s*{_NUMBER}\s*(m|cm|mm)\s*"
+)
+_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraCorrection:
+    """Depth was multiplied by the focal length over that of training."""
+
+    factor: float
+    training_fov_deg: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescaling:
+    """Depth was multiplied so that two points are a known distance apart."""
+
+    factor: float
+    known: KnownDistance
+    first_frame: bool = False  # the points are pixels of the first frame of a clip
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileGrid:
+    """Depth was refined in overlapping tiles."""
+
+    count: int
+    size: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameTime:
+    """The place of a frame in its clip."""
+
+    index: int  # from 0
+    seconds: float  # since the first frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """How a prediction was made, and what speaks against it."""
+
+    picture: str  # file name, without the folder
+    model: ModelInfo
+    network_size: Size  # at which the network saw the picture
+    network_size_reason: SizeReason
+    camera_correction: CameraCorrection | None = None
+    rescalings: tuple[Rescaling, ...] = ()
+    tiles: TileGrid | None = None
+    flip: bool = False  # depth is the mean over the picture and its mirror image
+    level_std: tuple[Compared, ...] = ()  # which answers the standard deviation compares
+    normals: Literal["model", "depth"] | None = None  # where they come from
+    frame: FrameTime | None = None  # of a video
+    smoothing_s: float | None = None  # of a video
+    notes: tuple[str, ...] = ()  # what was changed when the picture was read
+    warnings: tuple[Warning, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Depth or normals of one picture at its own size; a network predicts one of the two."""
+
+    image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
+    depth: FloatMap | None  # (H, W) metres along the optical axis; 0 and NaN are none
+    camera: Camera  # of the picture; its `origin` says where it comes from
+    level_std: FloatMap | None = None  # (H, W) metres; see `provenance.level_std`
+    normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
+    pixels_per_feature: int = 1  # side of the square that one pixel of the finest map covers
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        depth = self.depth
+        if depth is None and self.normals is None:
+            raise InputError("a prediction needs depth or normals")
+        if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
+            raise InputError(f"depth {depth.shape} of {depth.dtype}: (H, W) float32 metres needed")
+        maps = {"depth": depth, "normals": self.normals, "level_std": self.level_std}
+        shapes = {name: values.shape[:2] for name, values in maps.items() if values is not None}
+        for name, shape in {**shapes, "camera": tuple(self.camera.size)}.items():
+            if shape != self.size:
+                raise InputError(f"{name} of size {shape}, image of {self.size}: they must agree")
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        found = "normals"
+        if self.depth is not None:
+            there = self.depth[geometry.is_present(self.depth)]
+            found = f"{there.min():.2f} to {there.max():.2f} m" if there.size else "no depth"
+        name = self.provenance.picture
+        return f"<Prediction {name}: {height}x{width}, {found}, camera {self.camera.origin}>"
+
+    @property
+    def size(self) -> Size:
+        """(height, width) of the picture."""
+        return self.image.shape[0], self.image.shape[1]
+
+    @property
+    def task(self) -> Task:
+        """What the network predicted."""
+        return "normals" if self.depth is None else "depth"
+
+    @property
+    def metres(self) -> FloatMap:
+        """The depth (H, W); InputError if the network predicts normals."""
+        if self.depth is None:
+            raise InputError(f"{self.provenance.model.name} predicts normals and no depth")
+        return self.depth
+
+    @property
+    def points(self) -> FloatMap:
+        """(H, W, 3) metres: x right, y down, z forward from the camera."""
+        return geometry.unproject(self.metres, self.camera)
+
+    def save(
+        self,
+        folder: str | Path,
+        formats: str | Sequence[str] | None = None,
+        *,
+        name: str | None = None,
+        options: FormatOptions | None = None,
+    ) -> list[Path]:
+        """Write the result into a folder as NAME_depth.png and so on; return the files.
+
+        `formats` are names of `formats.FORMATS`, as a list or as "npy,ply"; by default a picture
+        and a 16-bit PNG, or the normals. `name` is by default that of the picture. Files of that
+        name are replaced.
+        """
+        from idisc import formats as table
+
+        if name is None:
+            name = Path(self.provenance.picture).stem or "picture"
+        rows = table.default_formats(self.task) if formats is None else table.parse(formats)
+        return table.save(self, Path(folder), name, rows, options or table.FormatOptions())
+
+    def with_normals(self) -> Prediction:
+        """The same with normals; those that are missing are computed from depth and camera."""
+        if self.normals is not None:
+            return self
+        cell = self.pixels_per_feature
+        normals = geometry.normals_from_depth(self.metres, self.camera, cell=cell)
+        return replace(self, normals=normals, provenance=replace(self.provenance, normals="depth"))
+
+    def measure(self, first: tuple[float, float], second: tuple[float, float]) -> float:
+        """Return the distance in metres between the points seen at two pixels (x, y)."""
+        depth, camera = self.metres, self.camera
+        ends = []
+        for x, y in (first, second):
+            column, row = round(x), round(y)
+            if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
+                raise InputError(
+                    f"point {x:g},{y:g}: outside of the picture, which is {depth.shape[1]} pixels"
+                    f" wide and {depth.shape[0]} high"
+                )
+            ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
+            ends.append(float(depth[row, column]) * np.array(ray))
+        return float(np.linalg.norm(ends[0] - ends[1]))
+
+    def scale_for(self, known: object) -> float:
+        """Return the factor that makes two points as far apart as they are known to be."""
+        wanted = KnownDistance.parse(known)
+        found = self.measure(wanted.first, wanted.second)
+        if not found > 1e-6:  # also NaN
+            raise InputError(
+                f"known distance {wanted}: the predicted distance is {found:g} m; choose two"
+                " points that are apart"
+            )
+        return wanted.metres / found
+
+    def rescaled(self, known: object) -> Prediction:
+        """The scene scaled so that two points are as far apart as they are known to be.
+
+        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as one tuple,
+        ((x1, y1), (x2, y2), 2.40).
+        """
+        wanted = KnownDistance.parse(known)
+        return self.apply(Rescaling(factor=self.scale_for(wanted), known=wanted))
+
+    def apply(self, change: CameraCorrection | Rescaling) -> Prediction:
+        """The same with depth multiplied by a factor, which the provenance records."""
+        before = self.provenance
+        if isinstance(change, CameraCorrection):
+            provenance = replace(before, camera_correction=change)
+        else:
+            kept = [each for each in before.warnings if each.code not in SCALE_WARNINGS]
+            if max(change.factor, 1 / change.factor) > MAX_KNOWN_FACTOR:
+                kept.append(Warning(code="known_distance", details={"factor": change.factor}))
+            rescalings = (*before.rescalings, change)
+            provenance = replace(before, rescalings=rescalings, warnings=tuple(kept))
+        factor = np.float32(change.factor)
+        level_std = None if self.level_std is None else self.level_std * factor
+        return replace(self, depth=self.metres * factor, level_std=level_std, provenance=provenance)

@@ -1,0 +1,170 @@
+"""Renders the provenance of a prediction: as sentences for people, and as JSON for programs.
+
+This is the only place where the fields of `Provenance` become text. Captions, PLY comments, HTML
+and the command line use `describe`; sidecars, image metadata and HTTP answers use `record`.
+Remedies name the options of the command line; the arguments in Python have the same names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from idisc import config
+from idisc.camera import Camera
+from idisc.prediction import (
+    UNKNOWN,
+    CameraCorrection,
+    Compared,
+    ModelInfo,
+    Prediction,
+    Provenance,
+    Rescaling,
+    SizeReason,
+    Warning,
+    WarningCode,
+)
+from idisc.sizes import size_text
+
+_COMPARED: dict[Compared, str] = {
+    "levels": "at its resolutions",
+    "flip": "for the picture and its mirror image",
+}
+_NORMALS = {"model": "from the model", "depth": "from depth and camera"}
+_SIZES: dict[SizeReason, str] = {
+    "training": "{size}, as in training",
+    "aspect": "{size}, with the aspect ratio of the picture",
+    "user": "{size}, chosen by the user",
+    "file": "{size}, the only size of this file",
+}
+
+_WARNINGS: dict[WarningCode, str] = {
+    "camera_matrix": "camera matrix: cx {cx:g}, cy {cy:g} are far from the middle of a picture of"
+    " {size}; check that it is in pixels of this picture",
+    "field_of_view": "field of view {fov_deg:.0f} deg across, {equivalent_fov_deg:.0f} deg in"
+    " training at this aspect ratio: true depth may be {factor:.2f} times this; leave out"
+    " --no-camera-correction, or give a distance with --known-distance",
+    "aspect": "the network sees {picture} squeezed into {network}, and depth changes with the"
+    " aspect ratio; {remedy}",
+    "network_size": "network size {network}, {training} in training: the scale of depth changes"
+    " with it; leave out --size",
+    "resolution": "the picture has {picture} pixels, {training} in training: depth of a blurred"
+    " picture is less accurate; use a larger picture",
+    "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
+    " and its unit",
+}
+
+
+def describe(prediction: Prediction) -> dict[str, str]:
+    """Return the provenance as name -> sentence, in the order in which people read it."""
+    made, model = prediction.provenance, prediction.provenance.model
+    tiles, frame, correction = made.tiles, made.frame, made.camera_correction
+    found: dict[str, str | None] = {
+        "picture": made.picture,
+        "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
+        "domain": model.domain,
+        "range": describe_range(model),
+        "camera": describe_camera(prediction.camera),
+        "correction": describe_change(correction) if correction else None,
+        "rescaled": "; ".join(map(describe_change, made.rescalings)),
+        "network size": _SIZES[made.network_size_reason].format(size=size_text(made.network_size)),
+        "tiles": f"{tiles.count} of {size_text(tiles.size)}, aligned to the whole picture"
+        if tiles
+        else None,
+        "flip": "mean over the picture and its mirror image" if made.flip else None,
+        "uncertainty": None if prediction.level_std is None else describe_level_std(made),
+        "normals": _NORMALS[made.normals] if made.normals else None,
+        "frame": f"{frame.index}, at {frame.seconds:.3f} s" if frame else None,
+        "smoothing": f"over {made.smoothing_s:g} s in log depth, restarted at scene cuts"
+        if made.smoothing_s
+        else None,
+        "trained on": model.data,
+        "licence of weights": model.licence,
+        "precision": None if model.precision in (UNKNOWN, "fp32") else model.precision,
+        "notes": "; ".join(made.notes),
+        "warning": "; ".join(map(describe_warning, made.warnings)),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def caption(prediction: Prediction, without: str = "") -> list[str]:
+    """Return the provenance as "name: sentence", each in one line."""
+    return [
+        f"{name}: {' '.join(text.split())}"
+        for name, text in describe(prediction).items()
+        if name != without
+    ]
+
+
+def describe_with_intrinsics(prediction: Prediction) -> dict[str, str]:
+    """Return the provenance, and the camera in pixels."""
+    camera = prediction.camera
+    numbers = f"fx {camera.fx:.2f} fy {camera.fy:.2f} cx {camera.cx:.2f} cy {camera.cy:.2f}"
+    height, width = camera.size
+    intrinsics = f"{numbers} for {width} x {height} pixels, {camera.fov_deg:.1f} deg across"
+    return {**describe(prediction), "intrinsics": intrinsics}
+
+
+def describe_range(model: ModelInfo) -> str:
+    """Return up to which depth the model was trained."""
+    return f"depth to {model.depth_range[1]:g} m in training" if model.depth_range else UNKNOWN
+
+
+def describe_camera(camera: Camera) -> str:
+    """Return where the camera comes from, and its horizontal field of view."""
+    across = f"{camera.fov_deg:.0f} deg"
+    return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
+
+
+def describe_change(change: CameraCorrection | Rescaling) -> str:
+    """Return by how much depth was multiplied, and why."""
+    factor = f"depth x {change.factor:.4g}"
+    if isinstance(change, CameraCorrection):
+        return f"{factor}, focal length over that of training ({change.training_fov_deg:.0f} deg)"
+    if change.first_frame:
+        return f"{factor}, known {change.known} in the first frame"
+    return f"{factor}, known {change.known}, predicted {change.known.metres / change.factor:.4g} m"
+
+
+def describe_level_std(provenance: Provenance) -> str:
+    """Return what the uncertainty is, and what it is not."""
+    compared = ", ".join(_COMPARED[each] for each in provenance.level_std)
+    answers = f"the network's answers {compared}".strip()
+    return f"standard deviation of {answers}, in metres; no error bound"
+
+
+def describe_warning(warning: Warning) -> str:
+    """Return a warning as one sentence with its remedy."""
+    texts = {
+        name: size_text(value) if isinstance(value, tuple) else value
+        for name, value in warning.details.items()
+    }
+    if warning.code == "aspect":
+        texts["remedy"] = "use a larger size, or leave out --size"
+        if warning.details["better"]:
+            texts["remedy"] = f"use {texts['better']}, or leave out --size"
+        elif warning.details["fixed"]:
+            texts["remedy"] = "use an exported file for any size"
+    return _WARNINGS[warning.code].format(**texts)
+
+
+def provenance_json(prediction: Prediction) -> dict[str, Any]:
+    """Return the provenance as JSON values; each warning also has its sentence."""
+    made = asdict(prediction.provenance)
+    compared = made.pop("level_std")
+    meaning = describe_level_std(prediction.provenance)
+    made["uncertainty"] = {"compares": compared, "meaning": meaning} if compared else None
+    for warning, fields in zip(prediction.provenance.warnings, made["warnings"], strict=True):
+        fields["message"] = describe_warning(warning)
+    return made
+
+
+def record(prediction: Prediction, **more: Any) -> dict[str, Any]:
+    """Return what is stored with a result: camera, provenance and what a format adds."""
+    camera = asdict(prediction.camera)
+    return {
+        "format": config.FORMAT,
+        **more,
+        "camera": camera,
+        "provenance": provenance_json(prediction),
+    }

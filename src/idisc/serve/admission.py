@@ -1,0 +1,214 @@
+"""Limits, and the middleware that enforces them before a request is read.
+
+`AdmissionMiddleware` refuses other host names and requests from other web pages, assigns the slots
+of the queue, and stops uploads that are too large or too slow. It adds security headers to every
+response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any
+
+from fastapi import HTTPException
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from idisc.errors import InputError
+from idisc.serve.metrics import Metrics
+from idisc.serve.queue import DEADLINE, WorkQueue
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
+    " connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+FORM_NEEDED = "send the picture as the field file of a form (multipart/form-data)"
+_DRAIN_S = 10.0  # to read the rest of a request that is refused
+_FORM_BYTES = 64 * 1024  # of a form without its file
+
+
+def names_at(host: str) -> frozenset[str] | None:
+    """Return the host names that a server at an address answers to; None, all, if it is public."""
+    try:
+        local = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    return LOOPBACK | {f"[{host}]" if ":" in host else host} if local else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of the server; each is a number above 0."""
+
+    upload_mb: float = 25.0  # of one picture; a phone's JPEG has 3 to 12
+    megapixels: float = 25.0  # of one picture; a phone's has 12 to 24
+    queue: int = 8  # requests at work or waiting; more are answered 429
+    timeout_s: float = 120.0  # from a request's first byte to its answer
+    results: int = 16  # kept for the page
+    results_mb: float = 1024.0  # of memory for them; the oldest go first
+    explanations: int = 4  # of them, with what muting needs
+    keep_s: float = 900.0  # after a result was last asked for
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"{each.name} {value:g}: a number above 0 is needed")
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of one picture."""
+        return round(self.megapixels * 1e6)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of one request."""
+        return round(self.upload_mb * 1e6) + _FORM_BYTES
+
+
+class AdmissionMiddleware:
+    """ASGI middleware that checks requests and adds headers to responses."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        queue: WorkQueue,
+        metrics: Metrics,
+        hosts: frozenset[str] | None,
+    ) -> None:
+        self.app, self.limits, self.queue, self.metrics = app, limits, queue, metrics
+        self.hosts = hosts  # host names that the server answers to; None: all
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status = 500
+        # One deadline for upload, waiting and work
+        scope[DEADLINE] = asyncio.get_running_loop().time() + self.limits.timeout_s
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        try:
+            self._admit(scope)
+            with self.queue.slot(wanted=_needs_slot(scope)):
+                await self.app(scope, self._bounded(receive, scope), answered)
+        except HTTPException as refusal:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(_drained(receive, self.limits.body_bytes), _DRAIN_S)
+            await problem(refusal)(scope, receive, answered)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self.metrics.requests.labels(route, str(status)).inc()
+
+    def _admit(self, scope: Scope) -> None:
+        """Raise an HTTPException for a request that can be refused without reading it."""
+        headers = Headers(scope=scope)
+        name = headers.get("host", "").rpartition(":")
+        host = name[0] if name[2].isdigit() else headers.get("host", "")
+        if self.hosts is not None and host.lower() not in self.hosts:
+            raise HTTPException(
+                403,
+                "this server answers to localhost only; open it by that name, or start it with"
+                " --host",
+            )
+        if scope["method"] not in ("GET", "HEAD") and _is_foreign(headers):
+            raise HTTPException(403, "other web pages may not send pictures here")
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._most(scope):
+            raise self._too_large(headers)
+
+    def _most(self, scope: Scope) -> int:
+        """Return how many bytes a request may have."""
+        kind = Headers(scope=scope).get("content-type", "")
+        return self.limits.body_bytes if kind.startswith("multipart/") else _FORM_BYTES
+
+    def _bounded(self, receive: Receive, scope: Scope) -> Receive:
+        """Wrap `receive`: an upload that is too large or too slow raises an HTTPException."""
+        clock, most = asyncio.get_running_loop().time, self._most(scope)
+        seen, complete = 0, False
+
+        async def bounded() -> Message:
+            nonlocal seen, complete
+            if complete:  # the next message is the disconnection of the client
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), scope[DEADLINE] - clock())
+            except TimeoutError:
+                raise HTTPException(
+                    408, f"the upload took more than {self.limits.timeout_s:g} s"
+                ) from None
+            seen += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if seen > most:
+                raise self._too_large(Headers(scope=scope))
+            return message
+
+        return bounded
+
+    def _too_large(self, headers: Headers) -> HTTPException:
+        kind = headers.get("content-type", "").partition(";")[0]
+        if kind == "application/json":
+            return HTTPException(413, f"JSON of more than {_FORM_BYTES} bytes is not read")
+        if not kind.startswith("multipart/"):
+            return HTTPException(415, FORM_NEEDED)
+        limit = self.limits.upload_mb
+        return HTTPException(413, f"a picture may have {limit:g} MB here; reduce it first")
+
+
+def problem(error: HTTPException) -> JSONResponse:
+    """Return the JSON response for an error."""
+    return JSONResponse(
+        {"error": " ".join(str(error.detail).split())}, error.status_code, error.headers
+    )
+
+
+def _is_foreign(headers: Headers) -> bool:
+    """Tell whether a request comes from a page of another server.
+
+    Browsers send Sec-Fetch-Site to localhost and HTTPS only, and Origin everywhere; other programs
+    send neither.
+    """
+    if headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return True
+    host = headers.get("host", "").lower()
+    return "origin" in headers and headers["origin"].partition("://")[2].lower() != host
+
+
+def _needs_slot(scope: Scope) -> bool:
+    """Tell whether a request runs the model or encodes a file."""
+    kept: bool = scope["path"].startswith("/results/") and scope["method"] == "GET"
+    return kept or scope["method"] == "POST"
+
+
+async def _drained(receive: Receive, most: int) -> None:
+    """Read the rest of a request, because clients read the answer only after they have sent it."""
+    seen, more = 0, True
+    while more and seen <= most:
+        message: dict[str, Any] = dict(await receive())
+        seen += len(message.get("body", b""))
+        more = bool(message.get("more_body", False))

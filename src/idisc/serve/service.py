@@ -1,0 +1,231 @@
+"""InferenceService: bytes of a picture in; predictions, files and explanations out.
+
+Everything here runs in the thread of `queue` and knows nothing about HTTP. Files are encoded by
+`formats`, byte for byte as `idisc predict` writes them, without touching the disk.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zlib
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from idisc import config, formats, geometry, visualize
+from idisc.camera import Camera
+from idisc.errors import IdiscWarning, InputError
+from idisc.formats import FORMATS, Format, FormatOptions
+from idisc.formats.viewer import colour_table, packed_depth, photo_uri, scene, scene_description
+from idisc.images import Photo, read_photo
+from idisc.predict.options import PredictOptions
+from idisc.prediction import Prediction
+from idisc.provenance_text import provenance_json
+from idisc.serve.admission import Limits
+from idisc.serve.explorer import Opened
+from idisc.serve.results import Kept, Results
+
+if TYPE_CHECKING:
+    from idisc.explain.idrs import Explanation, Level
+
+WEB_FORMATS = {row.name: row for row in FORMATS.values() if row.on_web}
+_RESERVED, _NAME_BYTES = frozenset('<>:"|?*'), 120  # of file names on some systems
+
+
+class Upload(NamedTuple):
+    """A picture as it was uploaded."""
+
+    content: bytes
+    name: str
+    fov_deg: float | None = None  # horizontal field of view, if it is known
+    known_distance: str | None = None  # "x1,y1 x2,y2 = 2.40m"
+
+
+class File(NamedTuple):
+    """A file to download."""
+
+    content: bytes
+    media: str
+    name: str
+
+
+@dataclass(frozen=True)
+class InferenceService:
+    """The model and its recent results."""
+
+    opened: Opened
+    limits: Limits
+    results: Results
+
+    def photo(self, upload: Upload) -> Photo:
+        """Decode an uploaded picture."""
+        return read_photo(upload.content, _plain(upload.name), self.limits.pixels)
+
+    def predict(self, upload: Upload, photo: Photo | None = None) -> Prediction:
+        """Predict an uploaded picture; `photo` is the decoded one, if there is one."""
+        photo, camera = photo or self.photo(upload), None
+        if upload.fov_deg is not None:
+            origin = f"given {upload.fov_deg:g} deg"
+            camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # the provenance has them
+            options = PredictOptions(camera=camera, known_distance=upload.known_distance)
+            return self.opened.predictor.predict(photo, options)
+
+    def keep(self, prediction: Prediction) -> dict[str, Any]:
+        """Keep a prediction and return its summary; see `schemas.Result`."""
+        token = self.results.keep(prediction)
+        low, median, high = np.percentile(prediction.metres, [2, 50, 98]).tolist()
+        return {
+            "format": config.FORMAT,
+            "result": token,
+            "kept_s": self.limits.keep_s,
+            "depth_m": {"low": low, "median": median, "high": high},
+            "camera": asdict(prediction.camera),
+            "provenance": provenance_json(prediction),
+        }
+
+    def file(self, prediction: Prediction, row: Format) -> File:
+        """Encode a prediction; the name of a rescaled one says so."""
+        content = formats.encode(prediction, row)[row.suffix]
+        scaled = "_rescaled" if prediction.provenance.rescalings else ""
+        stem = Path(prediction.provenance.picture).stem
+        return File(content, row.media_type, f"{stem}{scaled}{row.suffix}")
+
+    def view(self, kept: Kept, known_distance: str | None) -> dict[str, Any]:
+        """Return what the page shows; see `schemas.View`."""
+        prediction = rescaled(kept.prediction, known_distance)
+        data = scene(prediction)
+        return {
+            **data,
+            "name": prediction.provenance.picture,
+            "scale": scale(kept.prediction, known_distance),
+            "photo": photo_uri(prediction),
+            "provenance": provenance_json(prediction),
+            "description": scene_description(prediction, data),
+        }
+
+    def explanation_of(self, token: str) -> Explanation:
+        """Return the explanation of a result, which is computed if it is not kept."""
+        kept = self.results.find(token)
+        if kept.explanation is not None:
+            return kept.explanation
+        found = self.explain(kept.prediction.image)
+        self.results.keep_explanation(token, found)
+        return found
+
+    def explain(self, image: NDArray[np.uint8]) -> Explanation:
+        """Explain a picture, with depth at its size; nothing is kept."""
+        if self.opened.explorer is None:
+            raise InputError(self.opened.missing)
+        return self.opened.explorer.explain(image, (image.shape[0], image.shape[1]))
+
+    def summary(self, token: str) -> dict[str, Any]:
+        """Return the summary of an explanation; see `schemas.Explained`."""
+        from idisc.explain import idrs  # needs torch
+
+        found = self.explanation_of(token)
+        return {
+            "result": token,
+            "kept_s": self.limits.keep_s,
+            "maps": found.levels[0].attention.shape[1:],
+            "quantiles": idrs.QUANTILES,
+            "least_range": idrs.LEAST_RANGE,
+            "levels": [_level(level) for level in found.levels],
+            "depth": packed_depth(self._thinned(token, found.depth)),
+            "change_colours": colour_table(visualize.CHANGE_COLOURS),
+        }
+
+    def muted(
+        self, token: str, idrs: Mapping[int, Collection[int]], known_distance: str | None
+    ) -> dict[str, Any]:
+        """Return depth without some IDRs; see `schemas.Muted`."""
+        from idisc.explain import ablate  # needs torch
+
+        effect = ablate.mute(
+            self.explanation_of(token), {level: set(idrs[level]) for level in idrs}
+        )
+        factor = scale(self.results.find(token).prediction, known_distance)
+        depth = self._thinned(token, effect.prediction) * np.float32(factor)
+        change = self._thinned(token, effect.change) * np.float32(factor)
+        return {
+            "depth": packed_depth(depth),
+            # Packed separately: the difference of two packed depths would show their steps.
+            "change": packed_depth(change - change.min()),
+            "change_from_m": float(change.min()),
+            "mean_m": effect.mean * factor,
+            "largest_m": effect.largest * factor,
+        }
+
+    def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Sample depth of the size of a result at the pixels of its view."""
+        _, picks = geometry.thin(self.results.find(token).prediction.camera, FormatOptions().grid)
+        return depth[picks, picks]
+
+
+def rescaled(prediction: Prediction, known_distance: str | None) -> Prediction:
+    """Scale the scene by a known distance, if there is one."""
+    return prediction.rescaled(known_distance) if known_distance else prediction
+
+
+def scale(prediction: Prediction, known_distance: str | None) -> float:
+    """Return by how much a known distance enlarges the scene; 1 without one."""
+    return prediction.scale_for(known_distance) if known_distance else 1.0
+
+
+def maps_bytes(explanation: Explanation) -> bytes:
+    """Return all maps as deflated bytes: for each level (N, h, w) attention, then partition."""
+    maps = [
+        _as_bytes(each)
+        for level in explanation.levels
+        for each in (level.attention, level.partition)
+        if each is not None
+    ]
+    return zlib.compress(b"".join(maps), 1)
+
+
+def explanation_npz(explanation: Explanation) -> bytes:
+    """Encode the arrays depth, attention_L and partition_L of each level L, 0 the coarsest."""
+    arrays: dict[str, Any] = {"depth": explanation.depth}
+    for number, level in enumerate(explanation.levels):
+        arrays[f"attention_{number}"] = level.attention
+        if level.partition is not None:
+            arrays[f"partition_{number}"] = level.partition
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _level(level: Level) -> dict[str, Any]:
+    wins = np.bincount(level.dominant.ravel(), minlength=level.idrs)
+    return {
+        "stride": level.stride,
+        "size": level.size,
+        "idrs": level.idrs,
+        "attention_peak": float(level.attention.max()),
+        "partition_peak": 0.0 if level.partition is None else float(level.partition.max()),
+        "dominant": (wins / wins.sum()).tolist(),
+    }
+
+
+def _as_bytes(maps: NDArray[np.float32]) -> bytes:
+    peak = max(float(maps.max()), 1e-9)
+    shares: NDArray[np.uint8] = np.rint(np.clip(maps, 0, None) * (255 / peak)).astype(np.uint8)
+    return shares.tobytes()
+
+
+def _plain(name: str) -> str:
+    """Return a file name without folders and without unprintable characters."""
+    last = name.replace("\\", "/").rpartition("/")[2].replace("%22", '"')  # as browsers send it
+    kept = "".join(
+        "_" if letter in _RESERVED else letter for letter in last if letter.isprintable()
+    )
+    short = (
+        kept.encode()[-_NAME_BYTES:].decode(errors="ignore").strip()
+    )  # the end of a name says more
+    return short if Path(short).stem.strip(". ") else "picture"

@@ -1,0 +1,83 @@
+"""Pictures for people: depth and uncertainty above a legend, normals in stated axes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.fakes.predicted import (
+    CAMERA,
+    DEPTH,
+    RESULT,
+    SIZE,
+    WALL,
+    predicted,
+    provenance,
+    texts_of,
+    write,
+)
+
+from idisc.visualize import EMPTY
+
+
+def test_the_picture_has_a_legend_below_and_its_provenance_inside(tmp_path: Path) -> None:
+    depth, image = (np.repeat(np.repeat(a, 8, 0), 8, 1) for a in (DEPTH, RESULT.image))
+    large = predicted(depth, image, camera=CAMERA.resized((384, 512)))
+    path = write("png", tmp_path, large, colormap="gray", limits=(2.0, 4.0))
+    picture = np.asarray(Image.open(path))
+    assert picture.shape[1] == 512
+    assert 384 + 40 < picture.shape[0] < 384 + 200
+    assert picture[200, 200].tolist() == [0, 0, 0]  # the box: 2 m
+    assert picture[300, 8].tolist() == [255, 255, 255]  # the wall: 4 m
+    assert picture[4, 4].tolist() == list(EMPTY)
+    assert json.loads(texts_of(path)["idisc"])["provenance"]["picture"] == "room.jpg"
+
+
+@pytest.mark.parametrize("size", [(16, 16), (900, 3), (30, 4000)])
+def test_pictures_of_any_shape_get_a_legend(size: tuple[int, int], tmp_path: Path) -> None:
+    made = provenance("\u6df1\u3055", name="Ünglück " * 30)
+    result = predicted(np.full(size, 2.0), provenance=made)
+    picture = np.asarray(Image.open(write("png", tmp_path, result)))
+    assert picture.shape[1] >= 320
+    assert (picture[-80:] < 120).any()  # letters
+
+
+def test_uncertainty_says_what_it_compares(tmp_path: Path) -> None:
+    made = replace(provenance(), level_std=("levels", "flip"))
+    result = replace(RESULT, level_std=np.full(SIZE, 0.2, np.float32), provenance=made)
+    record = json.loads(texts_of(write("uncertainty", tmp_path, result))["idisc"])
+    stated = record["provenance"]["uncertainty"]
+    assert stated["compares"] == ["levels", "flip"]
+    assert stated["meaning"].startswith("standard deviation of the network's answers at its")
+
+
+@pytest.mark.parametrize(("axes", "blue"), [("opencv", 0), ("opengl", 255)])
+def test_normals_are_at_the_pictures_size_in_stated_axes(
+    axes: str, blue: int, tmp_path: Path
+) -> None:
+    path = write("normals", tmp_path, WALL, axes=axes)
+    picture = np.asarray(Image.open(path))
+    assert picture.shape == (*SIZE, 3)
+    assert picture[20, 20].tolist() == [128, 128, blue]  # (0, 0, -1) to the camera
+    record = json.loads(texts_of(path)["idisc"])
+    assert record["provenance"]["normals"] == "depth"
+    assert record["axes"].startswith(f"{axes}: x right, y ")
+
+
+def test_given_normals_are_preferred(tmp_path: Path) -> None:
+    normals = np.tile(np.float32([1, 0, 0]), (*SIZE, 1))
+    path = write("normals", tmp_path, replace(WALL, normals=normals))
+    assert np.asarray(Image.open(path))[5, 5].tolist() == [255, 128, 128]
+
+
+def test_a_legend_is_no_higher_than_its_picture(tmp_path: Path) -> None:
+    made = provenance(data="some words about the training data, " * 12)
+    small = predicted(np.full((180, 320), 2.0), provenance=made)
+    with Image.open(write("png", tmp_path, small)) as picture:
+        factor = picture.width // 320
+        assert factor > 1
+        assert picture.height <= 2 * 180 * factor
