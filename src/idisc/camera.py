@@ -56,11 +56,11 @@ class Camera:
 
     def __post_init__(self) -> None:
         if min(self.size) < 1:
-            raise InputError(f"camera: a picture of {self.size} pixels has none")
+            raise InputError("camera", f"a picture of {self.size} pixels has none")
         values = (self.fx, self.fy, self.cx, self.cy)
         if not all(map(math.isfinite, values)) or min(self.fx, self.fy) <= 0:
             raise InputError(
-                f"camera {values}: fx and fy more than 0, and four finite numbers, are needed"
+                f"camera {values}", "fx and fy more than 0, and four finite numbers, are needed"
             )
 
     @classmethod
@@ -72,11 +72,11 @@ class Camera:
         try:
             k = np.asarray(matrix, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"camera matrix {matrix!r}: 3x3 numbers are needed") from None
+            raise InputError(f"camera matrix {matrix!r}", "3x3 numbers are needed") from None
         if k.ndim != 2 or k.shape[0] != 3 or k.shape[1] not in (3, 4):
-            raise InputError(f"camera matrix: shape {k.shape}; (3, 3) is needed")
+            raise InputError("camera matrix", f"shape {k.shape}", "(3, 3) is needed")
         if k[2, 2] == 0:
-            raise InputError("camera matrix: 0 at its lower right; 1 is usual there")
+            raise InputError("camera matrix", "0 at its lower right", "1 is usual there")
         k = k / k[2, 2]
         camera = cls(
             fx=float(k[0, 0]),
@@ -95,7 +95,7 @@ class Camera:
         """From the horizontal field of view: square pixels, the axis through the middle."""
         if not 1e-9 < fov_deg < 180:  # below, the tangent becomes 0
             raise InputError(
-                f"field of view {fov_deg:g}: more than 0 and less than 180 degrees is needed"
+                f"field of view {fov_deg:g}", "more than 0 and less than 180 degrees is needed"
             )
         focal_px = size[1] / 2 / math.tan(math.radians(fov_deg) / 2)
         return cls.from_focal(focal_px, size, origin or f"given {fov_deg:g} deg")
@@ -106,7 +106,7 @@ class Camera:
     ) -> Camera:
         """From the focal length in pixels: square pixels, the axis through the middle."""
         if not focal_px > 0:
-            raise InputError(f"focal length {focal_px:g}: more than 0 is needed")
+            raise InputError(f"focal length {focal_px:g}", "more than 0 is needed")
         height, width = size
         return cls(
             fx=focal_px,
@@ -207,8 +207,12 @@ def matrix_camera(matrix: ArrayLike, size: tuple[int, int]) -> Camera:
     height, width = size
     if not (0 <= camera.cx < width and 0 <= camera.cy < height):
         raise InputError(
-            f"camera matrix: cx {camera.cx:g}, cy {camera.cy:g} are outside of a picture {width}"
-            f" pixels wide and {height} high; scale it as the picture was scaled"
+            "camera matrix",
+            (
+                f"cx {camera.cx:g}, cy {camera.cy:g} are outside of a picture {width} pixels"
+                f" wide and {height} high"
+            ),
+            "scale it as the picture was scaled",
         )
     return camera
 
@@ -248,13 +252,15 @@ def _check_form(k: NDArray[np.float64]) -> None:
     skew = np.abs([k[0, 1], k[1, 0]]).max()
     if not skew <= _SKEW * k[0, 0]:  # nor NaN
         raise InputError(
-            f"camera matrix: skew {skew:g} at a focal length of {k[0, 0]:g}, which is not"
-            " supported; rectify the picture, or write 0 if it is not meant"
+            "camera matrix",
+            f"skew {skew:g} at a focal length of {k[0, 0]:g}, which is not supported",
+            "rectify the picture, or write 0 if it is not meant",
         )
     if np.any(k[2, :2] != 0):
         raise InputError(
-            f"camera matrix: its last row is {k[2, 0]:g}, {k[2, 1]:g}, 1; 0, 0, 1 is needed (is it"
-            " transposed?)"
+            "camera matrix",
+            f"its last row is {k[2, 0]:g}, {k[2, 1]:g}, 1",
+            "0, 0, 1 is needed (is it transposed?)",
         )
 
 

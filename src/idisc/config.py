@@ -51,7 +51,7 @@ def override(config: T, changes: Iterable[str]) -> T:
     for change in changes:
         path, equals, text = change.partition("=")
         if not equals:
-            raise InputError(f"--set {change}: no '='; write it as field.name=value")
+            raise InputError(f"--set {change}", "no '='", "write it as field.name=value")
         _put(data, type(config), path.strip().split("."), text.strip(), f"--set {path.strip()}")
     return _built(type(config), data, "--set")
 
@@ -59,7 +59,7 @@ def override(config: T, changes: Iterable[str]) -> T:
 def _built(kind: type[T], data: object, where: str, path: str = "") -> T:
     """A config from plain data; `path` is that of its group in the whole, "model.decoder."."""
     if not isinstance(data, dict):
-        raise InputError(f"{where}: an object with the fields of {kind.__name__} expected")
+        raise InputError(where, f"an object with the fields of {kind.__name__} expected")
     hints = get_type_hints(kind)
     for key in data:
         lookup(hints, key, f"{where}: field")
@@ -82,10 +82,10 @@ def _put(data: dict[str, Any], kind: Any, path: list[str], text: str, where: str
     if dataclasses.is_dataclass(inner):
         if len(path) == 1:
             names = ", ".join(get_type_hints(inner))
-            raise InputError(f"{where}: a group of fields; name one of them: {names}")
+            raise InputError(where, "a group of fields", f"name one of them: {names}")
         _put(data[path[0]], inner, path[1:], text, where)
     elif len(path) > 1:
-        raise InputError(f"{where}: {path[0]} has no fields")
+        raise InputError(where, f"{path[0]} has no fields")
     else:
         data[path[0]] = _checked(_parsed(text, inner), inner, where)
 
@@ -116,20 +116,20 @@ def _checked(value: object, kind: Any, where: str, path: str = "") -> Any:
         return _built(kind, value, where, path)
     if origin is Literal:
         if value not in args:
-            raise InputError(f"{where}: {value!r} is not one of {', '.join(map(str, args))}")
+            raise InputError(where, f"{value!r} is not one of {', '.join(map(str, args))}")
         return value
     if origin in (Union, types.UnionType):
         return None if value is None else _checked(value, args[0], where)
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
-            raise InputError(f"{where}: {value!r} is not a list")
+            raise InputError(where, f"{value!r} is not a list")
         return tuple(_checked(part, args[0], where) for part in value)
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise InputError(f"{where}: {value!r} is not of type {kind.__name__}")
+        raise InputError(where, f"{value!r} is not of type {kind.__name__}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{where}: {value}; a finite number is needed")
+        raise InputError(where, value, "a finite number is needed")
     return value
 
 

@@ -7,20 +7,35 @@
     ├── MissingExtra      an optional package that is not installed
     └── CheckFailed       exit code 3: a check (parity, doctor) said no
 
-A message is one line: what is wrong, with which file or field, what to do. Exit code 1 is left to
-bugs, which keep their traceback. What messages have in common is below: `told`, `first_line`,
-`counted`, `require`.
+An error carries its subject (a file, an option, a field), the reason and the remedy as fields; they
+become one line of text only where a person reads it. Exit code 1 is left to bugs, which keep their
+traceback.
 """
 
 from __future__ import annotations
 
 import importlib
+from typing import Self
 
 
 class IdiscError(Exception):
     """Root of everything this package raises on purpose."""
 
     exit_code = 2
+
+    def __init__(self, subject: object, reason: str, remedy: str = "") -> None:
+        """`subject` may be empty where the caller knows it and adds it with `within`."""
+        super().__init__(str(subject), reason, remedy)
+        self.subject, self.reason, self.remedy = str(subject), reason, remedy
+
+    def __str__(self) -> str:
+        text = f"{self.subject}: {self.reason}" if self.subject else self.reason
+        return f"{text}; {self.remedy}" if self.remedy else text
+
+    def within(self, whole: object) -> Self:
+        """The same error of a larger subject, of which the present one is a part."""
+        subject = f"{whole}: {self.subject}" if self.subject else str(whole)
+        return type(self)(subject, self.reason, self.remedy)
 
 
 class InputError(IdiscError):
@@ -76,5 +91,5 @@ def require(*packages: str, extra: str) -> None:
             if error.name != package.partition(".")[0]:
                 raise  # the package is there; something it needs is not, and that is another story
             raise MissingExtra(
-                f"{package} is not installed; it comes with: pip install 'idisc[{extra}]'"
+                f"{package} is not installed; it comes with", f"pip install 'idisc[{extra}]'"
             ) from None

@@ -24,7 +24,7 @@ from idisc.errors import InputError
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it takes the place of `path` if the block ends without an error."""
     if path.is_dir():
-        raise InputError(f"{path}: a folder; the name of a file is needed")
+        raise InputError(path, "a folder", "the name of a file is needed")
     with _place_beside(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
@@ -81,12 +81,12 @@ def _exchange(path: Path, draft: Path, replace: bool) -> None:
 def check_new_folder(path: Path) -> None:
     """A result never goes where something is already: InputError, before any work is done."""
     if path.resolve() == Path.cwd():
-        raise InputError(f"{path}: the folder you are in; name a new one")
+        raise InputError(path, "the folder you are in", "name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError(f"{path}: exists already; choose another name or remove it first")
+        raise InputError(path, "exists already", "choose another name or remove it first")
     place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise InputError(f"{path}: cannot be written, because of {place}")
+        raise InputError(path, f"cannot be written, because of {place}")
 
 
 def check_writable(path: Path) -> None:
@@ -96,9 +96,9 @@ def check_writable(path: Path) -> None:
         with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
             pass
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror}); name another") from None
+        raise InputError(path, f"cannot be written ({error.strerror})", "name another") from None
     if place.resolve() != path.resolve() and not place.is_dir():
-        raise InputError(f"{path}: cannot be written ({place} is a file); name another")
+        raise InputError(path, f"cannot be written ({place} is a file)", "name another")
 
 
 def sha256(*paths: Path) -> str:
@@ -122,9 +122,9 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(path, "no such file") from None
     except (ValueError, RecursionError, OSError) as error:
-        raise InputError(f"{path}: not readable as JSON ({error})") from None
+        raise InputError(path, f"not readable as JSON ({error})") from None
 
 
 def _umask() -> int:
@@ -160,4 +160,4 @@ def _place_beside(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise InputError(path, f"cannot be written ({error.strerror})") from None

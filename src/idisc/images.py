@@ -119,8 +119,12 @@ def read_photo(
         photo = _from_array(array, name or "tensor", channels_first=True)
     else:
         raise InputError(
-            f"{name or type(source).__name__}: not a picture; a path, bytes, an open file,"
-            " a Pillow picture, an array or a tensor is needed (several: predict_many)"
+            name or type(source).__name__,
+            "not a picture",
+            (
+                "a path, bytes, an open file, a Pillow picture, an array or a tensor is"
+                " needed (several: predict_many)"
+            ),
         )
     return replace(photo, named=bool(name))
 
@@ -150,14 +154,14 @@ def picture_size(path: Path) -> Size:
 def _opened(path: Path) -> Iterator[Image.Image]:
     """A file whose header is read; whatever goes wrong until it is closed names the file."""
     if path.is_dir():
-        raise InputError(f"{path}: a folder; a picture is needed")
+        raise InputError(path, "a folder", "a picture is needed")
     if not path.is_file():
         what = "not a file with a picture in it" if path.exists() else "no such file"
         raise InputError(f"{path}: {what}")
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(path, f"cannot be read ({error.strerror})") from None
     with stream, _encoded(stream, str(path)) as picture:
         yield picture
 
@@ -168,7 +172,7 @@ def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
     head = stream.read(32)
     stream.seek(0)
     if not head:
-        raise InputError(f"{label}: empty; get it again")
+        raise InputError(label, "empty", "get it again")
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
     with _decoding(label), Image.open(stream, formats=formats) as picture:
         yield picture
@@ -182,7 +186,7 @@ def _from_path(path: Path, name: str) -> Photo:
 def _from_file(file: BinaryFile, name: str) -> Photo:
     data = file.read()
     if not isinstance(data, bytes):
-        raise InputError(f"{name}: opened as text; open it as bytes, with mode 'rb'")
+        raise InputError(name, "opened as text", "open it as bytes, with mode 'rb'")
     return _from_bytes(data, name)
 
 
@@ -214,14 +218,14 @@ def _decoding(label: str) -> Iterator[None]:
     except InputError:
         raise  # says already what it is
     except UnidentifiedImageError:
-        raise InputError(f"{label}: not a picture (or its first bytes are damaged)") from None
+        raise InputError(label, "not a picture (or its first bytes are damaged)") from None
     except Image.DecompressionBombError:
         raise TooManyPixels(f"{label}: {_too_many_pixels()}") from None
     except MemoryError:
-        raise InputError(f"{label}: too large for the memory of this machine") from None
+        raise InputError(label, "too large for the memory of this machine") from None
     except Exception as error:  # decoders of damaged files end in whatever they stumble over
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(f"{label}: damaged or cut short ({reason}); get it again") from None
+        raise InputError(label, f"damaged or cut short ({reason})", "get it again") from None
 
 
 @contextmanager

@@ -125,14 +125,15 @@ def depth_terms(prediction: FloatArray, target: FloatArray) -> Terms:
     """Terms of one image's valid pixels: two arrays (P,) in metres, all above 0; P may be 0."""
     if prediction.ndim != 1 or prediction.shape != target.shape:
         raise InputError(
-            f"depth of shapes {prediction.shape} and {target.shape}: (P,) twice is needed"
+            f"depth of shapes {prediction.shape} and {target.shape}", "(P,) twice is needed"
         )
     p, t = prediction.astype(np.float64), target.astype(np.float64)
     for name, depth in (("prediction", p), ("target", t)):
         if len(depth) and not 0 < depth.min() <= depth.max() < math.inf:  # NaN compares false
             raise InputError(
-                f"{name}: depth from {depth.min():g} to {depth.max():g} m among the valid pixels; "
-                "only finite numbers above 0 have a logarithm, so mask or clamp the others"
+                name,
+                f"depth from {depth.min():g} to {depth.max():g} m among the valid pixels",
+                ("only finite numbers above 0 have a logarithm, so mask or clamp the others"),
             )
     blocks = [slice(first, first + _BLOCK) for first in range(0, len(p), _BLOCK)]
     return pool(_depth_terms(p[block], t[block]) for block in blocks)
@@ -166,13 +167,13 @@ def angular_error_deg(prediction: FloatArray, target: FloatArray) -> Double:
     """Angles (P,) between normals (P, 3) of any length; a vector of length 0 is 90 degrees off."""
     if prediction.ndim != 2 or prediction.shape[1] != 3 or prediction.shape != target.shape:
         raise InputError(
-            f"normals of shapes {prediction.shape} and {target.shape}: (P, 3) twice is needed"
+            f"normals of shapes {prediction.shape} and {target.shape}", "(P, 3) twice is needed"
         )
     p, t = prediction.astype(np.float64), target.astype(np.float64)
     lengths = [np.maximum(np.linalg.norm(normals, axis=1), 1e-8) for normals in (p, t)]
     cosine = np.einsum("pc,pc->p", p, t) / (lengths[0] * lengths[1])
     if not np.isfinite(cosine).all():
-        raise InputError("normals: some of the valid pixels' are not finite; mask those pixels")
+        raise InputError("normals", "some of the valid pixels' are not finite", "mask those pixels")
     angles: Double = np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0)))
     return angles
 
@@ -288,7 +289,7 @@ class BatchAverage:
 
     def __init__(self, batch_size: int) -> None:
         if batch_size < 1:
-            raise InputError(f"batch size {batch_size}: averages by batch need 1 or more")
+            raise InputError(f"batch size {batch_size}", "averages by batch need 1 or more")
         self.batch_size = batch_size
         self._rows: list[dict[str, float]] = []  # of full batches
         self._open: list[Terms] = []  # the images of the batch that is not full yet
@@ -343,9 +344,11 @@ def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float
     """
     for cloud in (prediction, target):
         if cloud.ndim != 2 or cloud.shape[1] != 3 or not len(cloud):
-            raise InputError(f"point cloud of shape {cloud.shape}: (P, 3) and P > 0 are needed")
+            raise InputError(f"point cloud of shape {cloud.shape}", "(P, 3) and P > 0 are needed")
         if not np.isfinite(cloud).all():
-            raise InputError("point cloud: some coordinates are not finite; leave those points out")
+            raise InputError(
+                "point cloud", "some coordinates are not finite", "leave those points out"
+            )
     to_target, to_prediction = _nearest(prediction, target), _nearest(target, prediction)
     scores = {
         f"f1_{distance:g}": _f1((to_target < distance).mean(), (to_prediction < distance).mean())

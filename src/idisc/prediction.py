@@ -85,7 +85,9 @@ class KnownDistance:
     def __post_init__(self) -> None:
         numbers = (*self.first, *self.second, self.metres)
         if not all(map(math.isfinite, numbers)) or self.metres <= 0:
-            raise InputError(f"known distance {self}: finite numbers and more than 0 m are needed")
+            raise InputError(
+                f"known distance {self}", "finite numbers and more than 0 m are needed"
+            )
 
     @classmethod
     def parse(cls, value: object) -> KnownDistance:
@@ -95,9 +97,11 @@ class KnownDistance:
         if isinstance(value, str):
             match = _KNOWN.fullmatch(value)
             if not match and _KNOWN.fullmatch(f"{value}m"):
-                raise InputError(f"known distance '{value}': the unit is missing; add m, cm or mm")
+                raise InputError(
+                    f"known distance '{value}'", "the unit is missing", "add m, cm or mm"
+                )
             if not match:
-                raise InputError(f"known distance '{value}': write it as 'x1,y1 x2,y2 = 2.40m'")
+                raise InputError(f"known distance '{value}'", "write it as 'x1,y1 x2,y2 = 2.40m'")
             x1, y1, x2, y2, length = map(float, match.groups()[:5])
             return cls((x1, y1), (x2, y2), length * _METRES[match[6]])
         try:
@@ -105,7 +109,7 @@ class KnownDistance:
             return cls((float(x1), float(y1)), (float(x2), float(y2)), float(length))
         except (TypeError, ValueError):
             raise InputError(
-                f"known distance {value!r}: ((x1, y1), (x2, y2), metres) is needed"
+                f"known distance {value!r}", "((x1, y1), (x2, y2), metres) is needed"
             ) from None
 
     def __str__(self) -> str:
@@ -190,12 +194,14 @@ class Prediction:
         if depth is None and self.normals is None:
             raise InputError("a prediction needs depth or normals")
         if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
-            raise InputError(f"depth {depth.shape} of {depth.dtype}: (H, W) float32 metres needed")
+            raise InputError(
+                f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 metres needed"
+            )
         maps = {"depth": depth, "normals": self.normals, "level_std": self.level_std}
         shapes = {name: values.shape[:2] for name, values in maps.items() if values is not None}
         for name, shape in {**shapes, "camera": tuple(self.camera.size)}.items():
             if shape != self.size:
-                raise InputError(f"{name} of size {shape}, image of {self.size}: they must agree")
+                raise InputError(f"{name} of size {shape}, image of {self.size}", "they must agree")
 
     def __repr__(self) -> str:
         height, width = self.size
@@ -265,8 +271,11 @@ class Prediction:
             column, row = round(x), round(y)
             if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
                 raise InputError(
-                    f"point {x:g},{y:g}: outside of the picture, which is {depth.shape[1]} pixels"
-                    f" wide and {depth.shape[0]} high"
+                    f"point {x:g},{y:g}",
+                    (
+                        f"outside of the picture, which is {depth.shape[1]} pixels wide and"
+                        f" {depth.shape[0]} high"
+                    ),
                 )
             ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
             ends.append(float(depth[row, column]) * np.array(ray))
@@ -278,8 +287,9 @@ class Prediction:
         found = self.measure(wanted.first, wanted.second)
         if not found > 1e-6:  # also NaN
             raise InputError(
-                f"known distance {wanted}: the predicted distance is {found:g} m; choose two"
-                " points that are apart"
+                f"known distance {wanted}",
+                f"the predicted distance is {found:g} m",
+                "choose two points that are apart",
             )
         return wanted.metres / found
 

@@ -320,9 +320,9 @@ def find(name: str) -> Recipe:
     stem, _, variant = name.partition(":")
     recipe = config.lookup(RECIPES, stem, "recipe")
     if variant not in ("", "paper"):
-        raise InputError(f"recipe '{name}': the only variant is '{stem}:paper'")
+        raise InputError(f"recipe '{name}'", f"the only variant is '{stem}:paper'")
     if variant and recipe.name in {make.__name__ for make in OWN_RECIPES}:
-        raise InputError(f"recipe '{name}': the paper knows nothing of {stem}")
+        raise InputError(f"recipe '{name}'", f"the paper knows nothing of {stem}")
     return as_in_paper(recipe) if variant else recipe
 
 

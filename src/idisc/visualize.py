@@ -54,9 +54,9 @@ def colourise(
     `colours` is any matplotlib name, also with `_r` for the reverse.
     """
     if values.ndim != 2:
-        raise InputError(f"values of shape {values.shape}: (H, W) is needed to colour them")
+        raise InputError(f"values of shape {values.shape}", "(H, W) is needed to colour them")
     if not low < high:
-        raise InputError(f"colours from {low:g} to {high:g}: the first must be the smaller one")
+        raise InputError(f"colours from {low:g} to {high:g}", "the first must be the smaller one")
     there = np.isfinite(values)
     share = (np.where(there, values, low).astype(np.float64) - low) / (high - low)
     index = np.clip(share * 256, 0, 255).astype(np.intp)

@@ -128,7 +128,7 @@ def _bench_file(path: Path, size: Size | None, repeats: int, threads: int | None
     engine = OnnxEngine(path, threads=threads or 0)
     if engine.fixed_size and size not in (None, engine.fixed_size):
         fixed = size_text(engine.fixed_size)
-        raise InputError(f"--size: {path.name} takes images of {fixed} only; leave it out")
+        raise InputError("--size", f"{path.name} takes images of {fixed} only", "leave it out")
     size = engine.fixed_size or size or read_model_info(engine).training_size or DEFAULT_SIZE
     about: dict[str, Any] = {"file": path.name, "size": size_text(size)}
     if "model" in engine.origin and importlib.util.find_spec("torch"):

@@ -30,9 +30,9 @@ def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> Cam
     elif focal is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|px)\s*", focal)
         if not match:
-            raise InputError(f"--focal {focal}: write it as 26mm (35 mm equivalent) or 1400px")
+            raise InputError(f"--focal {focal}", "write it as 26mm (35 mm equivalent) or 1400px")
         if not float(match[1]):
-            raise InputError(f"--focal {focal}: a length above 0 is needed, as 26mm or 1400px")
+            raise InputError(f"--focal {focal}", "a length above 0 is needed, as 26mm or 1400px")
         make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
         rule = partial(make, float(match[1]))
     elif matrix is not None:
@@ -72,6 +72,9 @@ def _matrix(text: str) -> list[list[float]]:
     if len(numbers) == 9:
         return [numbers[:3], numbers[3:6], numbers[6:]]
     raise InputError(
-        f"--camera-matrix {text}: fx,fy,cx,cy or the nine numbers of a 3x3 matrix are needed, or"
-        " a text file that has them"
+        f"--camera-matrix {text}",
+        (
+            "fx,fy,cx,cy or the nine numbers of a 3x3 matrix are needed, or a text file that"
+            " has them"
+        ),
     )

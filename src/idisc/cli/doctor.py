@@ -51,7 +51,7 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
         click.echo(f"{finding.severity:<11}{finding.code}: {finding.describe()}")
     errors, warnings = report.count("error"), report.count("warning")
     if errors:
-        raise CheckFailed(f"{data}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
+        raise CheckFailed(data, f"{counted(errors, 'error')}, {counted(warnings, 'warning')}")
     if not warnings:
         click.echo(f"{'result':<11}no problems found")
 

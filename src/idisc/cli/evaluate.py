@@ -185,7 +185,7 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
 
     for change in changes:
         if change.partition("=")[0].strip() in ("name", "source"):
-            raise InputError(f"--set {change}: a protocol is named after what was changed of it")
+            raise InputError(f"--set {change}", "a protocol is named after what was changed of it")
     protocol = PROTOCOLS[name]
     return changed(protocol, config.override(protocol, changes))
 

@@ -59,15 +59,15 @@ class Selection:
         levels += [(f"--mute {mute.text}", mute.level) for mute in self.mutes]
         for typed, level in levels:
             if not 0 <= level <= last:
-                raise InputError(f"{typed}: this network has levels 0 to {last}")
+                raise InputError(typed, f"this network has levels 0 to {last}")
         idrs = [(f"--idrs {idr}", idr) for idr in self.idrs]
         idrs += [(f"--mute {mute.text}", max(mute.idrs)) for mute in self.mutes]
         for typed, idr in idrs:
             if idr >= count:
-                raise InputError(f"{typed}: this network has IDRs 0 to {count - 1}")
+                raise InputError(typed, f"this network has IDRs 0 to {count - 1}")
         for level, muted in self.muted.items():
             if len(muted) == count:
-                raise InputError(f"--mute: all {count} IDRs of level {level}; one must be left")
+                raise InputError("--mute", f"all {count} IDRs of level {level}", "one must be left")
 
     def idrs_of(self, usage: Usage, count: int) -> tuple[int, ...]:
         """Return the IDRs to show of a level."""

@@ -130,8 +130,9 @@ def command(
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     if known_distance is not None and len(found.inputs) > 1:
         raise InputError(
-            f"--known-distance {known_distance}: its points are pixels of one picture, but there"
-            f" are {len(found.inputs)}; predict that one alone"
+            f"--known-distance {known_distance}",
+            f"its points are pixels of one picture, but there are {len(found.inputs)}",
+            "predict that one alone",
         )
     saving.check(found.inputs)
     film = _film_options(film, found.inputs)
@@ -222,7 +223,7 @@ class Run:
         rows = tuple(row for row in asked if row.in_video)
         if not rows:
             names = ", ".join(row.name for row in asked)
-            raise InputError(f"{path}: {names} of a video; the formats are {video_formats()}")
+            raise InputError(path, f"{names} of a video", f"the formats are {video_formats()}")
         without = [row.name for row in asked if not row.in_video]
         without += ["normals"] if self.saving.normals and "normals" not in without else []
         plan = Plan(formats=rows, options=self.saving.options, **self.film)
@@ -336,6 +337,6 @@ def _options(axes: str | None, limits: str | None, colormap: str | None) -> Form
     if limits is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
-            raise InputError(f"--range {limits}: write it in metres, as 0.5,8")
+            raise InputError(f"--range {limits}", "write it in metres, as 0.5,8")
         changes["limits"] = float(match[1]), float(match[2])
     return FormatOptions(**changes)

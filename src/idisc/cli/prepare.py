@@ -120,10 +120,12 @@ def command(
         home = catalog.find(dataset).home
         first = summary.faults[0]
         raise DataError(
-            f"{counted(len({fault.path for fault in summary.faults}), 'raw file')} missing or"
-            " unreadable, listed in"
-            f" {out / runner.MISSING} (first: {first.path}: {first.reason}); get them from {home}"
-            " and run the same command again"
+            (
+                f"{counted(len({fault.path for fault in summary.faults}), 'raw file')}"
+                f" missing or unreadable, listed in {out / runner.MISSING} (first"
+            ),
+            f"{first.path}: {first.reason})",
+            f"get them from {home} and run the same command again",
         )
 
 

@@ -41,16 +41,16 @@ class Saving:
         """Raise an InputError before any work is done if results cannot be written."""
         if self.folder is not None:
             if self.folder.exists() and not self.folder.is_dir():
-                raise InputError(f"-o {self.folder}: a file; name a folder")
+                raise InputError(f"-o {self.folder}", "a file", "name a folder")
             files.check_writable(self.folder)
         if not self.streams(items):
             return
         if self.normals:
             raise InputError(
-                "--normals: stdout has room for one file; leave it out, or pass -o DIR"
+                "--normals", "stdout has room for one file", "leave it out, or pass -o DIR"
             )
         if len(self.formats) > 1:
-            raise InputError("--save: stdout has room for one format; name one, or pass -o DIR")
+            raise InputError("--save", "stdout has room for one format", "name one, or pass -o DIR")
         if sys.stdout.isatty():
             raise InputError(
                 "stdout is a terminal; redirect it to a file or a program, or pass -o DIR"
@@ -91,7 +91,7 @@ class Saving:
             path = self.place(item) / f"{item.name}{row.suffix}"
             if path.suffix == ".png" and path.is_file() and not is_result(path):
                 raise InputError(
-                    f"{item.label}: {path} exists and was not written by idisc; choose another -o"
+                    item.label, f"{path} exists and was not written by idisc", "choose another -o"
                 )
 
     def _stream(self, prediction: Prediction, row: Format) -> None:
@@ -103,7 +103,7 @@ class Saving:
             sys.stdout.buffer.flush()
         except OSError as error:
             tables.give_up_stdout()
-            raise InputError(f"stdout: cannot be written ({error.strerror})") from None
+            raise InputError("stdout", f"cannot be written ({error.strerror})") from None
 
 
 class Sources:
@@ -128,8 +128,9 @@ class Sources:
         results = glob.escape(str(self.folder / item.name))
         if (self.folder / theirs).exists() and glob.glob(f"{results}_*"):  # noqa: PTH207
             raise InputError(
-                f"{item.path}: {self.folder / item.name}_... exists and belongs to {theirs}; choose"
-                " another -o, or remove it"
+                item.path,
+                f"{self.folder / item.name}_... exists and belongs to {theirs}",
+                "choose another -o, or remove it",
             )
 
     def add(self, item: Input) -> None:

@@ -18,7 +18,7 @@ _CONNECTIONS = 256  # in addition to the queue: pages, health, refusals; more ar
 
 def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{option.opts[0]} {value:g}: a number above 0 is needed")
+        raise InputError(f"{option.opts[0]} {value:g}", "a number above 0 is needed")
     return value
 
 
@@ -72,5 +72,5 @@ def _listen(host: str, port: int) -> socket.socket:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         remedy = "choose another --port" if taken else "--host must be an address of this machine"
         raise InputError(
-            f"--host {host} --port {port}: cannot listen ({error.strerror}); {remedy}"
+            f"--host {host} --port {port}", f"cannot listen ({error.strerror})", remedy
         ) from None

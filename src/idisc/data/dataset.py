@@ -100,8 +100,9 @@ class Dataset:
         part.records = [record for record, scene in pairs if scene in held]
         if not rest.records:
             raise InputError(
-                f"{self.source.root}: a share of {share:g} holds out every scene, of"
-                f" {len(scenes)}; lower it, or make a test split"
+                self.source.root,
+                f"a share of {share:g} holds out every scene, of {len(scenes)}",
+                "lower it, or make a test split",
             )
         return rest, part
 
@@ -110,14 +111,15 @@ class Dataset:
         record = self.records[0]
         if self._camera(record, read_image(self.source.root / record.image)) is None:
             raise DataError(
-                f"{self.source.root / record.image}: no camera is known, which normals from depth"
-                " need; add fx, fy, cx, cy to the table of pairs"
+                self.source.root / record.image,
+                "no camera is known, which normals from depth need",
+                "add fx, fy, cx, cy to the table of pairs",
             )
 
     def _fitted_normals(self, framed: framing.Framed, record: Record) -> FloatArray:
         """Normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
         if framed.camera is None:
-            raise DataError(f"{self.source.root / record.image}: no camera is known")
+            raise DataError(self.source.root / record.image, "no camera is known")
         size = framed.target.shape[0], framed.target.shape[1]
         normals = geometry.plane_normals(framed.target, framed.camera.resized(size))
         return np.nan_to_num(normals, nan=0.0)
@@ -149,7 +151,7 @@ def open_dataset(
     """
     spec = catalog.find(name)
     if not data.is_dir():
-        raise InputError(f"{data}: no such folder")
+        raise InputError(data, "no such folder")
     if listing is not None:
         source = manifest.from_list(listing, data, spec)
         split = source.records[0].split
@@ -158,7 +160,7 @@ def open_dataset(
     elif (data / manifest.NAME).is_file():
         source = manifest.read(data)
         if source.dataset != spec.name.partition(":")[0]:
-            raise InputError(f"{data}: holds {source.dataset}, not {spec.name}")
+            raise InputError(data, f"holds {source.dataset}, not {spec.name}")
     elif spec.name.partition(":")[0] == "folder":
         source = folder.read(data)
     else:

@@ -38,7 +38,7 @@ class DepthMap:
 
     def __post_init__(self) -> None:
         if not 0 < self.metres_per_unit < float("inf"):
-            raise InputError(f"depth scale {self.metres_per_unit}: more than 0 is needed")
+            raise InputError(f"depth scale {self.metres_per_unit}", "more than 0 is needed")
 
     def read(self, path: Path) -> FloatArray:
         """Read depth (H, W) in metres."""
@@ -69,7 +69,7 @@ class NormalMap:
         """Read normals (H, W, 3), (0, 0, 0) where there is none; their length is about one."""
         with open_picture(path) as picture:
             if picture.mode not in ("RGB", "RGBA"):
-                raise InputError(f"{path}: mode {picture.mode}; 8-bit RGB normals are needed")
+                raise InputError(path, f"mode {picture.mode}", "8-bit RGB normals are needed")
             stored = np.asarray(picture)[..., :3]
         normals = (stored.astype(np.float32) - np.float32(self.middle)) / np.float32(self.scale)
         normals[(stored == self.empty).all(axis=-1)] = 0
@@ -111,8 +111,9 @@ def _read_integers(path: Path) -> NDArray[np.int32]:
         if picture.mode not in _SIXTEEN_BITS:
             what = "8-bit" if picture.mode in ("L", "P", "RGB", "RGBA", "1") else picture.mode
             raise InputError(
-                f"{path}: {what}, 16-bit expected; 8 bits are too few for metres,"
-                " save it again as 16-bit PNG"
+                path,
+                f"{what}, 16-bit expected",
+                "8 bits are too few for metres, save it again as 16-bit PNG",
             )
         return np.asarray(picture).astype(np.int32)
 
@@ -125,12 +126,12 @@ def read_array(path: Path) -> NDArray[np.generic]:
             if isinstance(loaded, np.lib.npyio.NpzFile):
                 loaded = loaded["depth" if "depth" in loaded.files else loaded.files[0]]
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(path, "no such file") from None
     except (EOFError, IndexError):  # an empty file, an archive without arrays
-        raise InputError(f"{path}: empty, there is no array in it; write it again") from None
+        raise InputError(path, "empty, there is no array in it", "write it again") from None
     except Exception as error:  # a damaged file raises a dozen types
-        raise InputError(f"{path}: not readable as a numpy array ({error})") from None
+        raise InputError(path, f"not readable as a numpy array ({error})") from None
     array: NDArray[np.generic] = loaded if loaded.ndim == 2 else np.squeeze(loaded)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiu":
-        raise InputError(f"{path}: shape {loaded.shape} of {loaded.dtype}; (H, W) numbers expected")
+        raise InputError(path, f"shape {loaded.shape} of {loaded.dtype}", "(H, W) numbers expected")
     return array

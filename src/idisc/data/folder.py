@@ -51,7 +51,7 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
     tables, others = _tables(root)
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
-        raise InputError(f"{root}: several tables ({names}); keep the one that counts")
+        raise InputError(root, f"several tables ({names})", "keep the one that counts")
     if tables:
         index, found = tables[0].name, _from_table(tables[0], root, complete)
     elif (root / LIST).is_file():
@@ -122,7 +122,7 @@ def _pairs(root: Path, folder: Path, split: str, complete: bool) -> Iterator[Rec
     alone = [path for path, name in zip(pictures, names, strict=True) if name not in found]
     if alone and complete:
         more = f" (and {len(alone) - 1} more pictures without depth)" if len(alone) > 1 else ""
-        raise InputError(f"{alone[0]}: no depth of that name in {depths}{more}")
+        raise InputError(alone[0], f"no depth of that name in {depths}{more}")
     for image, name in zip(pictures, names, strict=True):
         scene = "" if name.parent == Path() else name.parent.as_posix()
         depth = found.get(name, depths / f"{name}.png")
@@ -139,7 +139,7 @@ def _from_table(table: Path, root: Path, complete: bool) -> Iterator[Record]:
         unknown = sorted(str(name) for name in set(row) - set(_COLUMNS))
         if unknown or not row.get("image") or not row.get("depth"):
             what = f"column {unknown[0]}" if unknown else "image or depth missing"
-            raise InputError(f"{where}: {what}; columns are {', '.join(_COLUMNS)}")
+            raise InputError(where, what, f"columns are {', '.join(_COLUMNS)}")
         yield from _records(row, root, where, complete)
 
 
@@ -154,7 +154,7 @@ def _records(row: dict[str, Any], root: Path, where: str, complete: bool) -> Ite
     image, depth = root / str(row["image"]), root / str(row["depth"])
     for path in (image, depth):
         if complete and not path.is_file():
-            raise InputError(f"{where}: {path}: no such file")
+            raise InputError(where, f"{path}: no such file")
     for split in [row["split"]] if row.get("split") else ["train", "test"]:
         yield _record(root, image, depth, {**row, "split": split}, where, complete=complete)
 
@@ -163,7 +163,7 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         lines = table.read_text(encoding="utf-8-sig").splitlines()
     except ValueError:
-        raise InputError(f"{table}: not a text file in UTF-8; save it again as one") from None
+        raise InputError(table, "not a text file in UTF-8", "save it again as one") from None
     if table.suffix == ".csv":
         # Cells beyond the header have no name of their own.
         yield from enumerate(csv.DictReader(lines, restkey="without a name"), start=2)
@@ -172,9 +172,9 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line) if line.strip() else None
         except ValueError as error:
-            raise InputError(f"{table}:{number}: not JSON ({error})") from None
+            raise InputError(f"{table}:{number}", f"not JSON ({error})") from None
         if row is not None and not isinstance(row, dict):
-            raise InputError(f"{table}:{number}: one JSON object in each line is needed")
+            raise InputError(f"{table}:{number}", "one JSON object in each line is needed")
         if row:
             yield number, row
 
@@ -190,19 +190,20 @@ def _record(
 ) -> Record:
     split = str(row.get("split") or "")
     if split and split.lower() not in SPLITS:
-        raise InputError(f"{where}: split '{split}'; it is one of {', '.join(SPLITS)}")
+        raise InputError(where, f"split '{split}'", f"it is one of {', '.join(SPLITS)}")
     numbers = [row.get(name) for name in _INTRINSICS]
     given = [number for number in numbers if number not in (None, "")]
     if len(given) not in (0, 4):
-        raise InputError(f"{where}: {len(given)} of fx, fy, cx, cy; all four or none are needed")
+        raise InputError(where, f"{len(given)} of fx, fy, cx, cy", "all four or none are needed")
     intrinsics = tuple(_number(row, name, where) for name in _INTRINSICS) if given else None
     scale = None
     if row.get("depth_scale") not in (None, ""):
         scale = _number(row, "depth_scale", where)
         if not 0 < scale < math.inf:
             raise InputError(
-                f"{where}: depth_scale {scale:g}; it is the metres of one unit, 0.001 for"
-                " millimetres: correct the table"
+                where,
+                f"depth_scale {scale:g}",
+                "it is the metres of one unit, 0.001 for millimetres: correct the table",
             )
     array = depth.suffix.lower() in ARRAYS
     return Record(

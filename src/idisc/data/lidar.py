@@ -186,7 +186,7 @@ def read_velodyne(path: Path) -> Points:
     """Read KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
     stored = np.frombuffer(_bytes(path), dtype=np.uint8)
     if len(stored) == 0 or len(stored) % 16:
-        raise InputError(f"{path}: {len(stored)} bytes, 16 for each point expected; cut short")
+        raise InputError(path, f"{len(stored)} bytes, 16 for each point expected", "cut short")
     return _float64(stored.view("<f4").reshape(-1, 4)[:, :3])
 
 
@@ -212,13 +212,13 @@ def read_ply(path: Path) -> Points:
     header, mark, body = content.partition(b"end_header\n")
     lines = [line.split() for line in header.decode("ascii", "replace").splitlines()]
     if not mark or lines[0] != ["ply"]:
-        raise InputError(f"{path}: no PLY header; the file is damaged or of another format")
+        raise InputError(path, "no PLY header", "the file is damaged or of another format")
     if ["format", "binary_little_endian", "1.0"] not in lines:
-        raise InputError(f"{path}: not a binary little-endian PLY, which sweeps are stored as")
+        raise InputError(path, "not a binary little-endian PLY, which sweeps are stored as")
     count, row = _ply_vertices(path, lines)
     if len(body) < count * row.itemsize:
         there = len(body) // max(row.itemsize, 1)
-        raise InputError(f"{path}: {there} points, {count} expected; the file is cut short")
+        raise InputError(path, f"{there} points, {count} expected", "the file is cut short")
     vertices = np.frombuffer(body, dtype=row, count=count)
     return np.stack([_float64(vertices[axis]) for axis in "xyz"], axis=1)
 
@@ -228,14 +228,14 @@ def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.
     elements = [number for number, line in enumerate(lines) if line[:1] == ["element"]]
     first = lines[elements[0]] if elements else []
     if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():
-        raise InputError(f"{path}: the first element is not vertex; a sweep of points is needed")
+        raise InputError(path, "the first element is not vertex", "a sweep of points is needed")
     end = elements[1] if len(elements) > 1 else len(lines)
     fields = [line[1:] for line in lines[elements[0] : end] if line[:1] == ["property"]]
     for field in fields:
         if len(field) != 2 or field[0] not in _PLY_TYPES:
-            raise InputError(f"{path}: property '{' '.join(field)}' is not one of a point")
+            raise InputError(path, f"property '{' '.join(field)}' is not one of a point")
     if missing := {"x", "y", "z"} - {name for _, name in fields}:
-        raise InputError(f"{path}: no property {', '.join(sorted(missing))} in its header")
+        raise InputError(path, f"no property {', '.join(sorted(missing))} in its header")
     return int(first[2]), np.dtype([(name, _PLY_TYPES[kind]) for kind, name in fields])
 
 
@@ -246,9 +246,9 @@ def read_npz(path: Path, columns: Sequence[int] = (0, 1, 2)) -> Points:
         with np.load(content, allow_pickle=False) as stored:
             data = stored["data"]
     except Exception as error:  # a damaged file raises a dozen types
-        raise InputError(f"{path}: not readable as a sweep ({error})") from None
+        raise InputError(path, f"not readable as a sweep ({error})") from None
     if data.ndim != 2 or data.shape[1] <= max(columns) or data.dtype.kind not in "fiu":
-        raise InputError(f"{path}: shape {data.shape} of {data.dtype}; rows of x y z expected")
+        raise InputError(path, f"shape {data.shape} of {data.dtype}", "rows of x y z expected")
     return np.asarray(data[:, list(columns)], dtype=np.float64)
 
 
@@ -261,6 +261,6 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(path, "no such file") from None
     except OSError as error:
-        raise InputError(f"{path}: not readable ({error.strerror})") from None
+        raise InputError(path, f"not readable ({error.strerror})") from None

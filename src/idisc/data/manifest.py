@@ -82,17 +82,17 @@ def read(root: Path) -> Manifest:
     """Read the manifest of a prepared folder."""
     path = root / NAME
     if not path.is_file():
-        raise DataError(f"{root}: no {NAME} in it; `idisc prepare` makes one (or pass --list FILE)")
+        raise DataError(root, f"no {NAME} in it", "`idisc prepare` makes one (or pass --list FILE)")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
     except ValueError as error:
-        raise DataError(f"{path}: damaged ({error}); prepare the dataset again") from None
+        raise DataError(path, f"damaged ({error})", "prepare the dataset again") from None
     header = rows[0] if rows and isinstance(rows[0], dict) else {}
     if header.get("format") != config.FORMAT:
-        raise DataError(f"{path}: no header of {config.FORMAT} in its first line")
+        raise DataError(path, f"no header of {config.FORMAT} in its first line")
     if len(rows) < 2:
-        raise DataError(f"{path}: no picture in it; prepare the dataset again")
+        raise DataError(path, "no picture in it", "prepare the dataset again")
     return Manifest(
         dataset=str(header.get("dataset")),
         target=_target(header.get("target"), path),
@@ -123,9 +123,9 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
-        raise InputError(f"{path}: no such list file") from None
+        raise InputError(path, "no such list file") from None
     except ValueError:
-        raise InputError(f"{path}: not a text file; a list has `picture depth` lines") from None
+        raise InputError(path, "not a text file", "a list has `picture depth` lines") from None
     split = "train" if "train" in path.stem.lower() else "test"
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -134,20 +134,22 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
             continue
         if len(parts) <= column:
             raise InputError(
-                f"{path}:{number}: {len(parts)} fields; picture and target are needed"
-                f" (field {column + 1})"
+                f"{path}:{number}",
+                f"{len(parts)} fields",
+                f"picture and target are needed (field {column + 1})",
             )
         for name in (parts[0], parts[column]):
             if ".." in PurePosixPath(name).parts:
                 raise InputError(
-                    f"{path}:{number}: {name}: leads out of the dataset's folder; paths of a list"
-                    " are below it"
+                    f"{path}:{number}",
+                    f"{name}: leads out of the dataset's folder",
+                    "paths of a list are below it",
                 )
         if parts[column] != "None":
             # Paths of some lists begin with a slash, but are relative to the dataset.
             lines.append(ListLine(parts[0].lstrip("/"), parts[column].lstrip("/"), split))
     if not lines:
-        raise InputError(f"{path}: an empty list; no line names a picture and its target")
+        raise InputError(path, "an empty list", "no line names a picture and its target")
     return lines
 
 
@@ -187,9 +189,7 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
         if (target := _existing(root, line.target)) and (root / line.image).is_file()
     ]
     if not records:
-        raise DataError(
-            f"{root}: none of the {len(lines)} lines of {path.name} has its files there"
-        )
+        raise DataError(root, f"none of the {len(lines)} lines of {path.name} has its files there")
     return Manifest(
         dataset=spec.name,
         target=spec.target,
@@ -252,4 +252,4 @@ def _read_intrinsics(path: Path) -> dict[str, tuple[float, ...]]:
             for name, k in table.items()
         }
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise InputError(f"{sidecar}: {{picture: 3x3 matrix}} is needed") from None
+        raise InputError(sidecar, "{picture: 3x3 matrix} is needed") from None

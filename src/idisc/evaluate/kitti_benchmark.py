@@ -31,21 +31,22 @@ def write_submission(
     paths = sorted(images.glob("*.png")) if images.is_dir() else []
     if not paths:
         raise InputError(
-            f"{images}: no PNG in it; the folder test_depth_prediction_anonymous/image is needed"
+            images, "no PNG in it", "the folder test_depth_prediction_anonymous/image is needed"
         )
     if engine.task != "depth":
-        raise InputError(f"{engine.name}: predicts {engine.task}; the benchmark is for depth")
+        raise InputError(engine.name, f"predicts {engine.task}", "the benchmark is for depth")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
             image = read_image(path)
             if image.shape[:2] != SIZE:
                 raise InputError(
-                    f"{path}: {image.shape[0]}x{image.shape[1]} pixels; the benchmark's pictures"
-                    f" have {SIZE[0]}x{SIZE[1]}"
+                    path,
+                    f"{image.shape[0]}x{image.shape[1]} pixels",
+                    f"the benchmark's pictures have {SIZE[0]}x{SIZE[1]}",
                 )
             depth = engine(image[None])[0]
             if not np.isfinite(depth).all():
-                raise InputError(f"{path}: {engine.name} predicts numbers that are not finite")
+                raise InputError(path, f"{engine.name} predicts numbers that are not finite")
             # 0 means "no depth" to the benchmark.
             units = np.rint(np.clip(depth, METRES_PER_UNIT, 255.0) / METRES_PER_UNIT)
             write_png(draft / path.name, units.astype(np.uint16))

@@ -86,8 +86,9 @@ class PredictionFiles:
         expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
         if self.reading.fit == "error":
             raise InputError(
-                f"{path}: {size_text(found)} pixels, {expected} expected;"
-                " pass --fit resize to stretch it"
+                path,
+                f"{size_text(found)} pixels, {expected} expected",
+                "pass --fit resize to stretch it",
             )
         off = {
             other: abs(math.log(width * other[0] / (height * other[1]))) for other in (size, full)
@@ -95,9 +96,12 @@ class PredictionFiles:
         whole = off[full] < off[size]
         if size != full and min(off.values()) > _ASPECT:
             raise InputError(
-                f"{path}: {size_text(found)} pixels have the aspect neither of the scored crop nor"
-                f" of the full frame ({expected}), so it is unknown what they show; resize them to"
-                " one"
+                path,
+                (
+                    f"{size_text(found)} pixels have the aspect neither of the scored crop"
+                    f" nor of the full frame ({expected}), so it is unknown what they show"
+                ),
+                "resize them to one",
             )
         self.resized["full frame" if whole else "scored crop"] += 1
         values = self._without_holes(values, path)  # before a resize that would smear them
@@ -112,8 +116,9 @@ class PredictionFiles:
         if self.reading.holes == "error":
             what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
             raise InputError(
-                f"{path}: {holes.sum()} pixels are {what}; mend them, or pass --holes skip to"
-                " score the others only"
+                path,
+                f"{holes.sum()} pixels are {what}",
+                "mend them, or pass --holes skip to score the others only",
             )
         return np.where(holes, np.float32(np.nan), values)
 
@@ -121,13 +126,16 @@ class PredictionFiles:
         if self.reading.task == "normals":
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)  # no byte: a predicted black is a direction
-            raise InputError(f"{path}: normals are read from 8-bit RGB PNG")
+            raise InputError(path, "normals are read from 8-bit RGB PNG")
         if self.reading.scale is None:
             if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
                 return DepthMap(metres_per_unit=1.0).read(path)
             raise InputError(
-                f"{path}: what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
-                " for KITTI's 1/256 m"
+                path,
+                (
+                    "what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
+                    " for KITTI's 1/256 m"
+                ),
             )
         return DepthMap(metres_per_unit=self.reading.scale).read(path)
 
@@ -155,7 +163,7 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
         paths = [path for match in best for path in match.get(image, [])]
         if len(paths) > 1:
             names = ", ".join(str(path.relative_to(folder)) for path in paths[:3])
-            raise InputError(f"{folder}: several predictions for {image}: {names}")
+            raise InputError(folder, f"several predictions for {image}: {names}")
         if paths and image in best[0]:
             found[image] = paths[0]
     if not found:
@@ -164,8 +172,11 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
     if missing:
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
         raise InputError(
-            f"{folder}: {len(missing)} of {len(images)} predictions missing:"
-            f" {', '.join(missing[:10])}{more}"
+            folder,
+            (
+                f"{len(missing)} of {len(images)} predictions missing:"
+                f" {', '.join(missing[:10])}{more}"
+            ),
         )
     return found
 
@@ -192,7 +203,7 @@ _Index = dict[str, list[tuple[str, Path]]]
 
 def _by_ending(folder: Path) -> _Index:
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder of predictions")
+        raise InputError(folder, "no such folder of predictions")
     index: _Index = defaultdict(list)
     for path in sorted(folder.rglob("*")):
         if path.suffix.lower() in SUFFIXES and path.is_file():
@@ -200,7 +211,7 @@ def _by_ending(folder: Path) -> _Index:
             for start in range(len(parts)):
                 index["/".join(parts[start:])].append(("/".join(parts[:start]), path))
     if not index:
-        raise InputError(f"{folder}: no PNG, NPY or NPZ in it")
+        raise InputError(folder, "no PNG, NPY or NPZ in it")
     return index
 
 

@@ -48,7 +48,7 @@ class Protocol:
         for name in ("batch_size", "min_depth", "max_depth"):
             value = getattr(self, name)
             if not 0 <= value < float("inf"):
-                raise InputError(f"protocol: {name} {value}; 0 or more is needed")
+                raise InputError("protocol", f"{name} {value}", "0 or more is needed")
 
     def average(self, spec: DatasetSpec) -> metrics.Average:
         """A new average over the images of a dataset."""
@@ -138,7 +138,7 @@ class Protocol:
         middle = np.median if kind == "median" else np.mean
         ours = float(middle(prediction.astype(np.float64)))
         if not ours > 0:
-            raise InputError(f"{kind} of the prediction is {ours:g} m: it cannot be rescaled")
+            raise InputError(f"{kind} of the prediction is {ours:g} m", "it cannot be rescaled")
         return float(middle(target.astype(np.float64))) / ours
 
 

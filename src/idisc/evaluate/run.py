@@ -115,7 +115,7 @@ class EnginePredictor:
         size = sample.target.shape[0], sample.target.shape[1]
         predictions, spreads = self.engine.with_spread(sample.image[None], size)
         if np.isnan(predictions).any():  # only files may have holes
-            raise InputError(f"{sample.record.image}: {self.engine.name} predicts NaN")
+            raise InputError(sample.record.image, f"{self.engine.name} predicts NaN")
         factor = np.float32(self._factor(sample))
         return factor * predictions[0], None if spreads is None else factor * spreads[0]
 
@@ -171,12 +171,13 @@ def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras
         return
     if extras != Extras():
         option = "--clouds" if extras.clouds else "--boundaries"
-        raise InputError(f"{option}: {spec.name} holds normals, and this metric compares depth")
+        raise InputError(option, f"{spec.name} holds normals, and this metric compares depth")
     for protocol in protocols:
         if protocol.numbers != "all":
             raise InputError(
-                f"--protocol {protocol.name}: its numbers are of depth, {spec.name} holds normals;"
-                " choose another protocol"
+                f"--protocol {protocol.name}",
+                f"its numbers are of depth, {spec.name} holds normals",
+                "choose another protocol",
             )
 
 
@@ -249,8 +250,9 @@ def _unchanged(dataset: Dataset, index: int) -> Sample:
     sample, root = dataset[index], dataset.source.root
     if manifest.is_changed(root, sample.record):
         raise DataError(
-            f"{root / sample.record.image}: it or {sample.record.target} was changed since the"
-            " preparation; prepare the dataset again or run idisc doctor"
+            root / sample.record.image,
+            f"it or {sample.record.target} was changed since the preparation",
+            "prepare the dataset again or run idisc doctor",
         )
     return sample
 
@@ -266,8 +268,9 @@ def score(
     target = sample.target
     if prediction.shape != target.shape:
         raise DataError(
-            f"{sample.record.image}: prediction of shape {prediction.shape}, ground truth of"
-            f" {target.shape}; a network for {spec.task} is needed"
+            sample.record.image,
+            f"prediction of shape {prediction.shape}, ground truth of {target.shape}",
+            f"a network for {spec.task} is needed",
         )
     valid, holes = protocol.valid(sample, spec), 0
     try:
@@ -293,7 +296,7 @@ def score(
 def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[str, float]:
     """F1 and chamfer distance of the valid pixels as points in space."""
     if sample.camera is None:
-        raise DataError(f"{sample.record.image}: no camera known, so no point cloud (--clouds)")
+        raise DataError(sample.record.image, "no camera known, so no point cloud (--clouds)")
     camera = sample.camera.resized((sample.target.shape[0], sample.target.shape[1]))
     return metrics.cloud_metrics(
         geometry.unproject(prediction, camera)[valid],

@@ -138,7 +138,7 @@ class Explanation:
         """Return the prediction as the mean of some levels only."""
         chosen = sorted({self._known(level) for level in levels})
         if not chosen:
-            raise InputError("no levels: at least one is needed")
+            raise InputError("no levels", "at least one is needed")
         kept = self.kept
         outputs, fine = [kept.outputs[level] for level in chosen], size_of(kept.outputs[-1])
         with torch.inference_mode():
@@ -149,16 +149,18 @@ class Explanation:
         count = self.levels[self._known(level)].idrs
         wrong = sorted(number for number in numbers if not 0 <= number < count)
         if wrong:
-            raise InputError(f"IDR {wrong[0]} of level {level}: there are 0 to {count - 1}")
+            raise InputError(f"IDR {wrong[0]} of level {level}", f"there are 0 to {count - 1}")
         if len(set(numbers)) == count:
-            raise InputError(f"level {level}: all {count} IDRs muted; one at least must be left")
+            raise InputError(
+                f"level {level}", f"all {count} IDRs muted", "one at least must be left"
+            )
         mask = torch.zeros(count, dtype=torch.bool, device=self.kept.idrs[level].device)
         mask[list(numbers)] = True
         return mask
 
     def _known(self, level: int) -> int:
         if not 0 <= level < len(self.levels):
-            raise InputError(f"level {level}: there are 0 to {len(self.levels) - 1}")
+            raise InputError(f"level {level}", f"there are 0 to {len(self.levels) - 1}")
         return level
 
 
@@ -170,7 +172,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     """
     if network.config.discretization != "isd":
         found = network.config.discretization
-        raise InputError(f"discretization={found}: the network has no IDRs")
+        raise InputError(f"discretization={found}", "the network has no IDRs")
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)

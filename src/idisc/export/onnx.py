@@ -105,7 +105,9 @@ def add_metadata(model: Any, values: Mapping[str, str]) -> None:
 def save(model: Any, path: Path) -> None:
     """Write an onnx.ModelProto atomically."""
     if model.ByteSize() > MAX_BYTES:
-        raise CheckpointError(f"{path}: {model.ByteSize() / 1e9:.1f} GB, more than a file can hold")
+        raise CheckpointError(
+            path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than a file can hold"
+        )
     with files.atomic(path) as draft:
         draft.write_bytes(model.SerializeToString())
 
@@ -118,8 +120,9 @@ def check_operators(model: Any, name: str) -> None:
     for node in nodes(model.graph):
         if node.op_type in FORBIDDEN or node.domain not in ("", "ai.onnx"):
             raise CheckpointError(
-                f"{name}: the graph contains {node.op_type}, which some runtimes compute wrongly;"
-                " nothing is written, choose another encoder"
+                name,
+                f"the graph contains {node.op_type}, which some runtimes compute wrongly",
+                "nothing is written, choose another encoder",
             )
 
 

@@ -77,8 +77,12 @@ class Parity:
         most = f"{limit.largest:g} {unit} at most, " if np.isfinite(limit.largest) else ""
         remedy = "; calibrate on more images with --pictures" if self.precision == "int8" else ""
         raise CheckFailed(
-            f"{name}: differs from the network by {self.describe()}; {self.precision} allows"
-            f" {most}{limit.mean:g} {unit} on average, d1 {limit.d1:g}{remedy}"
+            name,
+            f"differs from the network by {self.describe()}",
+            (
+                f"{self.precision} allows {most}{limit.mean:g} {unit} on average, d1"
+                f" {limit.d1:g}{remedy}"
+            ),
         )
 
     def describe(self) -> str:
@@ -104,7 +108,7 @@ def measure(
     A file for one size gets its images at that size, and is asked for results of all sizes.
     """
     if not images or not sizes:
-        raise InputError("parity: at least one image and one size are needed")
+        raise InputError("parity", "at least one image and one size are needed")
     differences, agreements, spreads = [], [], []
     fixed = exported.fixed_size
     for image in images:
@@ -141,7 +145,7 @@ def list_pictures(folder: Path) -> list[Path]:
     """Return the pictures of a folder, sorted by name; InputError if there are none."""
     paths = list_folder(folder, PICTURES)
     if not paths:
-        raise InputError(f"{folder}: no pictures in it ({', '.join(PICTURES)})")
+        raise InputError(folder, f"no pictures in it ({', '.join(PICTURES)})")
     return paths
 
 

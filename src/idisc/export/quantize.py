@@ -73,7 +73,7 @@ def to_int8(model: Any, images: Images, size: Size) -> Any:
     from onnxruntime import quantization
 
     if not images:
-        raise InputError("int8: calibration images are needed; pass a folder with --pictures")
+        raise InputError("int8", "calibration images are needed", "pass a folder with --pictures")
     shapes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"

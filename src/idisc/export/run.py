@@ -40,13 +40,14 @@ class ExportOptions:
 
     def __post_init__(self) -> None:
         if self.out.suffix != ".onnx":
-            raise InputError(f"{self.out}: the name of an exported file ends in .onnx")
+            raise InputError(self.out, "the name of an exported file ends in .onnx")
         files.check_writable(self.out)
         count = len(parity.list_pictures(self.pictures))
         if self.precision == "int8" and count < 2:
             raise InputError(
-                f"{self.pictures}: one picture; int8 needs one for calibration and another for the"
-                " comparison"
+                self.pictures,
+                "one picture",
+                "int8 needs one for calibration and another for the comparison",
             )
 
     def split_pictures(self) -> tuple[list[Path], list[Path]]:
@@ -59,9 +60,7 @@ def open_source(model: str | Path) -> TorchEngine:
     """Open a checkpoint folder, or the checkpoint of a shipped model by its name."""
     source = open_model(model, part="checkpoint")
     if not isinstance(source, TorchEngine):
-        raise InputError(
-            f"{source.name}: is exported already; pass the checkpoint it was made from"
-        )
+        raise InputError(source.name, "is exported already", "pass the checkpoint it was made from")
     return source
 
 

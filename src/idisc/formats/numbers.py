@@ -58,8 +58,12 @@ def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, by
     if deepest > limit:
         if not options.drop_beyond:
             raise InputError(
-                f"format png16: depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at"
-                f" {limit:.1f} m; save npy instead"
+                "format png16",
+                (
+                    f"depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at"
+                    f" {limit:.1f} m"
+                ),
+                "save npy instead",
             )
         more["empty_beyond_m"] = limit
         there &= depth <= limit
@@ -117,7 +121,7 @@ def encode_exr(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
         try:
             file.write(str(path))
         except RuntimeError as error:  # a full disk, for example
-            raise InputError(f"format exr: cannot be written ({error})") from None
+            raise InputError("format exr", f"cannot be written ({error})") from None
         return {"_depth.exr": path.read_bytes()}
 
 

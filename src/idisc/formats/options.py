@@ -40,13 +40,13 @@ class FormatOptions:
     def __post_init__(self) -> None:
         if self.limits is not None and not 0 <= self.limits[0] < self.limits[1] < math.inf:
             low, high = self.limits
-            raise InputError(f"range {low:g} to {high:g}: two rising distances in metres needed")
+            raise InputError(f"range {low:g} to {high:g}", "two rising distances in metres needed")
         if self.axes is not None:
             config.lookup(AXES, self.axes, "axis convention")
         if not self.edge > 0 or self.grid < 2:
-            raise InputError(f"edge {self.edge:g}, grid {self.grid}: above 0 and above 1 needed")
+            raise InputError(f"edge {self.edge:g}, grid {self.grid}", "above 0 and above 1 needed")
         if self.metres_per_unit is not None and not 0 < self.metres_per_unit < math.inf:
-            raise InputError(f"{self.metres_per_unit:g} metres per unit: a number above 0 needed")
+            raise InputError(f"{self.metres_per_unit:g} metres per unit", "a number above 0 needed")
 
 
 DEFAULT_OPTIONS = FormatOptions()

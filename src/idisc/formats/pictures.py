@@ -38,7 +38,7 @@ def encode_uncertainty(prediction: Prediction, _: FormatOptions) -> dict[str, by
     """Encode the standard deviation in colours: dark where the network's answers agree."""
     values = prediction.level_std
     if values is None:
-        raise InputError("format uncertainty: this prediction has none; leave it out")
+        raise InputError("format uncertainty", "this prediction has none", "leave it out")
     there = values[np.isfinite(values)]
     high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
     meaning = describe_level_std(prediction.provenance)
@@ -52,7 +52,7 @@ def encode_normals(prediction: Prediction, options: FormatOptions) -> dict[str, 
     """Encode (n + 1) / 2 as RGB at the size of the picture, without a legend."""
     axes, normals = options.axes or "opencv", prediction.normals
     if normals is None:
-        raise InputError("format normals: this prediction has none; see with_normals()")
+        raise InputError("format normals", "this prediction has none", "see with_normals()")
     picture = visualize.normals_picture(normals * np.array(AXES[axes].signs, np.float32))
     about = record(prediction, axes=f"{axes}: {AXES[axes].text}", encoding="rgb = (n + 1) / 2")
     return {"_normals.png": png_bytes(picture, about)}

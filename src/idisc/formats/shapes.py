@@ -52,7 +52,7 @@ def encode_glb(prediction: Prediction, options: FormatOptions) -> dict[str, byte
     shape = geometry.mesh(sharp, camera, options.edge)
     if not len(shape.faces):
         raise InputError(
-            f"format glb: no surface; every pixel is cut from the next at {options.edge:g}"
+            "format glb", "no surface", f"every pixel is cut from the next at {options.edge:g}"
         )
     height, width = prediction.size
     rows, columns = np.divmod(shape.pixels, camera.size[1])

@@ -158,8 +158,9 @@ def parse(names: str | Sequence[str]) -> tuple[Format, ...]:
     for name in found:
         if name in EIGHT_BITS:
             raise InputError(
-                f"format {name}: 8 bits are too few for metres; choose png16, npy, npz or exr for"
-                " depth, png for a picture"
+                f"format {name}",
+                "8 bits are too few for metres",
+                "choose png16, npy, npz or exr for depth, png for a picture",
             )
     return tuple(config.lookup(FORMATS, name, "format") for name in dict.fromkeys(found))
 
@@ -170,10 +171,12 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
         if row.package:
             require(row.package, extra=row.name)
         if "level_std" in row.needs and prediction.level_std is None:
-            raise InputError(f"format {row.name}: this prediction has no uncertainty; leave it out")
+            raise InputError(
+                f"format {row.name}", "this prediction has no uncertainty", "leave it out"
+            )
         if "depth" in row.needs and not geometry.is_present(prediction.metres).any():
             raise InputError(
-                f"format {row.name}: no pixel has a depth, so there is nothing to save"
+                f"format {row.name}", "no pixel has a depth, so there is nothing to save"
             )
 
 
@@ -199,9 +202,9 @@ def save(
     after the others are written. Normals for one format are also in the others.
     """
     if name in ("", ".", "..") or Path(name).name != name:
-        raise InputError(f"name {name!r}: a name without a folder is needed")
+        raise InputError(f"name {name!r}", "a name without a folder is needed")
     if folder.suffix.lower() in {row.ending for row in _ROWS} and not folder.is_dir():
-        raise InputError(f"{folder}: a folder is needed; pass name= to name the files in it")
+        raise InputError(folder, "a folder is needed", "pass name= to name the files in it")
     check(prediction, formats)
     if any("normals" in row.needs for row in formats):
         prediction = prediction.with_normals()

@@ -42,8 +42,9 @@ class TimmPyramid(nn.Module):
         strides = self.body.feature_info.reduction()
         if not set(STRIDES) <= set(strides):
             raise InputError(
-                f"encoder timm:{name}: has maps of strides {', '.join(map(str, strides))};"
-                " 4, 8, 16 and 32 are needed"
+                f"encoder timm:{name}",
+                f"has maps of strides {', '.join(map(str, strides))}",
+                "4, 8, 16 and 32 are needed",
             )
         # Of several maps with one stride the last is the deepest.
         self.taps = [len(strides) - 1 - strides[::-1].index(stride) for stride in STRIDES]
@@ -160,7 +161,7 @@ def find_backbone(name: str) -> Backbone:
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
     if not load_timm().is_model(model):
-        raise InputError(f"encoder {name}: timm has no model of that name")
+        raise InputError(f"encoder {name}", "timm has no model of that name")
     settings = load_timm().get_pretrained_cfg(model)
     return Backbone(
         build=partial(TimmPyramid, model, align=True),
@@ -182,8 +183,12 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
             complete = timm.create_model(backbone.weights, pretrained=True)
         except Exception as error:  # no network, no such tag, a hub that is down: anything
             raise CheckpointError(
-                f"encoder {name}: the weights {backbone.weights} could not be had from timm's hub"
-                f" ({first_line(error)}); get the file by other means and give its path"
+                f"encoder {name}",
+                (
+                    f"the weights {backbone.weights} could not be had from timm's hub"
+                    f" ({first_line(error)})"
+                ),
+                "get the file by other means and give its path",
             ) from None
     else:
         complete = _complete(backbone.weights, Path(source))
@@ -213,7 +218,7 @@ def _complete(name: str, path: Path) -> nn.Module:
         )
     except (RuntimeError, KeyError) as error:
         raise CheckpointError(
-            f"{path}: not the complete weights of {name.partition('.')[0]} ({first_line(error)})"
+            path, f"not the complete weights of {name.partition('.')[0]} ({first_line(error)})"
         ) from None
 
 
@@ -228,4 +233,6 @@ def _features(name: str) -> Any:
             return body.train()
         except Exception as error:  # whatever that model's constructor or forward pass raises
             reason = reason or first_line(error)
-    raise InputError(f"encoder timm:{name}: no feature pyramid for pictures of any size ({reason})")
+    raise InputError(
+        f"encoder timm:{name}", f"no feature pyramid for pictures of any size ({reason})"
+    )

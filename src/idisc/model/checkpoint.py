@@ -74,16 +74,16 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
     path = source / CONFIG if source.is_dir() else source
     if path.suffix != ".json" or not path.parent.is_dir():
         found = "a file" if source.is_file() else "no such folder"
-        raise CheckpointError(f"{source}: {found}; `idisc convert` makes a checkpoint folder")
+        raise CheckpointError(source, found, "`idisc convert` makes a checkpoint folder")
     if not path.is_file():
-        raise CheckpointError(f"{source}: no {CONFIG} in it, so not a checkpoint folder")
+        raise CheckpointError(source, f"no {CONFIG} in it, so not a checkpoint folder")
     try:
         record = files.read_json(path)
     except InputError as error:  # to its reader a checkpoint is one thing
         raise CheckpointError(str(error)) from None
     stated = record.get("format") if isinstance(record, dict) else None
     if stated != config.FORMAT:
-        raise CheckpointError(f"{path}: format {stated!r}, this version reads {config.FORMAT!r}")
+        raise CheckpointError(path, f"format {stated!r}, this version reads {config.FORMAT!r}")
     return record, path
 
 

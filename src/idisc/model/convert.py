@@ -139,7 +139,7 @@ def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
             dropped.append(name)
             continue
         if ours in renamed:
-            raise CheckpointError(f"{path}: {names[ours]} and {name} are the same tensor")
+            raise CheckpointError(path, f"{names[ours]} and {name} are the same tensor")
         renamed[ours] = value.float() if value.is_floating_point() else value
         names[ours] = name
     with torch.device("meta"):
@@ -158,7 +158,7 @@ def rename(name: str, where: str) -> str | None:
             if template is None:
                 return None
             return template.format(*(str(int(g) - 1) if g.isdigit() else g for g in match.groups()))
-    raise CheckpointError(f"{where}: unexpected tensor {name}; not a released iDisc checkpoint")
+    raise CheckpointError(where, f"unexpected tensor {name}", "not a released iDisc checkpoint")
 
 
 def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
@@ -166,7 +166,7 @@ def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
     outputs, width = _shape(state, "isd.head_1.proj_output.3.weight", 2, where)
     if outputs not in (1, 4):
         raise CheckpointError(
-            f"{where}: {outputs} output channels; 1 (depth) or 4 (normals) expected"
+            where, f"{outputs} output channels", "1 (depth) or 4 (normals) expected"
         )
     _, idrs, idr_width = _shape(state, "afp.mu_1", 3, where)
     layers = _count(state, r"isd\.head_1\.cross_attn_(\d+)\.to_q\.weight")
@@ -191,7 +191,7 @@ def _encoder(state: Mapping[str, Tensor], where: str) -> str:
         name = f"pixel_encoder.{stem}.weight"
         if name in state and (state[name].shape[0], blocks) == (width, count):
             return encoder
-    raise CheckpointError(f"{where}: none of the encoders {', '.join(_ENCODERS.values())}")
+    raise CheckpointError(where, f"none of the encoders {', '.join(_ENCODERS.values())}")
 
 
 def _decoder(state: Mapping[str, Tensor], width: int, where: str) -> DecoderConfig:
@@ -217,11 +217,11 @@ def _expansion(state: Mapping[str, Tensor], width: int) -> int:
 def _shape(state: Mapping[str, Tensor], name: str, axes: int, where: str) -> tuple[int, ...]:
     if name not in state:
         raise CheckpointError(
-            f"{where}: missing {name}; not a released iDisc checkpoint, or a damaged one"
+            where, f"missing {name}", "not a released iDisc checkpoint, or a damaged one"
         )
     shape = tuple(state[name].shape)
     if len(shape) != axes or 0 in shape:
-        raise CheckpointError(f"{where}: {name} has the shape {shape}; not a released checkpoint")
+        raise CheckpointError(where, f"{name} has the shape {shape}", "not a released checkpoint")
     return shape
 
 

@@ -111,7 +111,7 @@ class IDisc(nn.Module):
         """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
-            raise InputError(f"rgb: {found}; (B, 3, H, W) of floats in [0, 1] is needed")
+            raise InputError("rgb", found, "(B, 3, H, W) of floats in [0, 1] is needed")
         normalised = (rgb - self.mean) / self.std
         if not extracted:
             return self.encoder(normalised)

@@ -36,15 +36,15 @@ def read_state(path: Path) -> State:
         inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
         content = inner[0] if inner else content
     if not isinstance(content, dict) or not content:
-        raise CheckpointError(f"{path}: holds {_kind(content)}, not tensors by name")
+        raise CheckpointError(path, f"holds {_kind(content)}, not tensors by name")
     state: State = {}
     for name, value in content.items():
         if not isinstance(name, str) or not _plain(value):
             found = f"entry {name!r} is {_kind(value)}"
-            raise CheckpointError(f"{path}: {found}; only plain tensors belong in a checkpoint")
+            raise CheckpointError(path, found, "only plain tensors belong in a checkpoint")
         short = name.removeprefix("module.")
         if short in state:
-            raise CheckpointError(f"{path}: {short} is there twice, with and without 'module.'")
+            raise CheckpointError(path, f"{short} is there twice, with and without 'module.'")
         state[short] = value
     return state
 
@@ -74,7 +74,7 @@ def check_state(
         raise CheckpointError(f"{where}: {'; '.join(complaints)}")
     for name, value in state.items():
         if value.is_floating_point() and not bool(value.isfinite().all()):
-            raise CheckpointError(f"{where}: {called[name]} has values that are not finite")
+            raise CheckpointError(where, f"{called[name]} has values that are not finite")
 
 
 def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
@@ -89,9 +89,7 @@ def _read_safetensors(path: Path) -> object:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(
-            f"{path}: not readable as safetensors ({first_line(error)})"
-        ) from None
+        raise CheckpointError(path, f"not readable as safetensors ({first_line(error)})") from None
 
 
 def _read_torch(path: Path) -> object:
@@ -105,7 +103,7 @@ def _read_torch(path: Path) -> object:
     except pickle.UnpicklingError as error:
         # torch says "Unsupported operand" of bytes that are no pickle of its own
         found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
-        raise CheckpointError(f"{path}: contains {found}; nothing in it was executed") from None
+        raise CheckpointError(path, f"contains {found}", "nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
         reason = f"truncated or not a torch checkpoint ({first_line(error)}); get it again"
         raise CheckpointError(f"{path}: {reason}") from None

@@ -88,7 +88,7 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
         listed = list_folder(path, KNOWN, recursive=recursive)
         if not listed:
             more = "" if recursive else "; --recursive includes subfolders"
-            raise InputError(f"{path}: no pictures or videos in this folder{more}")
+            raise InputError(path, f"no pictures or videos in this folder{more}")
         return listed
     if not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out
@@ -96,10 +96,10 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
         found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
         listed = _listed(found, suffixes)
         if not listed:
-            raise InputError(f"{argument}: no pictures or videos match")
+            raise InputError(argument, "no pictures or videos match")
         return listed
     if not path.exists():
-        raise InputError(f"{path}: no such file")
+        raise InputError(path, "no such file")
     return [path]
 
 

@@ -34,7 +34,7 @@ def read_model_info(engine: Engine) -> ModelInfo:
             return None
         found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
         if len(found) != count or found[-1] <= 0:
-            raise CheckpointError(f"{engine.name}: {field} is {text!r} in its metadata")
+            raise CheckpointError(engine.name, f"{field} is {text!r} in its metadata")
         return found
 
     span, size = numbers("depth_range", 2), numbers("training_size", 2)

@@ -38,9 +38,9 @@ class OnnxEngine:
         import onnxruntime  # heavy: only when this engine is chosen
 
         if not path.is_file():
-            raise CheckpointError(f"{path}: no such file")
+            raise CheckpointError(path, "no such file")
         if not path.stat().st_size:
-            raise CheckpointError(f"{path}: empty; {_AGAIN}")
+            raise CheckpointError(path, "empty", _AGAIN)
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()
@@ -56,7 +56,7 @@ class OnnxEngine:
             texts = dict(self._session.get_modelmeta().custom_metadata_map)
         except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
             raise CheckpointError(
-                f"{path}: not readable as ONNX ({_reason(error)}); {_AGAIN}"
+                path, f"not readable as ONNX ({_reason(error)})", _AGAIN
             ) from None
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
@@ -64,7 +64,7 @@ class OnnxEngine:
         known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
         if not known or outputs[:1] not in (["depth"], ["normals"]):
             raise CheckpointError(
-                f"{path}: not an export of ours (image bytes to metres); `idisc export` makes one"
+                path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
         # The file name of a shipped model says less than its card.
         self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
@@ -101,8 +101,12 @@ class OnnxEngine:
         seen = images.shape[1], images.shape[2]
         if self.fixed_size not in (None, seen):
             raise CheckpointError(
-                f"{self.name}: is for pictures of {size_text(self.fixed_size)} alone, not of"
-                f" {size_text(seen)}; export the checkpoint again for any size"
+                self.name,
+                (
+                    f"is for pictures of {size_text(self.fixed_size)} alone, not of"
+                    f" {size_text(seen)}"
+                ),
+                "export the checkpoint again for any size",
             )
         feeds: dict[str, NDArray[np.generic]] = {"image": np.ascontiguousarray(images)}
         if self._sized:
@@ -111,7 +115,7 @@ class OnnxEngine:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
         except Exception as error:  # a file for one size, or from another program
             raise CheckpointError(
-                f"{self.name}: does not run on {size_text(seen)} ({first_line(error)})"
+                self.name, f"does not run on {size_text(seen)} ({first_line(error)})"
             ) from None
         self._check(outputs, len(images))
         return [
@@ -125,7 +129,7 @@ class OnnxEngine:
         for maps, wanted in zip(outputs, axes, strict=True):
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
-                raise CheckpointError(f"{self.name}: its answer is no map of floats; {_AGAIN}")
+                raise CheckpointError(self.name, "its answer is no map of floats", _AGAIN)
 
 
 def _reason(error: Exception) -> str:
@@ -138,12 +142,13 @@ def _providers(device: str, available: Sequence[str]) -> list[Any]:
     """Return the execution providers of a device; InputError if it is not available."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if not match:
-        raise InputError(f"--device {device}: an .onnx file runs on cpu, cuda, cuda:1 ...")
+        raise InputError(f"--device {device}", "an .onnx file runs on cpu, cuda, cuda:1 ...")
     if device == "cpu":
         return ["CPUExecutionProvider"]
     if "CUDAExecutionProvider" not in available:
         raise InputError(
-            f"--device {device}: this onnxruntime has no CUDA; pip install onnxruntime-gpu instead"
-            " of onnxruntime, or leave out --device"
+            f"--device {device}",
+            "this onnxruntime has no CUDA",
+            "pip install onnxruntime-gpu instead of onnxruntime, or leave out --device",
         )
     return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]

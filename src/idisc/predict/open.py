@@ -44,7 +44,7 @@ def find_card(model: str | Path | None) -> cards.ModelCard | None:
         return None
     known = cards.shipped()
     if str(model) not in known:
-        raise CheckpointError(f"{model}: not there{_advice(str(model), known)}")
+        raise CheckpointError(model, f"not there{_advice(str(model), known)}")
     return known[str(model)]
 
 
@@ -69,12 +69,13 @@ def network_of(engine: Engine) -> Any:
         network = getattr(open_model(card.name, part="checkpoint"), "network", None)
     if network is None:
         raise InputError(
-            f"{engine.name}: an exported file gives depth and no more; name the checkpoint folder"
-            " it was made from"
+            engine.name,
+            "an exported file gives depth and no more",
+            "name the checkpoint folder it was made from",
         )
     kind = network.config.discretization
     if kind != "isd":
-        raise InputError(f"{engine.name}: a network with discretization={kind} has no IDRs")
+        raise InputError(engine.name, f"a network with discretization={kind} has no IDRs")
     return network
 
 
@@ -96,8 +97,9 @@ def open_engine(
         if precision not in (None, own):
             computes = f"with {own}" if own else "as exported"
             raise InputError(
-                f"--precision {precision}: {path.name} computes {computes}; `idisc export"
-                " --precision` makes another file"
+                f"--precision {precision}",
+                f"{path.name} computes {computes}",
+                "`idisc export --precision` makes another file",
             )
         return engine
     if not path.is_dir() and not card:
@@ -107,7 +109,7 @@ def open_engine(
         raise CheckpointError(f"{path}: {what}")
     if path.is_dir() and not (path / config.FILE).is_file():
         raise CheckpointError(
-            f"{path}: no {config.FILE} in it, so not a checkpoint folder; `idisc convert` makes one"
+            path, f"no {config.FILE} in it, so not a checkpoint folder", "`idisc convert` makes one"
         )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine

@@ -34,8 +34,9 @@ class PredictOptions:
             height, width = _pair(self.size, "size")
             if height * width > MOST_SEEN:
                 raise InputError(
-                    f"size {size_text((height, width))}: more than {MOST_SEEN / 1e6:.1f} million"
-                    " pixels in the network; choose a smaller one, and tiles for detail"
+                    f"size {size_text((height, width))}",
+                    f"more than {MOST_SEEN / 1000000.0:.1f} million pixels in the network",
+                    "choose a smaller one, and tiles for detail",
                 )
             object.__setattr__(self, "size", (height, width))
         if not isinstance(self.tile, bool):
@@ -47,5 +48,5 @@ class PredictOptions:
 def _pair(size: object, what: str) -> Size:
     pair = tuple(size) if isinstance(size, (list, tuple)) else ()
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
-        raise InputError(f"{what} {size!r}: (height, width) in pixels is needed")
+        raise InputError(f"{what} {size!r}", "(height, width) in pixels is needed")
     return pair

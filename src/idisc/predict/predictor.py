@@ -94,8 +94,9 @@ class Predictor:
         options = self._checked(options, changes)
         if options.known_distance is not None:
             raise InputError(
-                "known distance: its points are pixels of one picture; use predict, or rescaled()"
-                " of one result"
+                "known distance",
+                "its points are pixels of one picture",
+                "use predict, or rescaled() of one result",
             )
         batches = _batches(_read_ahead(sources), options)
         return (found for photos in batches for found in self._predict_batch(photos, options))
@@ -120,8 +121,9 @@ class Predictor:
         fixed = self.engine.fixed_size
         if fixed and options.size and options.size != fixed:
             raise InputError(
-                f"size {size_text(options.size)}: {self.engine.name} accepts"
-                f" {size_text(fixed)} only; leave it out, or export the checkpoint for any size"
+                f"size {size_text(options.size)}",
+                f"{self.engine.name} accepts {size_text(fixed)} only",
+                "leave it out, or export the checkpoint for any size",
             )
         if self.engine.task == "normals" and (options.tile or options.known_distance):
             raise InputError(
@@ -157,7 +159,7 @@ class Predictor:
             mirrored = np.ascontiguousarray(small[:, :, ::-1])
             output = _mean_with_flipped(output, Output(*self.engine.with_spread(mirrored, size)))
         if not np.isfinite(output.maps).all():
-            raise CheckpointError(f"{self.engine.name}: predicts NaN or infinity")
+            raise CheckpointError(self.engine.name, "predicts NaN or infinity")
         return output
 
     def _finish(

@@ -102,6 +102,6 @@ def camera_correction(model: ModelInfo, camera: Camera) -> CameraCorrection:
     """
     training = model.training_camera
     if training is None:
-        raise InputError(f"{model.name}: the field of view of its training data is unknown")
+        raise InputError(model.name, "the field of view of its training data is unknown")
     factor = camera.relative_focal / training.relative_focal
     return CameraCorrection(factor=factor, training_fov_deg=training.fov_deg)

@@ -49,7 +49,9 @@ class Tiles:
 def lay_out(picture: Size, tile: Size) -> Tiles:
     """Return tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
     if min(tile) < LEAST:
-        raise InputError(f"tiles of {tile[0]}x{tile[1]}: at least {LEAST} pixels a side are needed")
+        raise InputError(
+            f"tiles of {tile[0]}x{tile[1]}", f"at least {LEAST} pixels a side are needed"
+        )
     height, width = min(tile[0], picture[0]), min(tile[1], picture[1])
     return Tiles((height, width), _starts(picture[0], height), _starts(picture[1], width))
 

@@ -53,7 +53,7 @@ class TorchEngine:
     ) -> TorchEngine:
         """Load a checkpoint folder, or the config of a shipped model with its card."""
         if precision == "fp16" and device == "cpu":
-            raise InputError("--precision fp16: needs a GPU; bf16 and fp32 run on a CPU")
+            raise InputError("--precision fp16", "needs a GPU", "bf16 and fp32 run on a CPU")
         network = load_network(path).requires_grad_(False).to(devices.usable(device))
         if card:
             weights = [path.parent / name for name in card.weights]

@@ -66,12 +66,12 @@ class Plan:
     def __post_init__(self) -> None:
         for row in self.formats:
             if not row.in_video:
-                raise InputError(f"{row.name} of a video: the formats are {video_formats()}")
+                raise InputError(f"{row.name} of a video", f"the formats are {video_formats()}")
         if self.every < 1:
-            raise InputError(f"every {self.every} frames: 1 or more is needed")
+            raise InputError(f"every {self.every} frames", "1 or more is needed")
         for name, value in (("smooth", self.smooth), ("fps", self.fps)):
             if value is not None and not 0 < value < math.inf:
-                raise InputError(f"{name} {value:g}: a number above 0 is needed")
+                raise InputError(f"{name} {value:g}", "a number above 0 is needed")
 
     def places(self, folder: Path, name: str, clip: str) -> tuple[Path | None, dict[str, Path]]:
         """Return the path of the film, if there is one, and the folder of each other format.
@@ -143,7 +143,7 @@ class Clip:
                     size = size or image.shape[:2]
                     yield Frame(number, max(0.0, last - first), resize_smooth(image, size))
         if number < 0:
-            raise InputError(f"{self.path}: no frame can be decoded; get the file again")
+            raise InputError(self.path, "no frame can be decoded", "get the file again")
         self.length = max(0.0, last - first) + float(1 / self.rate)
 
     def notes(self) -> list[str]:
@@ -186,23 +186,27 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         found = "a folder; a video is needed" if path.is_dir() else "no such file"
         raise InputError(f"{path}: {found}")
     if not path.stat().st_size:
-        raise InputError(f"{path}: empty; get it again")
+        raise InputError(path, "empty", "get it again")
     limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
     try:
         with av.open(str(path.resolve()), options=limits, metadata_errors="replace") as container:
             stream = container.streams.best("video")
             coding = stream and stream.codec_context
             if coding is None:
-                raise InputError(f"{path}: no video stream, or an unknown codec")
+                raise InputError(path, "no video stream, or an unknown codec")
             if coding.width * coding.height > MAX_PIXELS:
                 raise InputError(
-                    f"{path}: {coding.width} x {coding.height} pixels, at most"
-                    f" {MAX_PIXELS / 1e6:.0f} million are read; reduce it"
+                    path,
+                    (
+                        f"{coding.width} x {coding.height} pixels, at most"
+                        f" {MAX_PIXELS / 1000000.0:.0f} million are read"
+                    ),
+                    "reduce it",
                 )
             yield container, stream
     except av.FFmpegError as error:
         raise InputError(
-            f"{path}: not a video, damaged or cut short ({error.strerror}); get it again"
+            path, f"not a video, damaged or cut short ({error.strerror})", "get it again"
         ) from None
 
 
@@ -238,7 +242,7 @@ def predict_video(
     """
     options = options or PredictOptions()
     if predictor.engine.task == "normals" or options.normals:
-        raise InputError(f"{path}: videos are written as depth, not as normals")
+        raise InputError(path, "videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
     film, homes = plan.places(folder, name or path.stem, path.name)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
@@ -263,7 +267,7 @@ def predict_video(
             if advance:
                 advance(done, max(done, expected))
         if last is None:
-            raise InputError(f"{path}: no frame can be decoded; get the file again")
+            raise InputError(path, "no frame can be decoded", "get the file again")
         outcome = Outcome(
             files=(*([film, film.with_suffix(".json")] if film else []), *homes.values()),
             frames=done,
@@ -390,7 +394,7 @@ def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
                 if stream is not None:
                     container.mux(stream.encode(None))
     except av.FFmpegError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise InputError(path, f"cannot be written ({error.strerror})") from None
 
 
 def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = False) -> Picture:

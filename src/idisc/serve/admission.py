@@ -67,7 +67,7 @@ class Limits:
         for each in fields(self):
             value = getattr(self, each.name)
             if not (math.isfinite(value) and value > 0):
-                raise InputError(f"{each.name} {value:g}: a number above 0 is needed")
+                raise InputError(f"{each.name} {value:g}", "a number above 0 is needed")
 
     @property
     def pixels(self) -> int:

@@ -127,8 +127,9 @@ def cache_features(
             _write_missing(missing, progress)
         except OSError as error:
             raise InputError(
-                f"train.cache_features: {base} cannot be written ({error.strerror}); make room or"
-                " name another folder"
+                "train.cache_features",
+                f"{base} cannot be written ({error.strerror})",
+                "make room or name another folder",
             ) from None
     world.wait()
     return paths
@@ -261,7 +262,7 @@ def _check_frozen(network: IDisc) -> None:
     """InputError if a step would change what is cached."""
     name, part = _cached_part(network)
     if any(parameter.requires_grad for parameter in part.parameters()):
-        raise InputError(f"train.cache_features: features change unless train.freeze={name}")
+        raise InputError("train.cache_features", f"features change unless train.freeze={name}")
 
 
 def _cached_part(network: IDisc) -> tuple[str, nn.Module]:

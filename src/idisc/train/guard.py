@@ -62,9 +62,12 @@ class Guard:
         if self.rollbacks == MAX_ROLLBACKS:
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             raise DataError(
-                f"{', '.join(names[:NAMED])}{more}: loss or gradient not finite again and again,"
-                f" after {MAX_ROLLBACKS} roll-backs with lower rates; look at failed/ in the run's"
-                " folder, or start again with a lower train.lr"
+                f"{', '.join(names[:NAMED])}{more}",
+                (
+                    f"loss or gradient not finite again and again, after {MAX_ROLLBACKS}"
+                    " roll-backs with lower rates"
+                ),
+                ("look at failed/ in the run's folder, or start again with a lower train.lr"),
             )
         self.in_a_row = 0
         self.rollbacks += 1

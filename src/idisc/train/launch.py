@@ -49,7 +49,7 @@ class Source:
             return cls(folder=str(Path(rest).resolve()), dataset=name)
         folder = Path(text)
         if not folder.is_dir():
-            raise InputError(f"--data {text}: no such folder")
+            raise InputError(f"--data {text}", "no such folder")
         if (folder / manifest.NAME).is_file():
             usual = manifest.read(folder).dataset
         elif not (folder / "train.txt").is_file():
@@ -140,7 +140,7 @@ def resume(
     training, testing = _opened(sources, recipe)
     pairs = _pairs([*training, testing])
     if _hashes(training) != record["manifests"] or record["pairs"] not in (None, pairs):
-        raise DataError(f"{out}: its data have changed since it started; start a new run")
+        raise DataError(out, "its data have changed since it started", "start a new run")
     stored = state.read_training(out)
     network = IDisc(recipe.model)
     network.load_state_dict(stored["network"])  # before features of its encoder are computed
@@ -172,17 +172,17 @@ def _check_free(out: Path) -> None:
 def _record(out: Path) -> dict[str, Any]:
     path = out / config.FILE
     if not path.is_file():
-        raise CheckpointError(f"{out}: no {config.FILE} in it, so not the folder of a run")
+        raise CheckpointError(out, f"no {config.FILE} in it, so not the folder of a run")
     record: dict[str, Any] = files.read_json(path)
     if record.get("format") != config.FORMAT or "recipe" not in record:
-        raise CheckpointError(f"{path}: not the record of a run")
+        raise CheckpointError(path, "not the record of a run")
     return record
 
 
 def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], Dataset]:
     """What to learn from, and what to validate on."""
     if not sources:
-        raise InputError("--data: a folder to learn from is needed")
+        raise InputError("--data", "a folder to learn from is needed")
     training: list[Dataset] = []
     learnt_from: list[Source] = []
     for source in sources:
@@ -192,12 +192,12 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
         except manifest.EmptySplit:  # a folder for testing only
             continue
     if not training:
-        raise DataError(f"{sources[0].folder}: no training pictures in any of the folders")
+        raise DataError(sources[0].folder, "no training pictures in any of the folders")
     for dataset in training:
         if dataset.spec.task != recipe.model.task:
             raise InputError(
-                f"{dataset.source.root}: holds {dataset.spec.task}, the recipe is for"
-                f" {recipe.model.task}"
+                dataset.source.root,
+                f"holds {dataset.spec.task}, the recipe is for {recipe.model.task}",
             )
     if recipe.data.holdout:
         held = recipe.data.holdout, HOLDOUT_SEED
@@ -209,8 +209,9 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
     for dataset, use in [*((each, "training") for each in training), (testing, "validation")]:
         if not any(dataset[index].valid.any() for index in range(len(dataset))):
             raise DataError(
-                f"{dataset.source.root}: no picture for {use} has a valid pixel; `idisc doctor`"
-                " says more"
+                dataset.source.root,
+                f"no picture for {use} has a valid pixel",
+                "`idisc doctor` says more",
             )
     return training, testing
 
@@ -231,7 +232,9 @@ def _checkpoint(weights: str | None) -> Path | None:
     if not folder or not (folder.is_dir() or folder.suffix == ".json"):
         return None
     if (folder / state.LAST).is_dir():
-        raise InputError(f"--weights {folder}: a run; name its checkpoint, {folder}/{state.BEST}")
+        raise InputError(
+            f"--weights {folder}", "a run", f"name its checkpoint, {folder}/{state.BEST}"
+        )
     return folder
 
 

@@ -63,9 +63,9 @@ class Order:
 
     def __init__(self, lengths: Sequence[int], mix: Sequence[float], total: int, seed: int) -> None:
         if mix and len(mix) != len(lengths):
-            raise InputError(f"data.mix: {len(mix)} shares for {len(lengths)} training folders")
+            raise InputError("data.mix", f"{len(mix)} shares for {len(lengths)} training folders")
         if mix and (min(mix) < 0 or sum(mix) <= 0):
-            raise InputError(f"data.mix: {tuple(mix)}; shares of 0 or more are needed")
+            raise InputError("data.mix", tuple(mix), "shares of 0 or more are needed")
         shares = np.array(mix or lengths, dtype=float)
         self.lengths, self.seed = lengths, seed
         generator = seeding.generator(seed, Draw.FOLDER)
@@ -177,7 +177,7 @@ def pictures_per_process(batch_size: int, processes: int) -> int:
     """Each has the same number of a batch's pictures."""
     if batch_size % processes:
         raise InputError(
-            f"train.batch_size: {batch_size} pictures cannot be shared by {processes} processes"
+            "train.batch_size", f"{batch_size} pictures cannot be shared by {processes} processes"
         )
     return batch_size // processes
 

@@ -55,7 +55,9 @@ def freeze(network: nn.Module, prefixes: Iterable[str]) -> None:
         ]
         if not found:
             parts = ", ".join(dict(network.named_children()))
-            raise InputError(f"train.freeze: no parameter begins with '{prefix}'; parts: {parts}")
+            raise InputError(
+                "train.freeze", f"no parameter begins with '{prefix}'", f"parts: {parts}"
+            )
         for parameter in found:
             parameter.requires_grad_(False)
 
@@ -78,7 +80,7 @@ def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
         if parameters:
             groups.append({"params": parameters, "lr": rate, "peak": rate, "part": part})
     if not groups:
-        raise InputError("train.freeze: nothing is left to train")
+        raise InputError("train.freeze", "nothing is left to train")
     return torch.optim.AdamW(
         groups, betas=(BETA1_HIGH, BETA2), eps=1e-8, weight_decay=train.weight_decay
     )

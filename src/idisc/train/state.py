@@ -53,17 +53,18 @@ def read_training(run: Path) -> dict[str, Any]:
     path = run / LAST / TRAINING
     if not path.is_file():
         raise CheckpointError(
-            f"{run}: no {LAST}/{TRAINING} in it, so there is nothing to resume; the command that"
-            " began the run starts it again"
+            run,
+            f"no {LAST}/{TRAINING} in it, so there is nothing to resume",
+            "the command that began the run starts it again",
         )
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # torch, pickle and zipfile each have their own
         raise CheckpointError(
-            f"{path}: not readable, so damaged; a new run may start with --weights {run / LAST}"
+            path, "not readable, so damaged", f"a new run may start with --weights {run / LAST}"
         ) from None
     if state.get("format") != config.FORMAT:
-        raise CheckpointError(f"{path}: format {state.get('format')!r}, not {config.FORMAT!r}")
+        raise CheckpointError(path, f"format {state.get('format')!r}, not {config.FORMAT!r}")
     return migrations.renewed_training(state)
 
 
@@ -88,7 +89,7 @@ def _room_for(path: Path) -> Iterator[None]:
         if path.exists():
             advice = "the checkpoint before it is whole: make room and resume"
         reason = first_line(error)
-        raise CheckpointError(f"{path}: cannot be written ({reason}); {advice}") from None
+        raise CheckpointError(path, f"cannot be written ({reason})", advice) from None
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def _claim(folder: int, run: Path) -> None:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InputError(f"{run}: another process is training it; stop that one first") from None
+        raise InputError(run, "another process is training it", "stop that one first") from None
     except OSError:  # a file system without locks
         return
 

@@ -41,7 +41,7 @@ class Stepper:
     def __init__(self, network: IDisc, recipe: Recipe, world: World) -> None:
         train = recipe.train
         if train.precision == "fp16" and world.device.type == "cpu":
-            raise InputError("train.precision: fp16 needs a GPU; bf16 and fp32 run on a CPU")
+            raise InputError("train.precision", "fp16 needs a GPU", "bf16 and fp32 run on a CPU")
         self.train, self.task, self.world = train, recipe.model.task, world
         self.network = network
         if train.channels_last:

@@ -107,7 +107,7 @@ class Trainer:
                 if isinstance(error, OSError):  # of the log, of pictures
                     reason = error.strerror or error
                     raise CheckpointError(
-                        f"{self.out}: cannot be written ({reason}); make room and resume"
+                        self.out, f"cannot be written ({reason})", "make room and resume"
                     ) from None
                 raise
         count = self.recipe.train.validate_images

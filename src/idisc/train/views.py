@@ -54,8 +54,9 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
     """
     if sample.camera is None:
         raise DataError(
-            f"{sample.record.image}: no camera is known, which data.canonical_focal needs; add fx,"
-            " fy, cx, cy to the table of pairs"
+            sample.record.image,
+            "no camera is known, which data.canonical_focal needs",
+            "add fx, fy, cx, cy to the table of pairs",
         )
     scale = _pixels_per_pixel(sample, size, window.zoom)
     focal_px = math.sqrt(sample.camera.fx * sample.camera.fy) / scale

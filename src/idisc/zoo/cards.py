@@ -53,7 +53,7 @@ class Score:
     def __post_init__(self) -> None:
         ends = [end for end in (self.low, self.high) if end is not None]
         if len(ends) == 1 or not all(map(math.isfinite, (self.value, *ends))):
-            raise InputError(f"{self.metric} on {self.dataset}: finite, with both ends or none")
+            raise InputError(f"{self.metric} on {self.dataset}", "finite, with both ends or none")
 
     def __str__(self) -> str:
         interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
@@ -70,7 +70,7 @@ class ModelFile:
 
     def __post_init__(self) -> None:
         if re.search(r"[/\\:]|^\.", self.path):
-            raise InputError(f"file {self.path!r}: not in the folder of its card")
+            raise InputError(f"file {self.path!r}", "not in the folder of its card")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +102,13 @@ class ModelCard:
             )
         low, high = self.depth_range if len(self.depth_range) == 2 else (0.0, 0.0)
         if not 0 <= low < high < math.inf:
-            raise InputError(f"depth_range {self.depth_range}: two rising distances in metres")
+            raise InputError(f"depth_range {self.depth_range}", "two rising distances in metres")
         if len(self.training_size) != 2 or min(self.training_size) < 1:
-            raise InputError(f"training_size {self.training_size}: height and width are needed")
+            raise InputError(f"training_size {self.training_size}", "height and width are needed")
         names = {file.path for file in self.files}
         for needed in (f"{self.name}.onnx", *self.weights):
             if needed not in names:
-                raise InputError(f"files: {needed} is not among them")
+                raise InputError("files", f"{needed} is not among them")
 
     @property
     def data(self) -> str:
@@ -151,7 +151,7 @@ def read_card(path: Path) -> ModelCard:
     except InputError as error:  # to its reader a model is one thing
         raise CheckpointError(str(error)) from None
     if card.name != path.stem:
-        raise CheckpointError(f"{path}: the card of {card.name!r}; install idisc again")
+        raise CheckpointError(path, f"the card of {card.name!r}", "install idisc again")
     return card
 
 
@@ -180,10 +180,10 @@ def locate(card: ModelCard, part: Part = "onnx") -> Path:
     for file in card.part(part):
         path = HOME / file.path
         if not path.is_file():
-            raise CheckpointError(f"{path}: not there; install idisc again")
+            raise CheckpointError(path, "not there", "install idisc again")
         if path.stat().st_size != file.bytes or files.sha256(path) != file.sha256:
             raise CheckpointError(
-                f"{path}: not the file of its card (SHA-256 differs); install idisc again"
+                path, "not the file of its card (SHA-256 differs)", "install idisc again"
             )
     return HOME / f"{card.name}.{'onnx' if part == 'onnx' else 'json'}"
 

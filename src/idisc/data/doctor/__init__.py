@@ -67,12 +67,12 @@ def gather(
     Without a name, the dataset is that of the manifest, else a user's folder.
     """
     if not data.is_dir():
-        raise InputError(f"{data}: no such folder")
+        raise InputError(data, "no such folder")
     prepared = manifest.read(data) if (data / manifest.NAME).is_file() and not lists else None
     spec = catalog.find(name or (prepared.dataset if prepared else "folder"))
     if prepared is not None:
         if prepared.dataset != spec.name.partition(":")[0]:
-            raise InputError(f"{data}: holds {prepared.dataset}, not {spec.name}")
+            raise InputError(data, f"holds {prepared.dataset}, not {spec.name}")
         return prepared, catalog.as_prepared(spec, prepared.prepared)
     inside = [data / f"{split}.txt" for split in ("train", "test")]
     lists = lists or [path for path in inside if path.is_file()]

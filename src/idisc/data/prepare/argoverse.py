@@ -87,7 +87,7 @@ def _parts(line: ListLine) -> tuple[str, str, int]:
     parts = line.image.split("/")
     number = Path(parts[-1]).stem
     if len(parts) < 3 or not number.isdecimal():
-        raise InputError(f"{line.image}: not of Argoverse; a list has rgb/<log>/<camera>/N.png")
+        raise InputError(line.image, "not of Argoverse", "a list has rgb/<log>/<camera>/N.png")
     return parts[-3], parts[-2].lower(), int(number)
 
 
@@ -177,7 +177,7 @@ def _check(log: _Log, camera: str, stamp: int) -> None:
 
 def _mount(log: _Log, camera: str) -> Mount:
     if camera not in log.mounts:
-        raise InputError(f"{log.folder / CALIBRATION}: no camera '{camera}' in it")
+        raise InputError(log.folder / CALIBRATION, f"no camera '{camera}' in it")
     return log.mounts[camera]
 
 
@@ -186,7 +186,7 @@ def _nearest(log: _Log, camera: str, stamp: int) -> int:
     stamps = log.pictures.get(camera, [])
     nearest = min(stamps, key=lambda other: abs(other - stamp), default=None)
     if nearest is None or abs(nearest - stamp) > APART_NS:
-        raise InputError(f"{log.folder / camera}: no picture within 50 ms of the sweep {stamp}")
+        raise InputError(log.folder / camera, f"no picture within 50 ms of the sweep {stamp}")
     return nearest
 
 
@@ -194,7 +194,7 @@ def _read_log(folder: Path) -> _Log:
     mounts = _read_calibration(folder / CALIBRATION)
     sweeps = _stamps(folder / "lidar", "PC_*.ply")
     if not sweeps:
-        raise InputError(f"{folder / 'lidar'}: no sweep PC_<ns>.ply in it")
+        raise InputError(folder / "lidar", "no sweep PC_<ns>.ply in it")
     pictures = {camera: _stamps(folder / camera, f"{camera}_*.jpg") for camera in mounts}
     return _Log(folder, mounts, sweeps, pictures)
 

@@ -82,7 +82,7 @@ def _indexed(index: Path) -> dict[str, Scene]:
             source = index.parent / name
             folder = source.parent.name
             if folder in found:
-                raise InputError(f"{index}: two scenes in the folder '{folder}'")
+                raise InputError(index, f"two scenes in the folder '{folder}'")
             found[folder] = Scene(name=folder, split=split, source=source)
     return found
 
@@ -95,7 +95,7 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
     """Scene, camera and stamp of a listed image."""
     parts = line.image.split("/")
     if len(parts) != 4 or parts[1] != "rgb":
-        raise InputError(f"{line.image}: not of DDAD; a list has <scene>/rgb/<CAMERA>/<stamp>.png")
+        raise InputError(line.image, "not of DDAD", "a list has <scene>/rgb/<CAMERA>/<stamp>.png")
     return parts[0], parts[2].upper(), Path(parts[3]).stem
 
 
@@ -197,20 +197,20 @@ def _check(sample: _Sample, camera: str, rig: _Rig, scene: Scene) -> None:
 def _of(sample: _Sample, sensor: str, scene: Scene) -> _Datum:
     if sensor not in sample.data:
         there = ", ".join(sorted(sample.data))
-        raise InputError(f"{scene.source}: no {sensor} at {sample.stamp}; there are {there}")
+        raise InputError(scene.source, f"no {sensor} at {sample.stamp}", f"there are {there}")
     return sample.data[sensor]
 
 
 def _mount(rig: _Rig, sensor: str, sample: _Sample) -> Mount:
     if sensor not in rig:
-        raise InputError(f"{sample.calibration}: no calibration of {sensor}")
+        raise InputError(sample.calibration, f"no calibration of {sensor}")
     return rig[sensor]
 
 
 def _camera(picture: _Datum, rig: _Rig, sample: _Sample) -> Camera:
     mount, size = _mount(rig, picture.sensor, sample), picture_size(picture.path)
     if size != picture.size:
-        raise InputError(f"{picture.path}: {size} pixels; its scene file says {picture.size}")
+        raise InputError(picture.path, f"{size} pixels", f"its scene file says {picture.size}")
     with parsing(sample.calibration):
         return mount.camera(size)
 

@@ -72,7 +72,7 @@ def _frame(raw: Path, line: ListLine) -> Frame:
     image = raw / line.image
     size, depth = picture_size(image), _depth(image)
     if depth.shape != size:
-        raise InputError(f"{image}: {size_text(size)} pixels; its depth has {depth.shape}")
+        raise InputError(image, f"{size_text(size)} pixels", f"its depth has {depth.shape}")
     camera = stated_camera(_calibrated(raw / "intrinsics.txt"), line.image, size)
     return Frame(name=stem_of(line), image=image, target=depth, camera=camera)
 
@@ -82,7 +82,7 @@ def _depth(image: Path) -> FloatArray:
     path = image.with_name(f"{image.stem}_depth.npy")
     depth, mask = read_array(path), read_array(path.with_name(f"{path.stem}_mask.npy"))
     if depth.shape != mask.shape:
-        raise InputError(f"{path}: {depth.shape}; its mask has {mask.shape}")
+        raise InputError(path, depth.shape, f"its mask has {mask.shape}")
     there = (mask.astype(np.float32) >= 1e-6) & np.isfinite(depth.astype(np.float32))
     return np.clip(np.where(there, depth, 0).astype(np.float32), 0, np.float32(_MAX_DEPTH))
 
@@ -96,7 +96,7 @@ def _calibrated(path: Path) -> DatasetSpec:
     try:
         fx, fy, cx, cy = (float(word) for word in (found[1] if found else "").split(","))
     except ValueError:
-        raise InputError(f"{path}: no `[fx, fy, cx, cy] = [...]` in it; four are needed") from None
+        raise InputError(path, "no `[fx, fy, cx, cy] = [...]` in it", "four are needed") from None
     (_, size), *_ = DIODE.cameras.values()
     return replace(DIODE, cameras={"": ((fx, fy, cx, cy), size)})
 

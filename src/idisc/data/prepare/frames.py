@@ -97,9 +97,9 @@ def parsing(path: Path) -> Iterator[None]:
         named = message.startswith(str(path))
         raise InputError(message if named else f"{path}: {message}") from None
     except KeyError as error:
-        raise InputError(f"{path}: no {error} in it; the file is of another format") from None
+        raise InputError(path, f"no {error} in it", "the file is of another format") from None
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(f"{path}: not what its format says ({error})") from None
+        raise InputError(path, f"not what its format says ({error})") from None
 
 
 Readings = Iterable[Callable[[], object]]

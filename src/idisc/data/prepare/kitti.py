@@ -77,8 +77,9 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     kept = {name: drive for name, drive in found.items() if swept or _annotated_folder(drive)}
     if found and not kept:
         raise DataError(
-            f"{raw}: {len(found)} drives, but no annotated depth (train/<drive>/proj_depth); put it"
-            " there, or use the sweeps: --set depth=sweep"
+            raw,
+            f"{len(found)} drives, but no annotated depth (train/<drive>/proj_depth)",
+            "put it there, or use the sweeps: --set depth=sweep",
         )
     return [
         Scene(name=name, split="test" if name in EIGEN_TEST else "train", source=drive)
@@ -91,7 +92,7 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
     parts = _LINE.search(line.image)
     if not parts:
         raise InputError(
-            f"{line.image}: not of KITTI; a list has <date>/<drive>/image_02/data/N.png"
+            line.image, "not of KITTI", "a list has <date>/<drive>/image_02/data/N.png"
         )
     return parts[1], parts[2], parts[3]
 
@@ -135,7 +136,7 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
     size, expected = picture_size(pair.image), rig.camera.size
     if size != expected:
         raise InputError(
-            f"{pair.image}: {size_text(size)}, but its calibration is for {size_text(expected)}"
+            pair.image, f"{size_text(size)}, but its calibration is for {size_text(expected)}"
         )
     target: Path | NDArray[np.float32] = pair.target
     if options.depth == "sweep":
@@ -232,10 +233,10 @@ def _read_calibration(path: Path) -> dict[str, list[str]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:
         raise InputError(
-            f"{path}: no such file; it comes with KITTI's calibration archives"
+            path, "no such file", "it comes with KITTI's calibration archives"
         ) from None
     except ValueError:
-        raise InputError(f"{path}: not a text file; get it again") from None
+        raise InputError(path, "not a text file", "get it again") from None
     return {key: rest.split() for key, _, rest in (line.partition(":") for line in lines)}
 
 
@@ -245,7 +246,7 @@ def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> ND
     except ValueError:
         values = np.array(())
     if len(values) != count or not np.isfinite(values).all():
-        raise InputError(f"{path}: no '{key}' with {count} numbers in it")
+        raise InputError(path, f"no '{key}' with {count} numbers in it")
     return values
 
 

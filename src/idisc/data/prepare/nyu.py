@@ -68,7 +68,7 @@ def _locate(raw: Path, name: str) -> Path:
     for above in _ABOVE:
         if (path := raw / above / name).is_file():
             return path
-    raise InputError(f"{raw / name}: no such file")
+    raise InputError(raw / name, "no such file")
 
 
 PREPARATION = Preparation(

@@ -61,10 +61,10 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     """One scene for each room of the official file, or for each scene of a plain folder."""
     if (path := raw / MATRICES).is_file():
         if lines is not None:
-            raise InputError(f"{path}: its split is in {SPLITS}; leave the lists out")
+            raise InputError(path, f"its split is in {SPLITS}", "leave the lists out")
         return _scenes_of_matrices(path, _DEPTHS[options.nyu_depth])
     if options.nyu_depth != "filled":
-        raise InputError(f"{raw}: no {MATRICES} in it; only that one has raw depth")
+        raise InputError(raw, f"no {MATRICES} in it", "only that one has raw depth")
     if lines is None:
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
         lines, _ = once(line for path in listings for line in read_list(path))
@@ -95,7 +95,7 @@ def _scenes_of_matrices(path: Path, depths: str) -> list[Scene]:
 def _official_split(path: Path) -> dict[str, list[int]]:
     """Indices from 0, by split."""
     if not path.is_file():
-        raise InputError(f"{path}: no such file; the official split is needed: {SPLITS_HOME}")
+        raise InputError(path, "no such file", f"the official split is needed: {SPLITS_HOME}")
     require("scipy", extra="data")
     from scipy.io import loadmat
 
@@ -106,11 +106,12 @@ def _official_split(path: Path) -> dict[str, list[int]]:
             for split in ("train", "test")
         }  # MATLAB counts from 1
     except KeyError as error:
-        raise InputError(f"{path}: no {error.args[0]} in it; get it from {SPLITS_HOME}") from None
+        raise InputError(path, f"no {error.args[0]} in it", f"get it from {SPLITS_HOME}") from None
     except Exception as error:  # scipy raises a dozen types for a damaged file
         raise InputError(
-            f"{path}: not readable as a MATLAB file ({first_line(error)}); get it from"
-            f" {SPLITS_HOME}"
+            path,
+            f"not readable as a MATLAB file ({first_line(error)})",
+            f"get it from {SPLITS_HOME}",
         ) from None
 
 
@@ -130,7 +131,7 @@ class _Matrices:
         try:
             self.file = h5py.File(path, mode="r")
         except OSError as error:
-            raise InputError(f"{path}: damaged or cut short ({error}); get it again") from None
+            raise InputError(path, f"damaged or cut short ({error})", "get it again") from None
 
     def __enter__(self) -> _Matrices:
         return self
@@ -154,8 +155,9 @@ class _Matrices:
         depth = self._read(line.target, index).T  # (W, H) -> (H, W)
         if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
             raise InputError(
-                f"{self.path}: {image.shape} pixels with {depth.shape} depths at {index}; get it"
-                " again"
+                self.path,
+                f"{image.shape} pixels with {depth.shape} depths at {index}",
+                "get it again",
             )
         return Frame(
             name=line.image,
@@ -168,10 +170,10 @@ class _Matrices:
         try:
             array: NDArray[Any] = self.file[name][index]
         except KeyError:
-            raise InputError(f"{self.path}: no `{name}` in it; get it again") from None
+            raise InputError(self.path, f"no `{name}` in it", "get it again") from None
         except (IndexError, ValueError, OSError) as error:
             raise InputError(
-                f"{self.path}: `{name}` {index} not readable ({first_line(error)}); get it again"
+                self.path, f"`{name}` {index} not readable ({first_line(error)})", "get it again"
             ) from None
         return array
 

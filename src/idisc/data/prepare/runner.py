@@ -73,7 +73,7 @@ def prepare(
     scenes = preparation.scenes(raw, options, lines if lists else None)
     if not scenes:
         needs = preparation.needs
-        raise DataError(f"{raw}: nothing of {dataset} in it; {needs} needed, see {spec.home}")
+        raise DataError(raw, f"nothing of {dataset} in it", f"{needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
         "choices": json.loads(json.dumps(config.to_json(options))),  # as it is read back: no tuples
@@ -94,7 +94,7 @@ def prepare(
 
 def _check_options(dataset: str, preparation: Preparation, options: Any) -> None:
     if type(options) is not preparation.options:
-        raise InputError(f"{dataset}: options of type {preparation.options.__name__} are needed")
+        raise InputError(dataset, f"options of type {preparation.options.__name__} are needed")
     known = {name.lower(): name for name in preparation.cameras}
     for name in getattr(options, "cameras", ()):
         config.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
@@ -105,15 +105,15 @@ def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: P
     needs = preparation.needs
     if not preparation.raw:
         if raw is not None:
-            raise InputError(f"{raw}: {dataset} is made from {needs}; leave out --raw")
+            raise InputError(raw, f"{dataset} is made from {needs}", "leave out --raw")
         return out
     if raw is None:
-        raise InputError(f"{dataset}: {needs} needed; pass the folder as --raw")
+        raise InputError(dataset, f"{needs} needed", "pass the folder as --raw")
     if not raw.is_dir():
-        raise InputError(f"{raw}: no such folder; {dataset} needs {needs}")
+        raise InputError(raw, "no such folder", f"{dataset} needs {needs}")
     if out.resolve().is_relative_to(raw.resolve()):
         raise InputError(
-            f"{out}: inside {raw}, where raw files are looked for; name another folder"
+            out, f"inside {raw}, where raw files are looked for", "name another folder"
         )
     return raw
 
@@ -252,7 +252,7 @@ def _claim(out: Path, request: dict[str, Any]) -> None:
     path = out / NOTES / "request.json"
     if path.is_file():
         if files.read_json(path) != request:
-            raise InputError(f"{out}: prepared with other choices; name a new folder or remove it")
+            raise InputError(out, "prepared with other choices", "name a new folder or remove it")
         for draft in out.rglob(".*.part"):  # of a run that was killed while it wrote
             draft.unlink(missing_ok=True)
         return
@@ -283,9 +283,12 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     if not records:
         first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
-            f"{out}: no frame could be prepared; {report} lists {counted(len(faults), 'fault')}"
-            f"{first}; get the files from {catalog.find(source.dataset).home} and run the same"
-            " command again"
+            out,
+            (f"no frame could be prepared; {report} lists {counted(len(faults), 'fault')}{first}"),
+            (
+                f"get the files from {catalog.find(source.dataset).home} and run the same"
+                " command again"
+            ),
         )
     # The number of faults lets every result on the dataset say that it is incomplete.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}

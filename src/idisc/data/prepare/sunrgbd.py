@@ -81,9 +81,9 @@ def _camera(path: Path, size: Size) -> Camera | None:
     try:
         numbers = [float(word) for word in path.read_text().split()]
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not readable as numbers ({error})") from None
+        raise InputError(path, f"not readable as numbers ({error})") from None
     if len(numbers) != 9 or numbers[8] == 0:
-        raise InputError(f"{path}: {len(numbers)} numbers; the nine of a 3x3 matrix are needed")
+        raise InputError(path, f"{len(numbers)} numbers", "the nine of a 3x3 matrix are needed")
     with parsing(path):
         return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
 

@@ -34,7 +34,7 @@ class SweepOptions:
     def __post_init__(self) -> None:
         for name in ("train_metres", "test_metres"):
             if getattr(self, name) < 0:
-                raise InputError(f"{name}: {getattr(self, name)}; 0 or more is needed")
+                raise InputError(name, getattr(self, name), "0 or more is needed")
 
     def keep(
         self, positions: Sequence[Points], times_s: Sequence[float], split: str, elapsed_s: float

@@ -36,19 +36,19 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.count < 2:
-            raise InputError(f"count: {self.count}; 2 are needed, one to train and one to test")
+            raise InputError("count", self.count, "2 are needed, one to train and one to test")
         if len(self.size) != 2 or min(self.size) < 32:
-            raise InputError(f"size: {self.size}; height and width of 32 or more are needed")
+            raise InputError("size", self.size, "height and width of 32 or more are needed")
         if not 0 <= self.streets <= 1:
-            raise InputError(f"streets: {self.streets}; a share from 0 to 1 is needed")
+            raise InputError("streets", self.streets, "a share from 0 to 1 is needed")
         if self.seed < 0:
-            raise InputError(f"seed: {self.seed}; 0 or more is needed")
+            raise InputError("seed", self.seed, "0 or more is needed")
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
     """Blocks of images of one split each; `raw` is not read."""
     if lines is not None:
-        raise InputError("synthetic: no list names its pictures; leave out --list")
+        raise InputError("synthetic", "no list names its pictures", "leave out --list")
     test = list(range(9, options.count, 10)) or [options.count - 1]
     train = sorted(set(range(options.count)) - set(test))
     return [
