@@ -35,14 +35,14 @@ class Options:
     seed: int = 13
 
     def __post_init__(self) -> None:
-        if self.count < 2:
-            raise InputError("count", self.count, "2 are needed, one to train and one to test")
-        if len(self.size) != 2 or min(self.size) < 32:
-            raise InputError("size", self.size, "height and width of 32 or more are needed")
-        if not 0 <= self.streets <= 1:
-            raise InputError("streets", self.streets, "a share from 0 to 1 is needed")
-        if self.seed < 0:
-            raise InputError("seed", self.seed, "0 or more is needed")
+        for name, is_possible, remedy in (
+            ("count", self.count >= 2, "2 are needed, one to train and one to test"),
+            ("size", len(self.size) == 2 and min(self.size) >= 32, "(H, W) of 32 or more"),
+            ("streets", 0 <= self.streets <= 1, "a share from 0 to 1 is needed"),
+            ("seed", self.seed >= 0, "0 or more is needed"),
+        ):
+            if not is_possible:
+                raise InputError(name, f"{getattr(self, name)}", remedy)
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:

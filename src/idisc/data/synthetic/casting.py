@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
-from idisc.data.synthetic.scenes import Pose, Scene, Shape
+from idisc.data.synthetic.scenes import Pose, Scene, Shape, rotation
 
 FloatArray = NDArray[np.floating[Any]]
-Window = tuple[slice, slice]
-
 NEAREST = 0.02  # metres: anything nearer to the camera is not seen
 _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)  # (8, 3)
 
@@ -35,9 +33,8 @@ class Hits:
 
 def camera_rays(camera: Camera, pose: Pose) -> NDArray[np.float64]:
     """(3, H, W): a ray through the centre of each pixel."""
-    height, width = camera.size
-    across = ((np.arange(width) - camera.cx) / camera.fx)[None]  # (1, W)
-    down = ((np.arange(height) - camera.cy) / camera.fy)[:, None]  # (H, 1)
+    rows, columns = np.indices(camera.size)
+    across, down = (columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy
     right, below, forward = pose.axes
     return np.stack([across * right[i] + down * below[i] + forward[i] for i in range(3)])
 
@@ -49,11 +46,10 @@ def cast(scene: Scene, camera: Camera, pose: Pose) -> Hits:
     index = np.full(camera.size, -1, np.int32)
     for number, shape in enumerate(scene.shapes):
         window = _window(shape, camera, origin, axes)
-        if window is not None:
-            near, far = interval(shape, origin, rays[:, window[0], window[1]])
-            seen = (near < far) & (near > NEAREST) & (near < depth[window])
-            np.copyto(depth[window], near, where=seen)
-            np.copyto(index[window], number, where=seen)
+        near, far = interval(shape, origin, rays[:, window[0], window[1]])
+        seen = (near < far) & (near > NEAREST) & (near < depth[window])
+        np.copyto(depth[window], near, where=seen)
+        np.copyto(index[window], number, where=seen)
     return Hits(depth, index, rays)
 
 
@@ -77,8 +73,8 @@ def interval(
 
     The direction is (3, H, W), the origin (3,) or (3, H, W).
     """
-    x, y, z = (axis - centre for axis, centre in zip(origin, shape.centre, strict=True))
-    start, way = to_local(shape, (x, y, z)), to_local(shape, direction)
+    start = to_local(shape, [o - c for o, c in zip(origin, shape.centre, strict=True)])
+    way = to_local(shape, direction)
     if shape.form == "ball":
         return _round(start, way)
     slabs = [_slab(start[axis], way[axis]) for axis in (range(3) if shape.form == "box" else (2,))]
@@ -112,19 +108,21 @@ def _round(start: list[FloatArray], way: list[FloatArray]) -> tuple[FloatArray, 
     return np.asarray((-half - along) / square), far
 
 
-def _window(shape: Shape, camera: Camera, origin: FloatArray, axes: FloatArray) -> Window | None:
-    """The part of the image in which a shape may be seen; None if it cannot be seen."""
-    sin, cos = math.sin(shape.yaw), math.cos(shape.yaw)
-    local = _CORNERS * shape.half
-    corners = local @ np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]]) + shape.centre
+def _window(
+    shape: Shape, camera: Camera, origin: FloatArray, axes: FloatArray
+) -> tuple[slice, slice]:
+    """The part of the image in which a shape may be seen; empty if it cannot be seen."""
+    corners = _CORNERS * shape.half @ rotation(shape.yaw).T + shape.centre
     x, y, forward = ((corners - origin) @ axes.T).T  # (8,) each
     if (forward <= NEAREST).any():  # its projection is unbounded
-        return (slice(None), slice(None)) if (forward > NEAREST).any() else None
-    rows = _slice(y / forward * camera.fy + camera.cy, camera.size[0])
-    columns = _slice(x / forward * camera.fx + camera.cx, camera.size[1])
-    return (rows, columns) if rows.start < rows.stop and columns.start < columns.stop else None
+        whole = slice(None if (forward > NEAREST).any() else 0)
+        return whole, whole
+    return (
+        _slice(y / forward * camera.fy + camera.cy, camera.size[0]),
+        _slice(x / forward * camera.fx + camera.cx, camera.size[1]),
+    )
 
 
 def _slice(places: FloatArray, length: int) -> slice:
-    first, last = math.floor(places.min()), math.ceil(places.max()) + 1
-    return slice(max(first, 0), max(min(last, length), 0))
+    first, last = np.clip([places.min() - 1, places.max() + 2], 0, length)
+    return slice(int(first), int(last))

@@ -8,7 +8,6 @@ Arrays of the image are (3, P) or (P,) for its P pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data.synthetic import casting, textures
 from idisc.data.synthetic.casting import Hits
-from idisc.data.synthetic.scenes import Material, Pose, Scene, Shape
+from idisc.data.synthetic.scenes import Pose, Scene, Shape, rotation
 from idisc.sizes import Size
 
 FloatArray = NDArray[np.floating[Any]]
@@ -34,37 +33,37 @@ class Rendered:
     normals: NDArray[np.float32]  # (H, W, 3) in camera axes, towards it; (0, 0, 0): sky
 
 
-def render(scene: Scene, camera: Camera, pose: Pose, generator: np.random.Generator) -> Rendered:
-    """Render an image of `camera.size`; the generator is for the film (exposure, noise)."""
-    return develop(scene, camera, pose, casting.cast(scene, camera, pose), generator)
-
-
-def develop(
-    scene: Scene, camera: Camera, pose: Pose, hits: Hits, generator: np.random.Generator
+def render(
+    scene: Scene,
+    camera: Camera,
+    pose: Pose,
+    generator: np.random.Generator,
+    hits: Hits | None = None,
 ) -> Rendered:
-    """Render an image from rays that have been cast."""
-    index = hits.shape.ravel()
-    rays = hits.rays.reshape(3, -1)
+    """Render an image of `camera.size`; the generator is for the film (exposure, noise).
+
+    Rays that have been cast already can be passed as `hits`.
+    """
+    hits = hits or casting.cast(scene, camera, pose)
+    index, rays = hits.shape.ravel(), hits.rays.reshape(3, -1)
     depth = np.minimum(hits.depth.ravel(), _INFINITY)
     points = np.array(pose.position)[:, None] + depth * rays
     normals, albedo = np.zeros_like(points), np.zeros(points.shape, np.float32)
     glow = np.zeros(len(index), np.float32)
-    order = np.argsort(index, kind="stable")
-    starts = np.searchsorted(index[order], np.arange(len(scene.shapes) + 1))
-    for number, shape in enumerate(scene.shapes):
-        seen = order[starts[number] : starts[number + 1]]
-        for side, normal, u, v, width, height, material in _sides(shape, points[:, seen]):
-            pixels = seen[side]
-            slant = -np.einsum("ip,ip->p", rays[:, pixels], normal)
-            slant /= np.linalg.norm(rays[:, pixels], axis=0)
-            pixel = depth[pixels] / camera.fx / np.sqrt(np.maximum(slant, 0.15))
-            place = u.astype(np.float32), v.astype(np.float32)
-            surface = textures.Surface(material, *place, width, height, pixel.astype(np.float32))
-            stain = 0.86 + 0.24 * surface.noise(1.7, number + scene.seed)
-            albedo[:, pixels] = textures.TEXTURES[material.texture](surface) * stain
-            normals[:, pixels], glow[pixels] = normal, material.glow
+    for number in np.unique(index[index >= 0]):
+        shape, seen = scene.shapes[number], np.flatnonzero(index == number)
+        normal, *places = _surface(shape, points[:, seen])
+        slant = -np.einsum("ip,ip->p", rays[:, seen], normal)
+        slant /= np.linalg.norm(rays[:, seen], axis=0)
+        pixel = depth[seen] / camera.fx / np.sqrt(np.maximum(slant, 0.15))
+        surface = textures.Surface(
+            shape.material, *(place.astype(np.float32) for place in (*places, pixel))
+        )
+        stain = 0.86 + 0.24 * surface.noise(1.7, int(number) + scene.seed)
+        albedo[:, seen] = textures.TEXTURES[shape.material.texture](surface) * stain
+        normals[:, seen], glow[seen] = normal, shape.material.glow
     light = albedo * (_irradiance(scene, points, normals, hits) + glow)
-    sky = order[: starts[0]]
+    sky = index < 0
     light[:, sky] = _sky(scene, rays[:, sky])
     depth[sky] = 0
     smooth = _smooth_edges(light.reshape(3, *camera.size), hits.shape)
@@ -75,39 +74,27 @@ def develop(
     )
 
 
-_Side = tuple[
-    NDArray[np.intp], FloatArray, FloatArray, FloatArray, float, float, Material
-]  # pixels, normals, u, v, width, height, material
-
-
-def _sides(shape: Shape, points: FloatArray) -> Iterator[_Side]:
-    """The sides of a shape on which its points (3, P) are."""
-    if not points.shape[1]:
-        return
-    centred = points - np.array(shape.centre)[:, None]
-    local = np.stack(casting.to_local(shape, centred))  # a point on a side has |x|, |y| or |z| = 1
-    half, sin, cos = np.array(shape.half), np.sin(shape.yaw), np.cos(shape.yaw)
-    to_world = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
-    if shape.form == "box":
+def _surface(shape: Shape, points: FloatArray) -> list[FloatArray]:
+    """Of points (3, P) on a shape: normals (3, P); u, v, and the extents along them, (P,) each."""
+    half, turn = np.array(shape.half)[:, None], rotation(shape.yaw)
+    local = np.stack(casting.to_local(shape, points - np.array(shape.centre)[:, None]))
+    every = np.arange(points.shape[1])
+    if shape.form == "box":  # a point on a side has |x|, |y| or |z| = 1
         axis = np.abs(local).argmax(axis=0)
-        side = 2 * axis + (local[axis, np.arange(len(axis))] > 0)  # -x, +x, -y, +y, -z, +z
-        for number in np.unique(side):
-            here = np.flatnonzero(side == number)
-            along, up = ((1, 2), (0, 2), (0, 1))[number // 2]
-            normal = to_world[:, number // 2, None] * (1 if number % 2 else -1)
-            u, v = (1 + local[along, here]) * half[along], (1 + local[up, here]) * half[up]
-            material = shape.front if shape.front and number == 3 else shape.material
-            size = 2 * float(half[along]), 2 * float(half[up])
-            yield here, np.broadcast_to(normal, (3, len(here))), u, v, *size, material
-        return
-    gradient = local / half[:, None]
+        normal = np.zeros_like(local)
+        normal[axis, every] = np.sign(local[axis, every])
+        metres = (1 + local) * half
+        along, up = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
+        extents = 2 * half[along, 0], 2 * half[up, 0]
+        return [turn @ normal, metres[along, every], metres[up, every], *extents]
+    gradient = local / half
     if shape.form == "tube":
         lid = np.abs(local[2]) > np.hypot(local[0], local[1])
-        gradient = np.where(lid, np.array([[0], [0], [1]]) * gradient, gradient * [[1], [1], [0]])
-    normal = to_world @ (gradient / np.linalg.norm(gradient, axis=0))
+        gradient = gradient * np.where(lid, [[0], [0], [1]], [[1], [1], [0]])
     u = (np.arctan2(local[1], local[0]) + np.pi) * half[0]
-    size = 2 * np.pi * float(half[0]), 2 * float(half[2])
-    yield np.arange(len(u)), normal, u, (1 + local[2]) * half[2], *size, shape.material
+    extents = (np.full(len(every), 2 * np.pi * half[0]), np.full(len(every), 2 * half[2]))
+    normal = turn @ (gradient / np.linalg.norm(gradient, axis=0))
+    return [normal, u, (1 + local[2]) * half[2], *extents]
 
 
 def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, hits: Hits) -> FloatArray:
@@ -149,8 +136,7 @@ def _sky(scene: Scene, rays: FloatArray) -> FloatArray:
     low, high = (_column(colour) for colour in scene.sky)
     sky = low + (high - low) * np.sqrt(np.clip(z, 0, 1))
     height = np.maximum(z, 0.03) + np.float32(0.1)
-    u, v = x / height, y / height
-    coarse, fine = (textures.noise(u * f, v * f, scene.seed) for f in (1.0, 2.7))
+    coarse, fine = (textures.noise(x / height * f, y / height * f, scene.seed) for f in (1.0, 2.7))
     clouds = 0.7 * np.clip((0.6 * coarse + 0.4 * fine) * 2.5 - 1.1, 0, 1)
     return np.asarray(sky + (1.1 - sky) * clouds)
 
@@ -176,11 +162,9 @@ def _film(light: FloatArray, generator: np.random.Generator) -> NDArray[np.uint8
     target = generator.uniform(0.16, 0.3)  # mean of the linear image; 0.18 is photographers' grey
     balance = np.exp(generator.normal(0, 0.07, (3, 1, 1)))
     gain = (balance * target / max(float(np.minimum(light, 2).mean()), 1e-4)).astype(np.float32)
-    fall = generator.uniform(0, 0.35)
     rows, columns = np.linspace(-1, 1, height)[:, None], np.linspace(-1, 1, width)[None]
-    exposed = light * gain * (1 - fall / 2 * (rows**2 + columns**2))
+    exposed = light * gain * (1 - generator.uniform(0, 0.18) * (rows**2 + columns**2))
     developed = 255 * np.sqrt(1 - np.exp(-1.6 * exposed))  # a shoulder, then gamma 2
     developed += generator.normal(0, generator.uniform(1, 4), light.shape)
-    return np.ascontiguousarray(
-        np.clip(developed + 0.5, 0, 255).astype(np.uint8).transpose(1, 2, 0)
-    )
+    pixels = np.clip(developed + 0.5, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(pixels.transpose(1, 2, 0))

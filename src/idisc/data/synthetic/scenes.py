@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import colorsys
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["room", "street"]
+Generator = np.random.Generator
 Point = tuple[float, float, float]
 Colour = tuple[float, float, float]
 Span = tuple[float, float]
@@ -43,7 +44,6 @@ class Shape:
     centre: Point
     half: Point  # half of its extent along its own axes
     material: Material
-    front: Material | None = None  # of the side +y of a box
     yaw: float = 0.0
     shadow: bool = True  # flat things on a wall or on the floor cast none
 
@@ -84,67 +84,67 @@ class Pose:
     @property
     def axes(self) -> NDArray[np.float64]:
         """(3, 3): right, down and forward of the camera, each as a row in the world."""
-        sin, cos = math.sin(self.yaw), math.cos(self.yaw)
-        right, ahead, up = np.array([cos, sin, 0.0]), np.array([-sin, cos, 0.0]), np.eye(3)[2]
+        right, ahead, up = rotation(self.yaw).T
         forward = math.cos(self.pitch) * ahead + math.sin(self.pitch) * up
         down = np.cross(forward, right)
         rolled = math.cos(self.roll) * right + math.sin(self.roll) * down
         return np.stack([rolled, np.cross(forward, rolled), forward])
 
 
-def box(
-    x: Span,
-    y: Span,
-    z: Span,
-    material: Material,
-    front: Material | None = None,
-    *,
-    shadow: bool = True,
-) -> Shape:
+def rotation(yaw: float) -> NDArray[np.float64]:
+    """(3, 3): turns vectors about the vertical."""
+    sin, cos = math.sin(yaw), math.cos(yaw)
+    return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
+
+
+def box(x: Span, y: Span, z: Span, material: Material, *, shadow: bool = True) -> Shape:
     """A box from its two ends on each axis."""
-    centre = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
-    half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2
-    return Shape(
-        form="box", centre=centre, half=half, material=material, front=front, shadow=shadow
-    )
+    return _between("box", (x, y, z), material, shadow)
 
 
 def ball(centre: Point, radius: float, material: Material, *, shadow: bool = True) -> Shape:
     """A sphere."""
-    half = radius, radius, radius
-    return Shape(form="ball", centre=centre, half=half, material=material, shadow=shadow)
+    x, y, z = ((place - radius, place + radius) for place in centre)
+    return _between("ball", (x, y, z), material, shadow)
 
 
 def tube(
     x: float, y: float, z: Span, radius: float, material: Material, *, shadow: bool = True
 ) -> Shape:
     """An upright cylinder."""
-    centre, half = (x, y, (z[0] + z[1]) / 2), (radius, radius, (z[1] - z[0]) / 2)
-    return Shape(form="tube", centre=centre, half=half, material=material, shadow=shadow)
+    spans = (x - radius, x + radius), (y - radius, y + radius), z
+    return _between("tube", spans, material, shadow)
 
 
-def turn(point: Point, yaw: float) -> Point:
-    """Rotate a point about the vertical through the origin."""
-    sin, cos = math.sin(yaw), math.cos(yaw)
-    return cos * point[0] - sin * point[1], sin * point[0] + cos * point[1], point[2]
+def _between(
+    form: Literal["box", "ball", "tube"],
+    spans: tuple[Span, Span, Span],
+    material: Material,
+    shadow: bool,
+) -> Shape:
+    (left, right), (near, far), (low, high) = spans
+    centre = (left + right) / 2, (near + far) / 2, (low + high) / 2
+    half = (right - left) / 2, (far - near) / 2, (high - low) / 2
+    return Shape(form=form, centre=centre, half=half, material=material, shadow=shadow)
 
 
-def moved(shapes: tuple[Shape, ...] | list[Shape], yaw: float, offset: Point) -> Piece:
+def moved(shapes: Iterable[Shape], yaw: float, offset: Point) -> Piece:
     """Rotate shapes about the origin, then shift them."""
-    result = []
-    for shape in shapes:
-        x, y, z = turn(shape.centre, yaw)
-        centre = x + offset[0], y + offset[1], z + offset[2]
-        result.append(replace(shape, centre=centre, yaw=shape.yaw + yaw))
-    return tuple(result)
+    turn = rotation(yaw)
+    return tuple(
+        replace(
+            shape,
+            centre=tuple((turn @ shape.centre + offset).tolist()),
+            yaw=shape.yaw + yaw,
+        )
+        for shape in shapes
+    )
 
 
 def bounds(*shapes: Shape) -> Bounds:
     """The smallest box along the axes that contains all shapes."""
-    centres, halves = np.array([s.centre for s in shapes]), np.array([s.half for s in shapes])
-    sin, cos = (abs(f([shape.yaw for shape in shapes])) for f in (np.sin, np.cos))
-    x, y = cos * halves[:, 0] + sin * halves[:, 1], sin * halves[:, 0] + cos * halves[:, 1]
-    extents = np.stack([x, y, halves[:, 2]], axis=1)
+    centres = np.array([shape.centre for shape in shapes])
+    extents = np.array([np.abs(rotation(shape.yaw)) @ shape.half for shape in shapes])
     return (centres - extents).min(axis=0), (centres + extents).max(axis=0)
 
 
@@ -154,14 +154,14 @@ def overlap(one: Bounds, other: Bounds, margin: float) -> bool:
 
 
 def paint(
-    generator: np.random.Generator,
+    generator: Generator,
     hue: Span = (0.0, 1.0),
     saturation: Span = (0.0, 1.0),
     value: Span = (0.1, 0.9),
 ) -> Colour:
     """A random colour between bounds in HSV."""
-    parts = [generator.uniform(*part) for part in (hue, saturation, value)]
-    red, green, blue = colorsys.hsv_to_rgb(parts[0] % 1, parts[1], parts[2])
+    h, s, v = (generator.uniform(*part) for part in (hue, saturation, value))
+    red, green, blue = colorsys.hsv_to_rgb(h % 1, s, v)
     return red**2, green**2, blue**2  # linear light; the film takes the root again
 
 
@@ -171,7 +171,7 @@ def toned(colour: Colour, factor: float) -> Colour:
 
 
 def textured(
-    generator: np.random.Generator,
+    generator: Generator,
     texture: str,
     scale: float,
     colour: Colour,

@@ -21,34 +21,30 @@ Cells = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Surface:
-    """P places on one side of a shape."""
+    """P places on a shape; all arrays are (P,), in metres."""
 
     material: Material
-    u: FloatArray  # (P,) metres from the left end
-    v: FloatArray  # (P,) metres from the lower end
-    width: float  # metres
-    height: float
-    pixel: FloatArray  # (P,) metres that a pixel covers
+    u: FloatArray  # from the left end
+    v: FloatArray  # from the lower end
+    width: FloatArray
+    height: FloatArray
+    pixel: FloatArray  # what a pixel covers
 
     @property
     def colour(self) -> FloatArray:
-        """(3, 1)."""
+        """The first colour of the material (3, 1)."""
         return np.array(self.material.colour, np.float32)[:, None]
 
     @property
     def second(self) -> FloatArray:
-        """(3, 1)."""
+        """The second colour of the material (3, 1)."""
         return np.array(self.material.second, np.float32)[:, None]
 
-    def visible(self, period: float = 1.0) -> FloatArray:
-        """The contrast of a pattern: 0 where pixels are larger than its period (of the scale)."""
-        return np.asarray(np.clip(1.5 - 2 * self.pixel / (self.material.scale * period), 0, 1))
-
-    def mix(self, share: NDArray[Any], mean: float, period: float = 1.0) -> FloatArray:
+    def mix(self, share: NDArray[Any], mean: float) -> FloatArray:
         """`share` (P,) of the second colour, or its mean where the pattern is too fine."""
-        return self.colour + (self.second - self.colour) * (
-            mean + (share - mean) * self.visible(period)
-        )
+        visible = np.clip(1.5 - 2 * self.pixel / self.material.scale, 0, 1)
+        share = mean + (share - mean) * visible
+        return np.asarray(self.colour + (self.second - self.colour) * share)
 
     def noise(self, frequency: float, shift: int = 0) -> FloatArray:
         """Smooth noise in [0, 1) of so many cells per metre."""
@@ -56,15 +52,13 @@ class Surface:
 
     def fields(self, width: float) -> tuple[Cells, FloatArray, FloatArray]:
         """Fields of about this width: number, place in it (0 to 1), metres to the nearest edge."""
-        width = self.width / max(round(self.width / width), 1)
-        number, inside = _cells(self.u, width)
-        aside = np.minimum(inside, 1 - inside) * width
+        step = self.width / np.maximum(np.rint(self.width / width), 1)
+        number, inside = _cells(self.u, step)
+        aside = np.minimum(inside, 1 - inside) * step
         return number, inside, np.minimum(aside, np.minimum(self.v, self.height - self.v))
 
 
 Texture = Callable[[Surface], FloatArray]
-_GREEN = np.array([[0.35], [0.45], [0.2]], np.float32)
-_SKY = np.array([[0.8], [0.95], [1.2]], np.float32)  # reflected in windows
 
 
 @cache
@@ -74,8 +68,7 @@ def _table() -> FloatArray:
 
 def dice(i: Cells, j: Cells, seed: int) -> FloatArray:
     """A number in [0, 1) for each cell (i, j) of a grid."""
-    place = ((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255)
-    return _table().take(place)
+    return _table().take(((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255))
 
 
 def noise(u: FloatArray, v: FloatArray, seed: int) -> FloatArray:
@@ -86,7 +79,7 @@ def noise(u: FloatArray, v: FloatArray, seed: int) -> FloatArray:
     return near + (far - near) * b
 
 
-def _cells(places: FloatArray, period: float) -> tuple[Cells, FloatArray]:
+def _cells(places: FloatArray, period: Any) -> tuple[Cells, FloatArray]:
     """Number of the cell of each place, and the place in it, 0 to 1."""
     ratio = places / period
     whole = np.floor(ratio)
@@ -99,15 +92,10 @@ def _line(inside: FloatArray, width: float) -> FloatArray:
 
 
 def _rough(s: Surface) -> FloatArray:
+    """Carpet, leaves, grass."""
     fine = 1 / s.material.scale
     share = 0.45 * s.noise(fine) + 0.3 * s.noise(3 * fine, 7) + 0.25 * s.noise(9 * fine, 3)
     return s.mix(share, 0.5)
-
-
-def _tiles(s: Surface) -> FloatArray:
-    (i, a), (j, b) = _cells(s.u, s.material.scale), _cells(s.v, s.material.scale)
-    joint = np.maximum(_line(a, 0.05), _line(b, 0.05))
-    return s.mix(np.maximum(joint * 0.8, 0.2 * dice(i, j, s.material.seed)), 0.17)
 
 
 def _plaid(s: Surface) -> FloatArray:
@@ -126,12 +114,12 @@ def _planks(s: Surface) -> FloatArray:
     return s.mix(np.maximum(0.35 * grain + 0.35 * dice(i, j, seed), seam * 0.9), 0.38)
 
 
-def _brick(s: Surface) -> FloatArray:
-    """Bricks one period long and a third high, in mortar of the second colour."""
-    j, b = _cells(s.v, s.material.scale / 3)
-    i, a = _cells(s.u + (j & 1) * s.material.scale / 2, s.material.scale)
-    mortar = np.maximum(_line(a, 0.06), _line(b, 0.16))
-    return s.mix(np.maximum(mortar, 0.35 * dice(i, j, s.material.seed)), 0.33, period=0.5)
+def _tiles(s: Surface, ratio: int = 1) -> FloatArray:
+    """Tiles with joints of the second colour; bricks if they are `ratio` times as long as high."""
+    j, b = _cells(s.v, s.material.scale / ratio)
+    i, a = _cells(s.u + (j & 1) * (ratio > 1) * s.material.scale / 2, s.material.scale)
+    joint = np.maximum(_line(a, 0.05), _line(b, 0.05 * ratio))
+    return s.mix(np.maximum(joint * 0.8, 0.25 * dice(i, j, s.material.seed)), 0.2)
 
 
 def _books(s: Surface) -> FloatArray:
@@ -140,30 +128,23 @@ def _books(s: Surface) -> FloatArray:
     rolls = [dice(i, i + k, s.material.seed) for k in (1, 50, 99, 7, 11)]
     hue = (0.15 + 0.75 * rolls[3]) * (0.4 + 0.6 * np.stack(rolls[:3])) ** 2  # (3, P)
     gap = np.maximum(_line(a, 0.12), s.v > s.height * (0.7 + 0.28 * rolls[4]))
-    mean = np.float32(0.2) * s.colour
-    return np.asarray(mean + (hue + (0.3 * s.second - hue) * gap - mean) * s.visible())
+    return np.asarray(hue + (0.3 * s.second - hue) * gap)
 
 
 def _panels(s: Surface) -> FloatArray:
     """Doors: fields one period wide with a moulding and a gap between them."""
     edge = s.fields(s.material.scale)[2]
-    return s.mix(np.maximum((edge < 0.008) * 0.9, (np.abs(edge - 0.09) < 0.012) * 0.6), 0.1, 0.3)
+    return s.mix(np.maximum((edge < 0.008) * 0.9, (np.abs(edge - 0.09) < 0.012) * 0.6), 0.1)
 
 
 def _picture(s: Surface) -> FloatArray:
-    """A landscape in a frame of the second colour."""
-    across, seed = s.u / s.width, s.material.seed
-    level = s.v / s.height + 0.5 * (noise(across * 3, across * 0, seed) - 0.5)
-    tone = noise(across * 7, level * 7, seed + 1)
-    hills = np.where(level < 0.45, s.colour * (0.3 + 0.7 * tone), 0.4 + 0.4 * tone)
-    return np.where(s.fields(s.width)[2] < 0.03, s.second, hills)
-
-
-def _outlook(s: Surface) -> FloatArray:
-    """A window seen from inside: daylight above green, in a frame of the second colour."""
-    level = s.v / s.height + 0.2 * s.noise(4)
-    view = np.where(level < 0.45, _GREEN * level * 1.6, s.colour)
-    return np.where(s.fields(s.width / 2)[2] < 0.05, 0.35 * s.second, view)
+    """Green hills below a sky of the first colour, in a frame of the second, two panes wide."""
+    across, level = s.u / s.width, s.v / s.height
+    level = level + 0.4 * (noise(across * 3, across * 0, s.material.seed) - 0.5)
+    tone = noise(across * 7, level * 7, s.material.seed + 1)
+    green = np.array([[0.35], [0.45], [0.2]], np.float32)
+    hills = np.where(level < 0.45, green * (0.2 + 0.7 * tone), s.colour * (0.6 + 0.4 * tone))
+    return np.where(s.fields(s.material.scale)[2] < 0.03, s.second, hills)
 
 
 def _facade(s: Surface) -> FloatArray:
@@ -173,8 +154,8 @@ def _facade(s: Surface) -> FloatArray:
     wide, high = np.abs(a - 0.5), np.abs(b - 0.55)
     glass = (wide < 0.22) & (high < 0.26) & (wide > 0.02) & (np.abs(b - 0.62) > 0.015)
     wall = s.colour * (0.8 + 0.4 * s.noise(1.5)) * np.where(b < 0.05, 0.75, 1)  # ledges
-    shine = 0.02 + 0.25 * dice(i, j, s.material.seed) ** 3
-    pane = np.where(glass, shine * _SKY, s.second)
+    sky = np.array([[0.8], [0.95], [1.2]], np.float32)  # reflected in the panes
+    pane = np.where(glass, (0.02 + 0.25 * dice(i, j, s.material.seed) ** 3) * sky, s.second)
     return np.where((wide < 0.27) & (high < 0.31), pane, wall)
 
 
@@ -190,17 +171,15 @@ def _road(s: Surface) -> FloatArray:
 
 TEXTURES: dict[str, Texture] = {
     "plain": lambda s: s.mix(0.1 * s.noise(1 / s.material.scale), 0.05),
-    "rough": _rough,  # carpet, asphalt, leaves, grass
     "stripes": lambda s: s.mix(_cells(s.u, s.material.scale / 2)[0] & 1, 0.5),
+    "brick": lambda s: _tiles(s, 3),
+    "rough": _rough,
     "tiles": _tiles,
     "plaid": _plaid,
     "planks": _planks,
-    "brick": _brick,
     "books": _books,
     "panels": _panels,
-    "glazing": lambda s: s.mix(s.fields(s.material.scale)[2] > 0.05, 0.6, 0.5),  # of a car
     "picture": _picture,
-    "outlook": _outlook,
     "facade": _facade,
     "road": _road,
 }

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from idisc.camera import Camera
 from idisc.data.synthetic import casting
-from idisc.data.synthetic.casting import Hits
-from idisc.data.synthetic.render import Rendered, develop
+from idisc.data.synthetic.render import Rendered, render
 from idisc.data.synthetic.rooms import make_room
-from idisc.data.synthetic.scenes import Kind, Point, Pose, Scene, bounds, overlap
+from idisc.data.synthetic.scenes import Generator, Point, Pose, Scene, bounds, overlap
 from idisc.data.synthetic.streets import make_street
 from idisc.sizes import Size
 
+Kind = Literal["room", "street"]
 CLEARANCE = 0.3  # metres between the camera and anything
 _TRIES = 30  # for a position in one scene, before another scene is made
 
@@ -30,14 +31,14 @@ class Shot:
     pose: Pose
 
 
-def make_camera(generator: np.random.Generator, kind: Kind, size: Size) -> Camera:
+def make_camera(generator: Generator, kind: Kind, size: Size) -> Camera:
     """Lenses of Kinects and phones in rooms, of phones and cars (KITTI: 81 degrees) in streets."""
     mean, deviation, low, high = (63, 7, 50, 80) if kind == "room" else (72, 10, 52, 90)
     fov_deg = float(np.clip(generator.normal(mean, deviation), low, high))
     return Camera.from_fov(fov_deg, size, origin="rendered")
 
 
-def make_shot(generator: np.random.Generator, kind: Kind, size: Size) -> Shot:
+def make_shot(generator: Generator, kind: Kind, size: Size) -> Shot:
     """Render a new scene of this kind, seen from a position with enough to see."""
     while True:
         scene = make_room(generator) if kind == "room" else make_street(generator)
@@ -48,10 +49,10 @@ def make_shot(generator: np.random.Generator, kind: Kind, size: Size) -> Shot:
             camera = make_camera(generator, kind, size)
             hits = casting.cast(scene, camera, pose)
             if _has_layers(hits, kind):
-                return Shot(develop(scene, camera, pose, hits, generator), scene, camera, pose)
+                return Shot(render(scene, camera, pose, generator, hits), scene, camera, pose)
 
 
-def place_camera(generator: np.random.Generator, scene: Scene) -> Pose | None:
+def place_camera(generator: Generator, scene: Scene) -> Pose | None:
     """A pose at the height of a hand or an eye, clear of everything; None if none was found."""
     for _ in range(_TRIES):
         pose = _in_street(generator) if scene.room is None else _in_room(generator, scene.room)
@@ -71,7 +72,7 @@ def is_clear(scene: Scene, position: Point) -> bool:
     return not any(overlap(here, bounds(shape), CLEARANCE) for shape in scene.shapes)
 
 
-def _has_layers(hits: Hits, kind: Kind) -> bool:
+def _has_layers(hits: casting.Hits, kind: Kind) -> bool:
     """Near and far, and several things, none of which fills the image."""
     seen = hits.shape >= 0
     if seen.mean() < 0.45:  # sky
@@ -80,11 +81,11 @@ def _has_layers(hits: Hits, kind: Kind) -> bool:
     surroundings = 2 if kind == "room" else 1  # floor and ceiling, or the ground
     shares = np.bincount(hits.shape[seen], minlength=20)[surroundings:] / hits.shape.size
     least = 0.5 if kind == "room" else 1.5  # metres
-    several = (shares > 0.004).sum() >= (9 if kind == "room" else 7)
+    several = (shares > 0.004).sum() >= (12 if kind == "room" else 7)
     return bool(nearest > least and far > 1.8 * near and several and shares.max() < 0.45)
 
 
-def _in_room(generator: np.random.Generator, room: Point) -> Pose:
+def _in_room(generator: Generator, room: Point) -> Pose:
     """Anywhere in the room, looking across its middle, mostly a little down."""
     half = np.array(room[:2]) / 2
     x, y = (generator.uniform(-0.9, 0.9, 2) * half).tolist()
@@ -99,7 +100,7 @@ def _in_room(generator: np.random.Generator, room: Point) -> Pose:
     )
 
 
-def _in_street(generator: np.random.Generator) -> Pose:
+def _in_street(generator: Generator) -> Pose:
     """In a car on the road, or on foot beside it."""
     if generator.random() < 0.6:
         x, height, sway = generator.uniform(-2, 2), generator.uniform(1.4, 1.8), 0.08
