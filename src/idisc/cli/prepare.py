@@ -117,15 +117,11 @@ def command(
             f" {summary.repeated[0]}; each pair is prepared once"
         )
     if summary.faults:
-        home = catalog.find(dataset).home
-        first = summary.faults[0]
+        wrong = counted(len({fault.subject for fault in summary.faults}), "raw file")
         raise DataError(
-            (
-                f"{counted(len({fault.path for fault in summary.faults}), 'raw file')}"
-                f" missing or unreadable, listed in {out / runner.MISSING} (first"
-            ),
-            f"{first.path}: {first.reason})",
-            f"get them from {home} and run the same command again",
+            out / runner.MISSING,
+            f"{wrong} missing or unreadable, first {summary.faults[0].subject}",
+            f"get them from {catalog.find(dataset).home} and run the same command again",
         )
 
 

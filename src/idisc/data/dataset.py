@@ -57,15 +57,12 @@ class Dataset:
 
     def __getitem__(self, index: int) -> Sample:
         record = self.records[index]
-        image = read_image(self.source.root / record.image)
+        path = self.source.root / record.image
+        image, target = read_image(path), self.read_target(record)
         try:
-            framed = self.spec.framing(image, self.read_target(record), self._camera(record, image))
-        except InputError as error:
-            message = str(error)
-            named = message.startswith(str(self.source.root))
-            raise InputError(
-                message if named else f"{self.source.root / record.image}: {message}"
-            ) from None
+            framed = self.spec.framing(image, target, self._camera(record, image))
+        except InputError as error:  # about the size or the camera, without the file
+            raise error.within(path) from None
         target = self._fitted_normals(framed, record) if self.spec.normals else framed.target
         return Sample(
             image=framed.image,

@@ -60,10 +60,12 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         index, found = FOLDERS, _from_folders(root, complete)
     records, repeated = once(found)
     if not records:
-        found_none = f"{root / index}: no pairs" if tables else _no_dataset(root, others)
+        lists = f" ({', '.join(path.name for path in others)} lists none)" if others else ""
         raise InputError(
-            f"{found_none}; images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL with"
-            f" the columns image and depth, or {LIST}, is needed"
+            root / index if tables else root,
+            "no pairs" if tables else f"no dataset: neither {NAME} nor pairs{lists}",
+            "images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL with the columns"
+            f" image and depth, or {LIST}, is needed",
         )
     digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
     return Manifest(
@@ -85,18 +87,12 @@ def _tables(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _lists_pairs(table: Path) -> bool:
-    """By the columns of its first row; also if that is missing or wrong, which is told later."""
+    """Decide by the columns of the first row; a missing or wrong row is reported later."""
     try:
         _, row = next(_rows(table), (0, None))
     except InputError:
         return True
     return row is None or any(str(name).strip().lower() in ("image", "depth") for name in row)
-
-
-def _no_dataset(root: Path, others: Sequence[Path]) -> str:
-    lists = "list" if len(others) > 1 else "lists"
-    note = f" ({', '.join(path.name for path in others)} {lists} none)" if others else ""
-    return f"{root}: no dataset: neither {NAME} nor pairs{note}"
 
 
 def _from_folders(root: Path, complete: bool) -> Iterator[Record]:
@@ -200,11 +196,8 @@ def _record(
     if row.get("depth_scale") not in (None, ""):
         scale = _number(row, "depth_scale", where)
         if not 0 < scale < math.inf:
-            raise InputError(
-                where,
-                f"depth_scale {scale:g}",
-                "it is the metres of one unit, 0.001 for millimetres: correct the table",
-            )
+            remedy = "it is the metres of one unit, 0.001 for millimetres"
+            raise InputError(where, f"depth_scale {scale:g}", remedy)
     array = depth.suffix.lower() in ARRAYS
     return Record(
         image=_below(root, image),
@@ -221,8 +214,7 @@ def _number(row: dict[str, Any], column: str, where: str) -> float:
     try:
         return float(row[column])
     except (TypeError, ValueError):
-        text = f"{where}: column {column}: '{row[column]}' is not a number"
-        raise InputError(text) from None
+        raise InputError(f"{where}: column {column}", f"'{row[column]}' is not a number") from None
 
 
 def _below(root: Path, path: Path) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data.decode import FloatArray
 from idisc.errors import InputError
-from idisc.sizes import Size, resize_bilinear, resize_smooth
+from idisc.sizes import Size, resize_bilinear, resize_smooth, size_text
 
 
 class Place(NamedTuple):
@@ -79,7 +79,7 @@ def at_size(
 
 def top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
     """NYU: the first 480 rows and 640 columns, which is all of a well-formed file."""
-    return _cut(image, target, camera, top=0, left=0, size=(480, 640))
+    return _cut(image, target, camera, size=(480, 640), corner=lambda _: (0, 0))
 
 
 def picture_top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
@@ -91,19 +91,11 @@ def picture_top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camer
 def bottom_middle(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
     """KITTI: the lowest 352 rows and the middle 1216 columns, of picture and target by itself."""
     rows, columns = 352, 1216
-    _check_size(image, (rows, columns))
-    _check_size(target, (rows, columns))
 
-    def corner(array: NDArray[np.generic]) -> tuple[int, int]:
-        return array.shape[0] - rows, (array.shape[1] - columns) // 2
+    def corner(size: Size) -> tuple[int, int]:
+        return size[0] - rows, (size[1] - columns) // 2
 
-    (top, left), (down, right) = corner(image), corner(target)
-    return Framed(
-        image[top : top + rows, left : left + columns],
-        target[down : down + rows, right : right + columns],
-        camera and camera.cropped(top, left, (rows, columns)),
-        Place(down, right, _size(target)),
-    )
+    return _cut(image, target, camera, size=(rows, columns), corner=corner)
 
 
 def covering(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
@@ -113,13 +105,13 @@ def covering(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None
     size = (int(columns / aspect), columns) if aspect < 4 / 3 else (rows, int(rows * aspect))
     size = max(size[0], rows), max(size[1], columns)  # 640 / (640 / 480) may end below 480
     top, left = (size[0] - rows) // 2, (size[1] - columns) // 2
+    larger = resized(image, resize_nearest(target, size), camera, size=size)
     return _cut(
-        resize_bilinear(image, size),
-        resize_nearest(target, size),
-        camera and camera.resized(size),
-        top=top,
-        left=left,
+        larger.image,
+        larger.target,
+        larger.camera,
         size=(rows, columns),
+        corner=lambda _: (top, left),
     )
 
 
@@ -138,7 +130,7 @@ def road_window(
     left: int,
 ) -> Framed:
     """Argoverse, DDAD: 870x1920 without sky and bonnet; the picture then by 1/1.5 to 580x1280."""
-    cut = _cut(image, target, camera, top=top, left=left, size=(870, 1920))
+    cut = _cut(image, target, camera, size=(870, 1920), corner=lambda _: (top, left))
     return replace(resized(cut.image, cut.target, cut.camera, size=(580, 1280)), place=cut.place)
 
 
@@ -160,18 +152,18 @@ def _cut(
     target: FloatArray,
     camera: Camera | None,
     *,
-    top: int,
-    left: int,
     size: Size,
+    corner: Callable[[Size], tuple[int, int]],
 ) -> Framed:
-    bottom, right = top + size[0], left + size[1]
-    _check_size(image, (bottom, right))
-    _check_size(target, (bottom, right))
+    """Cut picture and target, each at the corner (top, left) for its own size."""
+    (top, left), (down, right) = corner(_size(image)), corner(_size(target))
+    _check_size(image, (max(top, 0) + size[0], max(left, 0) + size[1]))
+    _check_size(target, (max(down, 0) + size[0], max(right, 0) + size[1]))
     return Framed(
-        image[top:bottom, left:right],
-        target[top:bottom, left:right],
+        image[top : top + size[0], left : left + size[1]],
+        target[down : down + size[0], right : right + size[1]],
         camera and camera.cropped(top, left, size),
-        Place(top, left, _size(target)),
+        Place(down, right, _size(target)),
     )
 
 
@@ -186,6 +178,5 @@ def _whole(target: FloatArray) -> Place:
 def _check_size(array: NDArray[np.generic], least: Size) -> None:
     found = _size(array)
     if found[0] < least[0] or found[1] < least[1]:
-        raise InputError(
-            f"{found[0]}x{found[1]} pixels; frames of this dataset have {least[0]}x{least[1]}"
-        )
+        reason = f"{size_text(found)} pixels"
+        raise InputError("", reason, f"frames of this dataset have {size_text(least)}")

@@ -58,7 +58,7 @@ class Manifest:
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
             there = ", ".join(sorted({record.split for record in self.records})) or "none"
-            raise EmptySplit(f"{self.root}: no picture of split '{split}'; splits there: {there}")
+            raise EmptySplit(self.root, f"no picture of split '{split}'", f"splits there: {there}")
         return chosen
 
 

@@ -12,29 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from idisc import files
+from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Distortion, Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
-    Fault,
     Frame,
     Frames,
     Preparation,
     Scene,
-    all_faults,
     by_scene,
-    check_image,
     frame_by_frame,
     parsing,
 )
 from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
 from idisc.errors import InputError
-from idisc.images import picture_size
+from idisc.sizes import Size
 
 CAMERAS = (
     *("ring_front_center", "ring_front_left", "ring_front_right", "ring_rear_left"),
@@ -120,14 +119,15 @@ def _frames(scene: Scene, options: Options) -> Frames:
             if number < len(log.sweeps):
                 cameras_of.setdefault(number, []).append(camera)
             else:
-                yield Fault(line.image, f"its log has {len(log.sweeps)} sweeps, counted from 0")
+                reason = f"its log has {len(log.sweeps)} sweeps, counted from 0"
+                yield InputError(line.image, reason)
     else:
         positions: dict[int, Points] = {}
         for number, stamp in enumerate(log.sweeps):
             try:
                 positions[number] = _read_pose(log.pose(stamp))[:3, 3]
             except InputError as error:
-                yield Fault.of(error)
+                yield error
         numbers = list(positions)
         times_s = [(log.sweeps[number] - log.sweeps[0]) / 1e9 for number in numbers]
         cameras = [name.lower() for name in options.cameras] or list(CAMERAS)
@@ -141,38 +141,35 @@ def _sweep_frames(
     scene: Scene, log: _Log, number: int, cameras: Sequence[str], options: Options
 ) -> Frames:
     stamp = log.sweeps[number]
-    try:
-        points = lidar.read_ply(log.sweep(stamp))
-        pose = _read_pose(log.pose(stamp)) if options.motion else None  # car -> city at the sweep
-    except InputError as error:
-        own = [partial(_read_pose, log.pose(stamp))] if options.motion else []
-        yield from all_faults(error, [*own, *(partial(_check, log, c, stamp) for c in cameras)])
-        return
+    raster = lidar.ARGOVERSE_PUBLISHED if options.surface == "last" else lidar.Raster()
+    read = cache(partial(lidar.read_ply, log.sweep(stamp)))  # once for all cameras
+    pose = cache(partial(_read_pose, log.pose(stamp)))  # car -> city at the sweep
 
     def build(name: str) -> Frame:
         mount, image_stamp = _mount(log, name), _nearest(log, name, stamp)
-        image, later = log.picture(name, image_stamp), log.pose(image_stamp)
-        with parsing(log.folder / CALIBRATION):
-            camera = mount.camera(picture_size(image))  # the calibration does not state a size
-        way = lidar.inverse(mount.extrinsics)
-        if pose is not None and later.is_file():
-            way = lidar.compose(way, lidar.inverse(_read_pose(later)), pose)
+        later = log.pose(image_stamp)
+
+        def camera(size: Size) -> Camera:
+            with parsing(log.folder / CALIBRATION):
+                return mount.camera(size)  # the calibration does not state a size
+
+        def to_camera() -> Transform:
+            way = lidar.inverse(mount.extrinsics)
+            if not options.motion or not later.is_file():
+                return way
+            return lidar.compose(way, lidar.inverse(_read_pose(later)), pose())
+
         return sweep_frame(
             f"{scene.name}/{name}/{number}",
-            image,
+            log.picture(name, image_stamp),
             camera,
-            lidar.moved(points, way),
-            lidar.ARGOVERSE_PUBLISHED if options.surface == "last" else lidar.Raster(),
+            read,
+            to_camera,
+            raster,
             mount.distortion if options.distortion else None,
         )
 
     yield from frame_by_frame(build, cameras)
-
-
-def _check(log: _Log, camera: str, stamp: int) -> None:
-    """Check an image for which no depth can be made: it may be at fault as well."""
-    _mount(log, camera)
-    check_image(log.picture(camera, _nearest(log, camera, stamp)))
 
 
 def _mount(log: _Log, camera: str) -> Mount:
@@ -207,22 +204,19 @@ def _stamps(folder: Path, pattern: str) -> list[int]:
 def _read_calibration(path: Path) -> dict[str, Mount]:
     content = files.read_json(path)
     with parsing(path):
-        rows = {row["key"]: row["value"] for row in content["camera_data_"]}
-        mounts = {}
-        for key, value in rows.items():
-            place = value["vehicle_SE3_camera_"]
-            k1, k2, k3 = value["distortion_coefficients_"]
-            mounts[str(key).removeprefix("image_raw_")] = Mount(
-                intrinsics=(
-                    float(value["focal_length_x_px_"]),
-                    float(value["focal_length_y_px_"]),
-                    float(value["focal_center_x_px_"]),
-                    float(value["focal_center_y_px_"]),
-                ),
-                distortion=Distortion(float(k1), float(k2), float(k3)),
-                extrinsics=lidar.rigid(place["rotation"]["coefficients"], place["translation"]),
-            )
-    return mounts
+        return {
+            str(row["key"]).removeprefix("image_raw_"): _read_mount(row["value"])
+            for row in content["camera_data_"]
+        }
+
+
+def _read_mount(value: Any) -> Mount:
+    place = value["vehicle_SE3_camera_"]
+    keys = ("focal_length_x_px_", "focal_length_y_px_", "focal_center_x_px_", "focal_center_y_px_")
+    fx, fy, cx, cy = (float(value[key]) for key in keys)
+    k1, k2, k3 = (float(number) for number in value["distortion_coefficients_"])
+    extrinsics = lidar.rigid(place["rotation"]["coefficients"], place["translation"])
+    return Mount((fx, fy, cx, cy), extrinsics, Distortion(k1, k2, k3))
 
 
 def _read_pose(path: Path) -> Transform:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,16 @@ from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
-    Fault,
     Frame,
     Frames,
     Preparation,
     Scene,
-    all_faults,
     by_scene,
-    check_image,
     frame_by_frame,
     parsing,
 )
 from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
 from idisc.errors import InputError
-from idisc.images import picture_size
 from idisc.sizes import Size
 
 CAMERAS = ("CAMERA_01", "CAMERA_05", "CAMERA_06", "CAMERA_09")  # those of the published lists
@@ -75,20 +71,21 @@ def _dataset_file(raw: Path) -> Path | None:
 
 def _indexed(index: Path) -> dict[str, Scene]:
     """The scenes of a dataset file by the names of their folders."""
-    found: dict[str, Scene] = {}
+    content = files.read_json(index)
     with parsing(index):
-        splits = files.read_json(index)["scene_splits"]
-        for split, name in [(SPLITS[key], name) for key in SPLITS for name in _names(splits, key)]:
-            source = index.parent / name
-            folder = source.parent.name
-            if folder in found:
-                raise InputError(index, f"two scenes in the folder '{folder}'")
-            found[folder] = Scene(name=folder, split=split, source=source)
+        splits = content["scene_splits"]
+        sources = [
+            (split, index.parent / name)
+            for key, split in SPLITS.items()
+            for name in splits.get(key, {"filenames": ()})["filenames"]
+        ]
+    found: dict[str, Scene] = {}
+    for split, source in sources:
+        folder = source.parent.name
+        if folder in found:
+            raise InputError(index, f"two scenes in the folder '{folder}'")
+        found[folder] = Scene(name=folder, split=split, source=source)
     return found
-
-
-def _names(splits: Any, key: str) -> list[str]:
-    return list(splits[key]["filenames"]) if key in splits else []
 
 
 def _parts(line: ListLine) -> tuple[str, str, str]:
@@ -108,7 +105,7 @@ def _frames(scene: Scene, options: SweepOptions) -> Frames:
     there = {(datum.sensor, datum.path.stem) for s in samples for datum in s.data.values()}
     for line in scene.lines or ():
         if _parts(line)[1:] not in there:
-            yield Fault(line.image, f"no picture that {scene.source.name} knows of")
+            yield InputError(line.image, f"no picture that {scene.source.name} knows of")
 
 
 @dataclass(frozen=True)
@@ -162,36 +159,28 @@ def _chosen(scene: Scene, samples: Sequence[_Sample], options: SweepOptions) -> 
 def _sample_frames(
     scene: Scene, sample: _Sample, cameras: Sequence[str], rig: _Rig, options: SweepOptions
 ) -> Frames:
-    if not cameras:
-        return
-    try:
-        sweep = _of(sample, LIDAR, scene)
-        points = lidar.read_npz(sweep.path, sweep.columns)
-    except InputError as error:
-        readings = (partial(_check, sample, name, rig, scene) for name in cameras)
-        yield from all_faults(error, readings)
-        return
+    raster = lidar.DDAD_PUBLISHED if options.surface == "last" else lidar.Raster()
+    read = cache(lambda: _read_sweep(sample, scene))  # once for all cameras
 
     def build(name: str) -> Frame:
         picture = _of(sample, name, scene)
-        camera = _camera(picture, rig, sample)
-        if options.motion:
-            way = lidar.compose(lidar.inverse(picture.pose), sweep.pose)
-        else:
-            mounts = _mount(rig, name, sample), _mount(rig, LIDAR, sample)
-            way = lidar.compose(lidar.inverse(mounts[0].extrinsics), mounts[1].extrinsics)
-        raster = lidar.DDAD_PUBLISHED if options.surface == "last" else lidar.Raster()
+
+        def to_camera() -> Transform:
+            if options.motion:
+                return lidar.compose(lidar.inverse(picture.pose), _of(sample, LIDAR, scene).pose)
+            camera, sensor = _mount(rig, name, sample), _mount(rig, LIDAR, sample)
+            return lidar.compose(lidar.inverse(camera.extrinsics), sensor.extrinsics)
+
         label = f"{scene.name}/{name}/{picture.path.stem}"
-        return sweep_frame(label, picture.path, camera, lidar.moved(points, way), raster)
+        camera = partial(_camera, picture, rig, sample)
+        return sweep_frame(label, picture.path, camera, read, to_camera, raster)
 
     yield from frame_by_frame(build, cameras)
 
 
-def _check(sample: _Sample, camera: str, rig: _Rig, scene: Scene) -> None:
-    """Check an image for which no depth can be made: it may be at fault as well."""
-    picture = _of(sample, camera, scene)
-    _camera(picture, rig, sample)
-    check_image(picture.path)
+def _read_sweep(sample: _Sample, scene: Scene) -> Points:
+    sweep = _of(sample, LIDAR, scene)
+    return lidar.read_npz(sweep.path, sweep.columns)
 
 
 def _of(sample: _Sample, sensor: str, scene: Scene) -> _Datum:
@@ -207,8 +196,8 @@ def _mount(rig: _Rig, sensor: str, sample: _Sample) -> Mount:
     return rig[sensor]
 
 
-def _camera(picture: _Datum, rig: _Rig, sample: _Sample) -> Camera:
-    mount, size = _mount(rig, picture.sensor, sample), picture_size(picture.path)
+def _camera(picture: _Datum, rig: _Rig, sample: _Sample, size: Size) -> Camera:
+    mount = _mount(rig, picture.sensor, sample)
     if size != picture.size:
         raise InputError(picture.path, f"{size} pixels", f"its scene file says {picture.size}")
     with parsing(sample.calibration):

@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import numpy as np
 
-from idisc.data.catalog import DIODE, KITTI_UNITS, DatasetSpec
+from idisc.camera import Camera
+from idisc.data.catalog import DIODE, KITTI_UNITS
 from idisc.data.decode import FloatArray, read_array
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
@@ -26,13 +28,12 @@ from idisc.data.prepare.frames import (
     Preparation,
     Scene,
     by_scene,
-    pair_by_pair,
+    line_by_line,
     stated_camera,
     stem_of,
 )
 from idisc.errors import InputError
-from idisc.images import picture_size
-from idisc.sizes import size_text
+from idisc.sizes import Size, size_text
 
 _SPLITS = {"train": "train", "val": "test"}
 _MAX_DEPTH = 100.0  # metres; beyond it the published preparation clips
@@ -70,11 +71,13 @@ def _find(raw: Path, part: str) -> Iterator[ListLine]:
 def _frame(raw: Path, line: ListLine) -> Frame:
     # The published lists name `_depth.png`, which the published preparation makes from the arrays.
     image = raw / line.image
-    size, depth = picture_size(image), _depth(image)
-    if depth.shape != size:
-        raise InputError(image, f"{size_text(size)} pixels", f"its depth has {depth.shape}")
-    camera = stated_camera(_calibrated(raw / "intrinsics.txt"), line.image, size)
-    return Frame(name=stem_of(line), image=image, target=depth, camera=camera)
+    return Frame(
+        name=stem_of(line),
+        image=image,
+        camera=lambda size: _camera(raw / "intrinsics.txt", line.image, size),
+        target=partial(_depth, image),
+        convert=partial(_checked, image),
+    )
 
 
 def _depth(image: Path) -> FloatArray:
@@ -82,29 +85,35 @@ def _depth(image: Path) -> FloatArray:
     path = image.with_name(f"{image.stem}_depth.npy")
     depth, mask = read_array(path), read_array(path.with_name(f"{path.stem}_mask.npy"))
     if depth.shape != mask.shape:
-        raise InputError(path, depth.shape, f"its mask has {mask.shape}")
+        raise InputError(path, f"{depth.shape}", f"its mask has {mask.shape}")
     there = (mask.astype(np.float32) >= 1e-6) & np.isfinite(depth.astype(np.float32))
     return np.clip(np.where(there, depth, 0).astype(np.float32), 0, np.float32(_MAX_DEPTH))
 
 
-def _calibrated(path: Path) -> DatasetSpec:
-    """The catalog's entry with the intrinsics of the devkit's file, `[fx, ...] = [886.81, ...]`."""
+def _checked(image: Path, depth: FloatArray, camera: Camera) -> FloatArray:
+    if depth.shape != camera.size:
+        raise InputError(image, f"{size_text(camera.size)} pixels", f"its depth has {depth.shape}")
+    return depth
+
+
+def _camera(path: Path, image: str, size: Size) -> Camera | None:
+    """From the devkit's file, `[fx, ...] = [886.81, ...]`, or from the catalog."""
     if not path.is_file():
-        return DIODE
+        return stated_camera(DIODE, image, size)
     text = path.read_text(encoding="utf-8", errors="replace")
     found = re.search(r"=\s*\[([^\]]*)\]", text)
     try:
         fx, fy, cx, cy = (float(word) for word in (found[1] if found else "").split(","))
     except ValueError:
         raise InputError(path, "no `[fx, fy, cx, cy] = [...]` in it", "four are needed") from None
-    (_, size), *_ = DIODE.cameras.values()
-    return replace(DIODE, cameras={"": ((fx, fy, cx, cy), size)})
+    (_, stated), *_ = DIODE.cameras.values()
+    return stated_camera(replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)}), image, size)
 
 
 PREPARATION = Preparation(
     options=Options,
     scenes=_scenes,
-    frames=pair_by_pair(_frame),
+    frames=line_by_line(_frame),
     stored=KITTI_UNITS,
     needs="the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy,",
 )

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data import lidar
-from idisc.data.catalog import KITTI, KITTI_UNITS
+from idisc.data.catalog import KITTI_UNITS
 from idisc.data.manifest import ListLine
 from idisc.data.prepare.frames import (
     Frame,
@@ -32,13 +32,10 @@ from idisc.data.prepare.frames import (
     Scene,
     Surface,
     by_scene,
-    check_image,
-    frame_by_frame,
     parsing,
 )
 from idisc.errors import DataError, InputError
-from idisc.images import picture_size
-from idisc.sizes import size_text
+from idisc.sizes import Size, size_text
 
 CAMERAS = ("image_00", "image_01", "image_02", "image_03")  # the first two are grey
 EIGEN_TEST = frozenset(  # the drives of the 697 test images of Eigen et al. (NeurIPS 2014)
@@ -108,15 +105,11 @@ def _frames(scene: Scene, options: Options) -> Frames:
     pairs = list(_pairs(scene, options))
     cameras = sorted({pair.camera for pair in pairs})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
-    return frame_by_frame(
-        lambda pair: _frame(pair, scene, rigs[pair.camera], options),
-        pairs,
-        lambda pair: (partial(check_image, pair.image), partial(_read_target, pair, options)),
-    )
+    for pair in pairs:
+        yield _frame(pair, scene, rigs[pair.camera], options)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Files of one frame; the target is a depth map, or the sweep to make it from."""
 
     camera: str  # image_02
@@ -124,8 +117,7 @@ class _Pair:
     target: Path
 
 
-@dataclass(frozen=True)
-class _Rig:
+class _Rig(NamedTuple):
     """The calibration of a date, for one camera."""
 
     camera: Camera
@@ -133,33 +125,28 @@ class _Rig:
 
 
 def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
-    size, expected = picture_size(pair.image), rig.camera.size
-    if size != expected:
-        raise InputError(
-            pair.image, f"{size_text(size)}, but its calibration is for {size_text(expected)}"
-        )
-    target: Path | NDArray[np.float32] = pair.target
-    if options.depth == "sweep":
-        points = _read_target(pair, options)
-        ahead = points[points[:, 0] > 0]
-        target = lidar.project(
-            lidar.moved(ahead, rig.from_velodyne),
-            rig.camera,
-            lidar.Raster(surface=options.surface),
-        )
-    return Frame(
+    def camera(size: Size) -> Camera:
+        if size != rig.camera.size:
+            expected = size_text(rig.camera.size)
+            raise InputError(
+                pair.image, f"{size_text(size)}, but its calibration is for {expected}"
+            )
+        return rig.camera
+
+    def project(points: lidar.Points, pinhole: Camera) -> NDArray[np.float32]:
+        ahead = lidar.moved(points[points[:, 0] > 0], rig.from_velodyne)
+        return lidar.project(ahead, pinhole, lidar.Raster(surface=options.surface))
+
+    frame = Frame(
         name=f"{scene.source.parent.name}/{scene.name}/{pair.camera}/{pair.image.stem}",
         image=pair.image,
-        target=target,
-        camera=rig.camera,
+        camera=camera,
+        target=pair.target,
         sensor=pair.camera,
     )
-
-
-def _read_target(pair: _Pair, options: Options) -> NDArray[np.floating]:
-    """The points of the sweep, or the annotated depth map."""
-    sweep = options.depth == "sweep"
-    return lidar.read_velodyne(pair.target) if sweep else KITTI.target.read(pair.target)
+    if options.depth == "annotated":
+        return frame
+    return replace(frame, target=partial(lidar.read_velodyne, pair.target), convert=project)
 
 
 def _pairs(scene: Scene, options: Options) -> Iterator[_Pair]:

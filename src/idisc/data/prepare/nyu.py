@@ -8,6 +8,7 @@ copied byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from idisc.data.catalog import MILLIMETRES, NYU
@@ -16,16 +17,12 @@ from idisc.data.prepare.frames import (
     Frame,
     PictureOptions,
     Preparation,
-    Readings,
     Scene,
     by_scene,
-    check_image,
-    pair_by_pair,
+    line_by_line,
     stated_camera,
     stem_of,
 )
-from idisc.errors import InputError
-from idisc.images import picture_size
 
 # Where archives have the scene folders that a list names.
 _ABOVE = ("", "sync", "train", "test", "official_splits/train", "official_splits/test")
@@ -52,28 +49,23 @@ def _find(raw: Path) -> Iterator[ListLine]:
 
 
 def _frame(raw: Path, line: ListLine) -> Frame:
-    image, depth = _locate(raw, line.image), _locate(raw, line.target)
-    camera = stated_camera(NYU, line.image, picture_size(image))
-    return Frame(name=stem_of(line), image=image, target=depth, camera=camera)
-
-
-def _readings(raw: Path, line: ListLine) -> Readings:
-    return (
-        lambda: check_image(_locate(raw, line.image)),
-        lambda: NYU.target.read(_locate(raw, line.target)),
+    return Frame(
+        name=stem_of(line),
+        image=_locate(raw, line.image),
+        camera=partial(stated_camera, NYU, line.image),
+        target=_locate(raw, line.target),
     )
 
 
 def _locate(raw: Path, name: str) -> Path:
-    for above in _ABOVE:
-        if (path := raw / above / name).is_file():
-            return path
-    raise InputError(raw / name, "no such file")
+    """The file of this name, or where it should be."""
+    places = [raw / above / name for above in _ABOVE]
+    return next((path for path in places if path.is_file()), places[0])
 
 
 PREPARATION = Preparation(
     scenes=_scenes,
-    frames=pair_by_pair(_frame, _readings),
+    frames=line_by_line(_frame),
     stored=MILLIMETRES,
     needs="the extracted archive, <scene>/rgb_NNNNN.jpg with sync_depth_NNNNN.png,",
 )

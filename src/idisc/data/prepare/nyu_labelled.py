@@ -40,7 +40,7 @@ from idisc.data.prepare.frames import (
     stem_of,
 )
 from idisc.errors import InputError, first_line, require
-from idisc.images import picture_size
+from idisc.sizes import Size
 
 MATRICES, SPLITS = "nyu_depth_v2_labeled.mat", "splits.mat"
 SPLITS_HOME = "http://horatio.cs.nyu.edu/mit/silberman/indoor_seg_sup/splits.mat"
@@ -162,8 +162,8 @@ class _Matrices:
         return Frame(
             name=line.image,
             image=np.ascontiguousarray(image),
-            target=in_millimetres(depth.astype(np.float32)),
-            camera=stated_camera(NYU_LABELLED, line.image, depth.shape),
+            camera=partial(stated_camera, NYU_LABELLED, line.image),
+            target=lambda: in_millimetres(depth.astype(np.float32)),
         )
 
     def _read(self, name: str, index: int) -> NDArray[Any]:
@@ -191,8 +191,9 @@ def _scene_names(raw: Path) -> dict[str, str]:
     """Scenes by the number of the frame, where a file states them."""
     path = raw / "scenes.json"
     if not path.is_file():
+        index = _read_index(raw)
         with parsing(raw / "index.json"):
-            return {number: entry.get("scene", "") for number, entry in _read_index(raw).items()}
+            return {number: entry.get("scene", "") for number, entry in index.items()}
     content = files.read_json(path)
     with parsing(path):
         return {f"{index:04d}": f"run_{run:04d}" for index, run in enumerate(content["run"])}
@@ -205,17 +206,20 @@ def _chunk(line: ListLine) -> str:
 
 def _plain_frame(raw: Path, index: dict[str, Any], line: ListLine) -> Frame:
     image = raw / line.image
-    size = picture_size(image)
-    camera = stated_camera(NYU_LABELLED, line.image, size)
-    if image.stem in index:
+
+    def camera(size: Size) -> Camera | None:
+        if image.stem not in index:
+            return stated_camera(NYU_LABELLED, line.image, size)
         with parsing(raw / "index.json"):
             fx, fy, cx, cy = (float(index[image.stem][key]) for key in ("fx", "fy", "cx", "cy"))
-            camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
+            return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
+
     return Frame(
         name=stem_of(line).removeprefix("rgb/"),
         image=image,
-        target=in_millimetres(NYU_LABELLED.target.read(raw / line.target)),
         camera=camera,
+        target=partial(NYU_LABELLED.target.read, raw / line.target),
+        convert=in_millimetres,
     )
 
 

@@ -9,6 +9,7 @@ Lists have three fields, `img depth norm`; the depth is not read. Normals are co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path, PurePosixPath
 
@@ -21,11 +22,10 @@ from idisc.data.prepare.frames import (
     Preparation,
     Scene,
     by_scene,
-    pair_by_pair,
+    line_by_line,
     stated_camera,
     stem_of,
 )
-from idisc.images import picture_size
 
 _CHUNK = 100  # images of a folder that are prepared at once
 
@@ -52,14 +52,14 @@ def _find(raw: Path) -> Iterator[ListLine]:
 
 
 def _frame(raw: Path, line: ListLine) -> Frame:
-    image = raw / line.image
-    camera = stated_camera(NYU_NORMALS, line.image, picture_size(image))
-    return Frame(name=stem_of(line), image=image, target=raw / line.target, camera=camera)
+    camera = partial(stated_camera, NYU_NORMALS, line.image)
+    image, target = raw / line.image, raw / line.target
+    return Frame(name=stem_of(line), image=image, camera=camera, target=target)
 
 
 PREPARATION = Preparation(
     scenes=_scenes,
-    frames=pair_by_pair(_frame),
+    frames=line_by_line(_frame),
     stored=NormalMap(),
     needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),",
 )

@@ -1,8 +1,9 @@
 """Prepare scenes in parallel, resumably, with the same bytes for any number of workers.
 
 A scene is done when its notes (`.prepare/<scene>.json` in the output) exist; they are written last,
-so an interrupted run continues with the scenes that have none, and scenes with faults are tried
-again. The manifest is made from the sorted notes at the end.
+so an interrupted run continues with the scenes that have none, and scenes with faults, which are
+raw files that are missing or unreadable, are tried again. The manifest is made from the sorted
+notes at the end.
 """
 
 from __future__ import annotations
@@ -13,24 +14,25 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idisc import config, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals, write_png
+from idisc.data.decode import NormalMap, Target, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
-from idisc.data.prepare.frames import Fault, Frame, Preparation, Scene, all_faults, check_image
+from idisc.data.prepare.frames import Frame, Preparation, Scene
 from idisc.errors import DataError, InputError, counted
-from idisc.images import picture_size
+from idisc.images import open_picture, picture_size
+from idisc.sizes import Size
 
 NOTES = ".prepare"
 MISSING = "missing.txt"
@@ -45,7 +47,7 @@ class Summary:
     counts: dict[str, int]  # images by split
     valid: dict[str, float]  # mean share of pixels with ground truth, by split
     sha256: str  # of the manifest
-    faults: list[Fault]
+    faults: list[InputError]  # each about a raw file
     repeated: list[str] = field(default_factory=list)  # images that lists name again
 
 
@@ -166,18 +168,15 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
     preparation = PREPARATIONS[dataset]
     link = getattr(options, "pictures", "copy") == "link"
     records: list[Record] = []
-    faults: list[Fault] = []
+    faults: list[InputError] = []
     try:
         for frame in preparation.frames(scene, options):
-            if isinstance(frame, Fault):
+            if isinstance(frame, InputError):
                 faults.append(frame)
-                continue
-            try:
-                records.append(_write_frame(frame, scene, out, preparation.stored, link=link))
-            except InputError as error:
-                faults += all_faults(error, _readings(frame, preparation.stored))
+            elif record := _write_frame(frame, scene, out, preparation.stored, link, faults):
+                records.append(record)
     except InputError as error:  # of the scene's own files: a calibration, an index
-        faults.append(Fault.of(error))
+        faults.append(error)
     path = _notes(out, scene)
     earlier = files.read_json(path)["records"] if path.is_file() else []
     kept = {name for record in records for name in (record.image, record.target)}
@@ -185,55 +184,67 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
         (out / name).unlink(missing_ok=True)  # of an earlier run with other keyframes
     notes = {
         "records": [config.to_json(record) for record in records],
-        "faults": [asdict(fault) for fault in faults],
+        "faults": [(fault.subject, fault.reason, fault.remedy) for fault in faults],
     }
     files.write_json(path, notes)
 
 
-def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
-    """Functions that read each file of a frame, or raise."""
-    if isinstance(frame.image, Path):
-        yield partial(check_image, frame.image)
-    if isinstance(frame.target, Path):
-        yield partial(stored.read, frame.target)
+def _write_frame(
+    frame: Frame, scene: Scene, out: Path, stored: Target, link: bool, faults: list[InputError]
+) -> Record | None:
+    """Read all files of a frame and write it; or add what is wrong with any of them to `faults`."""
+    before = len(faults)
 
+    def attempt(read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except InputError as error:
+            faults.append(error)
 
-def _write_frame(frame: Frame, scene: Scene, out: Path, stored: Target, *, link: bool) -> Record:
-    image = _write_image(frame, out, link=link)
-    target = out / stored.kind / f"{frame.name}.png"
-    values: StoredDepth
-    if isinstance(frame.target, Path):
-        values = stored.read(frame.target)  # a damaged file is noticed here, not in training
-        _copy(frame.target, target)
+    target = frame.target
+    size = attempt(lambda: _image_size(frame.image))
+    camera = attempt(lambda: frame.camera(size)) if size else None
+    read = (lambda: stored.read(target)) if isinstance(target, Path) else target
+    values: Any = attempt(read)  # a damaged file is noticed here, not in training
+    if len(faults) == before:
+        values = attempt(lambda: frame.convert(values, camera))
+    if len(faults) > before:
+        return None
+    image, written = _write_image(frame, out, link), out / stored.kind / f"{frame.name}.png"
+    if isinstance(target, Path):
+        _copy(target, written)
+    elif isinstance(stored, NormalMap):
+        write_normals(written, values, stored)
     else:
-        values = frame.target
-        if isinstance(stored, NormalMap):
-            write_normals(target, values.astype(np.float32), stored)
-        else:
-            write_depth(target, values, stored.metres_per_unit)
+        write_depth(written, values, stored.metres_per_unit)
     valid = (values != 0).any(axis=-1) if values.ndim == 3 else values > 0
-    camera = frame.camera
     return Record(
         image=image.relative_to(out).as_posix(),
-        target=target.relative_to(out).as_posix(),
+        target=written.relative_to(out).as_posix(),
         split=scene.split,
         scene=scene.name,
         sensor=frame.sensor,
-        size=camera.size if camera else picture_size(image),
+        size=camera.size if camera else size,
         intrinsics=(camera.fx, camera.fy, camera.cx, camera.cy) if camera else None,
         valid=round(float(valid.mean()), 6),
-        sha256=files.sha256(image, target),
+        sha256=files.sha256(image, written),
     )
 
 
-def _write_image(frame: Frame, out: Path, *, link: bool) -> Path:
+def _image_size(image: Path | NDArray[np.uint8]) -> Size:
+    """(height, width) of an image; a file is decoded completely to see that it is not damaged."""
+    if not isinstance(image, Path):
+        return image.shape[0], image.shape[1]
+    with open_picture(image):
+        return picture_size(image)
+
+
+def _write_image(frame: Frame, out: Path, link: bool) -> Path:
+    suffix = frame.image.suffix.lower() if isinstance(frame.image, Path) else ".png"
+    path = out / "rgb" / f"{frame.name}{suffix}"
     if not isinstance(frame.image, Path):
-        path = out / "rgb" / f"{frame.name}.png"
         write_png(path, frame.image)
-        return path
-    check_image(frame.image)  # a damaged one is a fault, not a sample
-    path = out / "rgb" / f"{frame.name}{frame.image.suffix.lower()}"
-    if link:
+    elif link:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.symlink_to(frame.image.resolve())
@@ -274,21 +285,18 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     notes = [files.read_json(_notes(out, scene)) for scene in scenes]
     records = [config.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
     # A broken calibration is a fault of every frame that needs it, but one file to get.
-    faults = list(dict.fromkeys(Fault(**row) for each in notes for row in each["faults"]))
+    rows = dict.fromkeys(tuple(row) for each in notes for row in each["faults"])
+    faults = [InputError(*row) for row in rows]
     report = out / MISSING
     report.unlink(missing_ok=True)
     if faults:
         with files.atomic(report) as draft:
-            draft.write_text("".join(f"{fault.path}: {fault.reason}\n" for fault in faults))
+            draft.write_text("".join(f"{fault}\n" for fault in faults))
     if not records:
-        first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
-            out,
-            (f"no frame could be prepared; {report} lists {counted(len(faults), 'fault')}{first}"),
-            (
-                f"get the files from {catalog.find(source.dataset).home} and run the same"
-                " command again"
-            ),
+            report,
+            f"no frame could be prepared; it lists {counted(len(faults), 'fault')}",
+            f"get them from {catalog.find(source.dataset).home} and run the same command again",
         )
     # The number of faults lets every result on the dataset say that it is incomplete.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}

@@ -8,6 +8,7 @@ list everything is for testing: the paper does not train on it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from idisc.camera import Camera
@@ -20,12 +21,11 @@ from idisc.data.prepare.frames import (
     Scene,
     by_scene,
     in_millimetres,
-    pair_by_pair,
+    line_by_line,
     parsing,
     stem_of,
 )
 from idisc.errors import InputError
-from idisc.images import picture_size
 from idisc.sizes import Size
 
 _ROOT = "SUNRGBD"
@@ -69,8 +69,9 @@ def _frame(root: Path, line: ListLine) -> Frame:
     return Frame(
         name=stem_of(line),
         image=image,
-        target=in_millimetres(SUNRGBD.target.read(root / line.target)),
-        camera=_camera(image.parent.with_name("intrinsics.txt"), picture_size(image)),
+        camera=partial(_camera, image.parent.with_name("intrinsics.txt")),
+        target=partial(SUNRGBD.target.read, root / line.target),
+        convert=in_millimetres,
     )
 
 
@@ -90,7 +91,7 @@ def _camera(path: Path, size: Size) -> Camera | None:
 
 PREPARATION = Preparation(
     scenes=_scenes,
-    frames=pair_by_pair(_frame),
+    frames=line_by_line(_frame),
     stored=MILLIMETRES,
     needs="SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png",
 )

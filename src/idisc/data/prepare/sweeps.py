@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.lidar import Distortion, Points, Raster, Transform
 from idisc.data.prepare.frames import Frame, Pictures, Surface
 from idisc.errors import InputError
+from idisc.sizes import Size
 
 FARTHEST = 255.0  # metres; the released code cuts here, below what 16 bits of 1/256 m hold
 
@@ -34,7 +36,7 @@ class SweepOptions:
     def __post_init__(self) -> None:
         for name in ("train_metres", "test_metres"):
             if getattr(self, name) < 0:
-                raise InputError(name, getattr(self, name), "0 or more is needed")
+                raise InputError(name, f"{getattr(self, name)}", "0 or more is needed")
 
     def keep(
         self, positions: Sequence[Points], times_s: Sequence[float], split: str, elapsed_s: float
@@ -53,7 +55,7 @@ class Mount:
     extrinsics: Transform  # sensor -> vehicle
     distortion: Distortion | None = None
 
-    def camera(self, size: tuple[int, int]) -> Camera:
+    def camera(self, size: Size) -> Camera:
         """The camera of images (height, width)."""
         fx, fy, cx, cy = self.intrinsics
         return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
@@ -62,14 +64,19 @@ class Mount:
 def sweep_frame(
     name: str,
     image: Path,
-    camera: Camera,
-    points: Points,
+    camera: Callable[[Size], Camera],
+    sweep: Callable[[], Points],
+    to_camera: Callable[[], Transform],
     raster: Raster,
     distortion: Distortion | None = None,
 ) -> Frame:
-    """The frame `scene/sensor/number` of an image and a sweep (N, 3) in the camera's axes."""
-    depth = lidar.project(points, camera, raster, distortion)
+    """The frame `scene/sensor/number` of an image and a sweep (N, 3) in its own axes."""
+
+    def project(points: Points, pinhole: Camera) -> NDArray[np.float32]:
+        depth = lidar.project(lidar.moved(points, to_camera()), pinhole, raster, distortion)
+        return np.minimum(depth, FARTHEST)
+
     sensor = name.split("/")[-2]
     return Frame(
-        name=name, image=image, target=np.minimum(depth, FARTHEST), camera=camera, sensor=sensor
+        name=name, image=image, camera=camera, target=sweep, convert=project, sensor=sensor
     )

@@ -7,8 +7,8 @@ millimetres can hold; anything farther counts as sky.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,12 +17,21 @@ import numpy as np
 from idisc.data.catalog import MILLIMETRES
 from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import Frame, Preparation, Scene, in_millimetres, stem_of
+from idisc.data.prepare.frames import (
+    Frame,
+    Frames,
+    Preparation,
+    Scene,
+    by_scene,
+    frame_by_frame,
+    in_millimetres,
+    stem_of,
+)
 from idisc.data.synthetic import Kind, make_shot
 from idisc.errors import InputError
 
 FARTHEST = 60.0  # metres
-_BLOCK = 20  # images that a worker renders at once
+_BLOCK = 20  # images, of which a worker renders those of one split at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,45 +58,36 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     """Blocks of images of one split each; `raw` is not read."""
     if lines is not None:
         raise InputError("synthetic", "no list names its pictures", "leave out --list")
-    test = list(range(9, options.count, 10)) or [options.count - 1]
-    train = sorted(set(range(options.count)) - set(test))
-    return [
-        Scene(
-            name=f"{split}_{start // _BLOCK:04d}",
-            split=split,
-            source=raw,
-            lines=tuple(
-                ListLine(f"{number:06d}.png", "", split)
-                for number in numbers[start : start + _BLOCK]
-            ),
-        )
-        for split, numbers in (("train", train), ("test", test))
-        for start in range(0, len(numbers), _BLOCK)
-    ]
+    test = set(range(9, options.count, 10)) or {options.count - 1}
+    splits = ("test" if number in test else "train" for number in range(options.count))
+    lines = [ListLine(f"{number:06d}.png", "", split) for number, split in enumerate(splits)]
+    return by_scene(lines, raw, lambda line: f"{line.split}_{int(stem_of(line)) // _BLOCK:04d}")
 
 
-def _frames(scene: Scene, options: Options, *, normals: bool) -> Iterator[Frame]:
-    height, width = options.size
-    for line in scene.lines or ():
-        name = stem_of(line)
-        generator = np.random.default_rng((options.seed, int(name)))
-        kind: Kind = "street" if generator.random() < options.streets else "room"
-        shot = make_shot(generator, kind, (height, width))
-        depth = shot.rendered.depth
-        near = in_millimetres(np.where(depth <= FARTHEST, depth, 0))
-        target = shot.rendered.normals if normals else near
-        yield Frame(name=name, image=shot.rendered.image, target=target, camera=shot.camera)
+def _frames(scene: Scene, options: Options, *, normals: bool) -> Frames:
+    return frame_by_frame(partial(_frame, options, normals), scene.lines or ())
 
 
-def _preparation(stored: NormalMap | None) -> Preparation:
-    return Preparation(
-        options=Options,
-        scenes=_scenes,
-        frames=partial(_frames, normals=stored is not None),
-        stored=stored or MILLIMETRES,
-        needs="nothing but a seed",
-        raw=False,
+def _frame(options: Options, normals: bool, line: ListLine) -> Frame:
+    generator = np.random.default_rng((options.seed, int(stem_of(line))))
+    kind: Kind = "street" if generator.random() < options.streets else "room"
+    shot = make_shot(generator, kind, (options.size[0], options.size[1]))
+    rendered = shot.rendered
+    near = in_millimetres(np.where(rendered.depth <= FARTHEST, rendered.depth, 0))
+    return Frame(
+        name=stem_of(line),
+        image=rendered.image,
+        camera=lambda _: shot.camera,
+        target=lambda: rendered.normals if normals else near,
     )
 
 
-DEPTH, NORMALS = _preparation(None), _preparation(NormalMap())
+DEPTH = Preparation(
+    options=Options,
+    scenes=_scenes,
+    frames=partial(_frames, normals=False),
+    stored=MILLIMETRES,
+    needs="nothing but a seed",
+    raw=False,
+)
+NORMALS = replace(DEPTH, frames=partial(_frames, normals=True), stored=NormalMap())
