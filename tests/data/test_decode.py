@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import indoor
+from tests.fakes.refusals import refused
 
 from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals
 from idisc.errors import InputError
@@ -56,7 +57,7 @@ def test_an_array_of_another_kind_is_named(
     tmp_path: Path, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 ) -> None:
     np.save(tmp_path / "d.npy", array)
-    with pytest.raises(InputError, match=r"d\.npy: "):
+    with refused(InputError, tmp_path / "d.npy"):
         MILLIMETRES.read(tmp_path / "d.npy")
 
 
@@ -72,13 +73,13 @@ def test_a_file_that_is_no_depth_is_named(tmp_path: Path, name: str) -> None:
         indoor.truncate(tmp_path / cut)
     (tmp_path / "none.npy").touch()
     np.savez(tmp_path / "none.npz")
-    with pytest.raises(InputError, match=rf"/{name}: "):
+    with refused(InputError, tmp_path / name):
         MILLIMETRES.read(tmp_path / name)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_scale_is_more_than_zero(scale: float) -> None:
-    with pytest.raises(InputError, match="more than 0 is needed"):
+    with refused(InputError, f"depth scale {scale}"):
         DepthMap(metres_per_unit=scale)
 
 
@@ -110,7 +111,7 @@ def test_normals_may_have_an_alpha_channel_that_is_not_read(tmp_path: Path) -> N
 
 def test_grey_normals_are_refused(tmp_path: Path) -> None:
     indoor.save(tmp_path / "n.png", np.zeros((4, 5), np.uint8))
-    with pytest.raises(InputError, match=r"n\.png: mode L; 8-bit RGB normals are needed"):
+    with refused(InputError, tmp_path / "n.png", "mode L"):
         NormalMap().read(tmp_path / "n.png")
 
 

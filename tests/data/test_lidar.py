@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import road
+from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.data import lidar
@@ -47,9 +48,9 @@ def test_a_rotation_is_q_p_q_conjugate() -> None:
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0, 0), (1, 0, 0), (math.nan, 0, 0, 1)])
 def test_what_is_no_rotation_is_refused(rotation: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="a quaternion w x y z is needed"):
+    with pytest.raises(ValueError, match="rotation"):
         lidar.rigid(rotation, (0, 0, 0))
-    with pytest.raises(ValueError, match="three finite numbers are needed"):
+    with pytest.raises(ValueError, match="translation"):
         lidar.rigid((1, 0, 0, 0), (math.nan, 0, 0))
 
 
@@ -214,7 +215,7 @@ def test_a_velodyne_file_is_x_y_z_and_reflectance(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\0" * 30])
 def test_a_cut_velodyne_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = road.write(tmp_path / "0.bin", content)
-    with pytest.raises(InputError, match=r"0\.bin: \d+ bytes, 16 for each point expected"):
+    with refused(InputError, path, f"{len(content)} bytes"):
         lidar.read_velodyne(path)
 
 
@@ -248,7 +249,7 @@ GOOD = "ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty float x
 )
 def test_what_is_no_sweep_is_named(tmp_path: Path, header: str, message: str) -> None:
     path = road.write(tmp_path / "a.ply", header)
-    with pytest.raises(InputError, match=rf"a\.ply: {message}"):
+    with refused(InputError, path, message):
         lidar.read_ply(path)
 
 
@@ -258,7 +259,7 @@ def test_a_missing_sweep_is_named(tmp_path: Path) -> None:
         (lidar.read_velodyne, "a.bin"),
         (lidar.read_npz, "a.npz"),
     ):
-        with pytest.raises(InputError, match=rf"{name}: no such file"):
+        with refused(InputError, tmp_path / name):
             read(tmp_path / name)
 
 
@@ -269,10 +270,10 @@ def test_a_dgp_sweep_says_which_columns_are_x_y_z(tmp_path: Path) -> None:
 
 def test_a_damaged_dgp_sweep_is_named(tmp_path: Path) -> None:
     road.write(tmp_path / "cut.npz", b"PK\3\4 and no more")
-    with pytest.raises(InputError, match=r"cut\.npz: not readable as a sweep"):
+    with refused(InputError, tmp_path / "cut.npz"):
         lidar.read_npz(tmp_path / "cut.npz")
     np.savez(tmp_path / "flat.npz", data=np.zeros(4))
-    with pytest.raises(InputError, match=r"flat\.npz: shape \(4,\) of float64; rows of x y z"):
+    with refused(InputError, tmp_path / "flat.npz", "(4,)"):
         lidar.read_npz(tmp_path / "flat.npz")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fakes.refusals import refused
 
 from idisc.data import manifest
 from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU
@@ -71,30 +72,30 @@ class TestFile:
 
     def test_splits_are_chosen_by_name(self, tmp_path: Path) -> None:
         assert [record.image for record in whole(tmp_path).of("test")] == ["rgb/z.jpg"]
-        with pytest.raises(DataError, match="no picture of split 'val'; splits there: test, train"):
+        with refused(manifest.EmptySplit, tmp_path, "'val'", "test, train"):
             whole(tmp_path).of("val")
 
     def test_a_folder_without_one_says_how_it_is_made(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match=r"no manifest\.jsonl in it; `idisc prepare` makes one"):
+        with refused(DataError, tmp_path, "`idisc prepare`"):
             manifest.read(tmp_path)
 
     @pytest.mark.parametrize(
-        ("damage", "message"),
+        ("damage", "where"),
         [
-            (lambda text: text[: len(text) // 2], "damaged .*prepare the dataset again"),
-            (lambda text: "", "no header of idisc/1"),
-            (lambda text: text.replace("idisc/1", "idisc/9"), "no header of idisc/1"),
-            (lambda text: text.splitlines()[0], "no picture in it"),
-            (lambda text: text.replace('"kind": "depth"', '"kind": "dept"'), "target 'dept'"),
-            (lambda text: text.replace('"scene"', '"scenes"'), "scenes"),
-            (lambda text: text + "[]\n", ":5: an object with the fields of Record"),
+            (lambda text: text[: len(text) // 2], ""),
+            (lambda text: "", ""),
+            (lambda text: text.replace("idisc/1", "idisc/9"), ""),
+            (lambda text: text.splitlines()[0], ""),
+            (lambda text: text.replace('"kind": "depth"', '"kind": "dept"'), ": target 'dept'"),
+            (lambda text: text.replace('"scene"', '"scenes"'), ":4"),
+            (lambda text: text + "[]\n", ":5"),
         ],
     )
-    def test_damage_is_named(self, tmp_path: Path, damage: object, message: str) -> None:
+    def test_damage_is_named(self, tmp_path: Path, damage: object, where: str) -> None:
         manifest.write(whole(tmp_path))
         path = tmp_path / manifest.NAME
         path.write_text(damage(path.read_text()))  # type: ignore[operator]
-        with pytest.raises((DataError, InputError), match=rf"manifest\.jsonl.*{message}"):
+        with refused(InputError if where else DataError, f"{path}{where}"):
             manifest.read(tmp_path)
 
 
@@ -128,10 +129,11 @@ class TestLists:
     )
     def test_a_list_that_cannot_be_used_is_named(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "test.txt"
-        with pytest.raises(InputError, match=r"test\.txt: no such list file"):
+        with refused(InputError, path):
             manifest.read_list(path)
         path.write_bytes(content)
-        with pytest.raises(InputError, match=r"test\.txt:"):
+        line = content.count(b"\n") + 1
+        with refused(InputError, f"{path}:{line}" if b".png" in content[6:] else path):
             manifest.read_list(path)
 
     def test_a_line_that_comes_again_counts_once(self, tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ class TestManifestFromList:
 
     def test_a_list_of_another_folder_is_an_error(self, tmp_path: Path) -> None:
         path = listed(tmp_path / "val.txt", "b.png b_depth.png")
-        with pytest.raises(DataError, match=r"none of the 1 lines of val\.txt has its files there"):
+        with refused(DataError, tmp_path, "val.txt"):
             manifest.from_list(path, tmp_path, DIODE)
 
     def test_intrinsics_beside_the_list_belong_to_its_pictures(self, tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ class TestManifestFromList:
         touch(tmp_path / "a.png", tmp_path / "d.png")
         (tmp_path / "argo_intrinsics.json").write_text(content)
         path = listed(tmp_path / "argo_val.txt", "a.png d.png")
-        with pytest.raises(InputError, match=r"argo_intrinsics\.json: {picture: 3x3 matrix}"):
+        with refused(InputError, tmp_path / "argo_intrinsics.json"):
             manifest.from_list(path, tmp_path, ARGOVERSE)
 
 

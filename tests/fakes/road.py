@@ -19,6 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.data import manifest
+from idisc.data.decode import DepthMap
+from idisc.data.manifest import Record
+from idisc.data.prepare.runner import Summary
+
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 Quaternion = tuple[float, float, float, float]
 WALL = 20.0
@@ -69,6 +74,22 @@ def write(path: Path, content: bytes | str | Any) -> Path:
     else:
         path.write_text(content if isinstance(content, str) else json.dumps(content))
     return path
+
+
+def records(out: Path) -> tuple[Record, ...]:
+    """The records of a prepared folder."""
+    return manifest.read(out).records
+
+
+def depth_of(out: Path, record: Record | None = None) -> NDArray[np.float32]:
+    """The prepared depth of a record, or of the first one."""
+    target = (record or records(out)[0]).target
+    return DepthMap(metres_per_unit=1 / 256).read(out / target)
+
+
+def names_of(summary: Summary) -> list[str]:
+    """The names of the raw files that are wrong."""
+    return [Path(fault.subject).name for fault in summary.faults]
 
 
 # --- KITTI

@@ -75,10 +75,13 @@ class Dataset:
 
     def read_target(self, record: Record) -> FloatArray:
         """The stored ground truth of a record, decoded and not yet framed."""
-        target = self.source.target
+        target, path = self.source.target, self.source.root / record.target
         if record.scale is not None and isinstance(target, DepthMap):
-            target = replace(target, metres_per_unit=record.scale)
-        return target.read(self.source.root / record.target)
+            try:
+                target = replace(target, metres_per_unit=record.scale)
+            except InputError as error:
+                raise error.within(path) from None
+        return target.read(path)
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """The rest, and `share` or more of the pictures as whole scenes, drawn by the seed.

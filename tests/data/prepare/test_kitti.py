@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import road
+from tests.fakes.refusals import refused
+from tests.fakes.road import depth_of, names_of, records
 
-from idisc.data import manifest
 from idisc.data.dataset import open_dataset
 from idisc.data.decode import DepthMap
-from idisc.data.manifest import Record
 from idisc.data.prepare import kitti
-from idisc.data.prepare.runner import Summary, prepare
+from idisc.data.prepare.runner import prepare
 from idisc.errors import DataError
 
 TRAIN, TEST = "2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"
 SWEEP = kitti.Options(depth="sweep")
-UNITS = DepthMap(metres_per_unit=1 / 256)
 SHARED = road.SHARED / "kitti"
 shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real KITTI beside the checkout")
 
@@ -27,14 +26,6 @@ shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real KITTI beside th
 @pytest.fixture
 def raw(tmp_path: Path) -> Path:
     return road.kitti(tmp_path / "kitti", tmp_path / "kitti")
-
-
-def records(out: Path) -> tuple[Record, ...]:
-    return manifest.read(out).records
-
-
-def faults(summary: Summary) -> list[str]:
-    return [f"{Path(fault.path).name}: {fault.reason}" for fault in summary.faults]
 
 
 def test_drives_of_eigen_are_the_test_and_the_others_training(raw: Path, tmp_path: Path) -> None:
@@ -66,7 +57,7 @@ def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -
 
 def test_a_wall_is_as_far_as_it_stands(raw: Path, tmp_path: Path) -> None:
     prepare("kitti", raw, tmp_path / "out", SWEEP)
-    depth = UNITS.read(tmp_path / "out" / records(tmp_path / "out")[0].target)
+    depth = depth_of(tmp_path / "out")
     middle = depth[:, 400:800]  # of the wall ahead; at the sides stand other walls
     assert set(np.unique(middle)) == {0.0, int(road.KITTI_WALL * 256) / 256}
     # The wall's point (20, 0.5, 0) is at (-0.5 + 0.06, -0.08, 19.733) in the axes of camera 2.
@@ -86,8 +77,8 @@ def test_a_nearer_thing_hides_the_wall(raw: Path, tmp_path: Path) -> None:
     for surface in ("nearest", "last"):
         out = tmp_path / surface
         prepare("kitti", raw, out, kitti.Options(depth="sweep", surface=surface))
-        (target,) = (r.target for r in records(out) if TRAIN in r.scene and "000.png" in r.image)
-        seen[surface] = UNITS.read(out / target)[180, 600]
+        (record,) = (r for r in records(out) if TRAIN in r.scene and "000.png" in r.image)
+        seen[surface] = depth_of(out, record)[180, 600]
     assert seen["nearest"] == pytest.approx(10 - 0.267, abs=1 / 256)
     assert seen["last"] == pytest.approx(20 - 0.267, abs=1 / 256)
 
@@ -112,7 +103,7 @@ def test_the_two_downloads_may_lie_side_by_side(tmp_path: Path, pictures: str, d
 
 def test_drives_without_annotated_depth_say_what_to_do(raw: Path, tmp_path: Path) -> None:
     shutil.rmtree(raw / "train")
-    with pytest.raises(DataError, match=r"2 drives, but no annotated depth.*--set depth=sweep"):
+    with refused(DataError, raw, "2 drives", "--set depth=sweep"):
         prepare("kitti", raw, tmp_path / "out")
 
 
@@ -136,8 +127,8 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
     summary = prepare("kitti", raw, tmp_path / "out", lists=[listing])
     assert summary.counts == {"train": 0, "test": 1}
     assert len(summary.faults) == 3  # of the drive that is gone, picture and depth
-    assert any("0000000001.png: no such file" in fault for fault in faults(summary))
-    assert any(gone in fault.path for fault in summary.faults)
+    assert "0000000001.png" in names_of(summary)
+    assert any(gone in fault.subject for fault in summary.faults)
 
 
 def test_a_listed_sweep_that_is_missing_is_a_fault(raw: Path, tmp_path: Path) -> None:
@@ -146,7 +137,7 @@ def test_a_listed_sweep_that_is_missing_is_a_fault(raw: Path, tmp_path: Path) ->
     listing = road.write(tmp_path / "list.txt", "\n".join(lines))
     summary = prepare("kitti", raw, tmp_path / "out", SWEEP, lists=[listing])
     assert summary.counts["test"] == 1
-    assert faults(summary) == ["0000000001.bin: no such file"]
+    assert names_of(summary) == ["0000000001.bin"]
 
 
 def test_pictures_kept_as_jpeg_are_found(raw: Path, tmp_path: Path) -> None:
@@ -180,22 +171,23 @@ def test_both_dead_files_of_a_frame_are_listed(
     picture.unlink()
     target.write_bytes(target.read_bytes()[:199])
     summary = prepare("kitti", raw, tmp_path / "out", options)
-    assert [fault.path for fault in summary.faults] == [str(picture), str(target)]
+    assert [fault.subject for fault in summary.faults] == [str(picture), str(target)]
 
 
 def test_a_picture_that_is_not_of_its_calibration_is_a_fault(raw: Path, tmp_path: Path) -> None:
     picture = raw / "2011_09_26" / TRAIN / "image_02" / "data" / "0000000000.png"
     picture.write_bytes(road.flat((370, 1224), "png"))
-    summary = prepare("kitti", raw, tmp_path / "out")
-    assert faults(summary) == ["0000000000.png: 370x1224, but its calibration is for 375x1242"]
+    (fault,) = prepare("kitti", raw, tmp_path / "out").faults
+    assert fault.subject == str(picture)
+    assert "370x1224" in fault.reason
 
 
 @shared
 def test_the_real_sweep_is_the_real_map_bit_for_bit(tmp_path: Path) -> None:
     prepare("kitti", SHARED, tmp_path / "out", SWEEP)
     (record,) = records(tmp_path / "out")
-    ours = UNITS.read(tmp_path / "out" / record.target)
-    golden = UNITS.read(SHARED / "lidar" / "0000000000.png")
+    ours = depth_of(tmp_path / "out", record)
+    golden = DepthMap(metres_per_unit=1 / 256).read(SHARED / "lidar" / "0000000000.png")
     assert np.count_nonzero(golden) == 16293
     assert np.array_equal(ours, golden)
 

@@ -85,7 +85,7 @@ def test_a_line_whose_files_are_missing_is_a_fault(tmp_path: Path) -> None:
     )
     summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", lists=[train])
     assert summary.counts["train"] == 1
-    assert [Path(fault.path).name for fault in summary.faults] == ["rgb_1.jpg", "d.png"]
+    assert [Path(fault.subject).name for fault in summary.faults] == ["rgb_1.jpg", "d.png"]
 
 
 def test_real_frames_keep_their_values(tmp_path: Path) -> None:

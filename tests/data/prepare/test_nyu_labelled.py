@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from tests.fakes import indoor
+from tests.fakes.refusals import refused
 
 from idisc.data import manifest
 from idisc.data.catalog import NYU_LABELLED
@@ -84,7 +85,7 @@ class TestOfficialFile:
             with h5py.File(raw / MATRICES, "r+") as file:
                 file["scenes"] = np.arange(5)  # of another form
         name = "splits.mat" if "split" in problem else MATRICES
-        with pytest.raises(InputError, match=f"{name}: "):
+        with refused(InputError, raw / name):
             prepared(raw)
 
     def test_frames_beyond_the_end_are_faults(self, tmp_path: Path) -> None:
@@ -95,17 +96,16 @@ class TestOfficialFile:
             file["depths"] = truth.depths[:4].transpose(0, 2, 1)
         summary = prepare("nyu_labelled", raw, tmp_path / "out")
         assert summary.counts == {"train": 2, "test": 2}
-        assert summary.faults[0].path == str(raw / MATRICES)
-        assert summary.faults[0].reason.startswith("`depths` 4 not readable")
+        assert summary.faults[0].subject == str(raw / MATRICES)
 
     def test_an_array_that_is_missing_is_named(self, tmp_path: Path) -> None:
         raw = tmp_path / "raw"
         indoor.nyu_matrices(raw)
         with h5py.File(raw / MATRICES, "r+") as file:
             del file["rawDepths"]
-        with pytest.raises(DataError, match=r"no frame could be prepared; .*missing\.txt"):
+        with refused(DataError, tmp_path / "out/missing.txt"):
             prepared(raw, Options(nyu_depth="raw"))
-        assert "no `rawDepths` in it" in (tmp_path / "out/missing.txt").read_text()
+        assert "rawDepths" in (tmp_path / "out/missing.txt").read_text()
 
     @pytest.mark.parametrize("package", ["scipy", "h5py"])
     def test_a_missing_package_is_named_with_its_extra(
@@ -113,14 +113,15 @@ class TestOfficialFile:
     ) -> None:
         indoor.nyu_matrices(tmp_path / "raw")
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtra, match=rf"{package} is not installed; .*idisc\[data\]"):
+        with pytest.raises(MissingExtra) as error:
             prepared(tmp_path / "raw")
+        assert "idisc[data]" in str(error.value)
 
     def test_lists_do_not_go_with_it(self, tmp_path: Path) -> None:
         indoor.nyu_matrices(tmp_path / "raw")
         listing = tmp_path / "train.txt"
         listing.write_text("rgb/0000.png depth/0000.png 518\n")
-        with pytest.raises(InputError, match=r"its split is in splits\.mat; leave the lists out"):
+        with refused(InputError, tmp_path / "raw" / MATRICES, "splits.mat"):
             prepare("nyu_labelled", tmp_path / "raw", tmp_path / "out", lists=[listing])
 
 
@@ -175,11 +176,11 @@ class TestPlainFolder:
         indoor.nyu_plain(raw)
         (raw / "index.json").write_text(json.dumps({"0002": {"scene": "a"}}))
         faults = prepare("nyu_labelled", raw, tmp_path / "out").faults
-        assert [Path(fault.path).name for fault in faults] == ["index.json"]
+        assert [Path(fault.subject).name for fault in faults] == ["index.json"]
 
     def test_raw_depth_is_not_to_be_had(self, tmp_path: Path) -> None:
         indoor.nyu_plain(tmp_path / "raw")
-        with pytest.raises(InputError, match=MATRICES):
+        with refused(InputError, tmp_path / "raw", MATRICES):
             prepared(tmp_path / "raw", Options(nyu_depth="raw"))
 
 

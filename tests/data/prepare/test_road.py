@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import road
+from tests.fakes.refusals import refused
 
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.runner import prepare
@@ -29,7 +30,7 @@ def make_raw(dataset: str, raw: Path) -> Path:
 def test_a_list_of_another_dataset_is_refused(dataset: str, tmp_path: Path) -> None:
     raw = make_raw(dataset, tmp_path / "raw")
     listing = road.write(tmp_path / "list.txt", "a/first.png b.png")
-    with pytest.raises(InputError, match=r"^a/first\.png: "):
+    with refused(InputError, "a/first.png"):
         prepare(dataset, raw, tmp_path / "out", lists=[listing])
 
 
@@ -38,7 +39,7 @@ def test_an_unknown_camera_is_refused_before_anything_is_written(
     dataset: str, tmp_path: Path
 ) -> None:
     raw = make_raw(dataset, tmp_path / "raw")
-    with pytest.raises(InputError, match=r"^--set cameras: "):
+    with refused(InputError, f"--set cameras: camera of {dataset} 'front'"):
         prepare(dataset, raw, tmp_path / "out", PREPARATIONS[dataset].options(cameras=("front",)))
     assert not (tmp_path / "out").exists()
 
@@ -52,4 +53,4 @@ def test_a_missing_calibration_is_one_fault_and_other_scenes_are_prepared(
     path.unlink()
     summary = prepare(dataset, raw, tmp_path / "out")
     assert sum(summary.counts.values()) > 0
-    assert [fault.path for fault in summary.faults if "ring" not in fault.path] == [str(path)]
+    assert [fault.subject for fault in summary.faults if "ring" not in fault.subject] == [str(path)]

@@ -42,7 +42,7 @@ def test_a_broken_calibration_is_a_fault(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
     assert summary.counts["test"] == 2
-    assert [fault.path for fault in summary.faults] == [str(path)]
+    assert [fault.subject for fault in summary.faults] == [str(path)]
 
 
 def test_lists_begin_at_the_parent_folder(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_depth_that_is_missing_or_of_8_bits_is_a_fault(tmp_path: Path) -> None:
     summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
     assert summary.counts["test"] == 1
     missing, shallow = summary.faults
-    assert (Path(missing.path).name, missing.reason) == ("img_0063.png", "no such file")
-    assert shallow.reason.startswith("8-bit, 16-bit expected")
+    assert Path(missing.subject).name == "img_0063.png"
+    assert Path(shallow.subject).name == "img_0064_abs.png"
 
 
 def test_real_frames_are_metres_in_the_range_of_the_sensor(tmp_path: Path) -> None:
