@@ -15,6 +15,7 @@ from idisc.data import catalog, manifest
 from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
 from idisc.data.dataset import Dataset, has_value, open_dataset, seen, valid_in_training
 from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 
@@ -148,7 +149,8 @@ class TestPaperVariants:
         image = np.zeros((1216, 1936, 3), dtype=np.uint8)
         target = np.zeros((1216, 1936), dtype=np.float32)
         tops = [
-            catalog.find(n).framing(image, target, None).place.top for n in ("ddad", "ddad:paper")
+            catalog.find(name).framing(as_stored(image, target, None)).place.top
+            for name in ("ddad", "ddad:paper")
         ]
         assert tops == [180, 210]
 

@@ -13,7 +13,7 @@ from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.data import framing
-from idisc.data.framing import Framing, resize_nearest
+from idisc.data.framing import Framing, as_stored, resize_nearest
 from idisc.errors import InputError
 from idisc.sizes import resize_bilinear
 
@@ -119,7 +119,7 @@ def test_nearest_invents_no_depth() -> None:
     ],
 )
 def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: Size) -> None:
-    framed = framing.bottom_middle(ramps(size), places(size), None)
+    framed = framing.bottom_middle(as_stored(ramps(size), places(size), None))
     assert framed.image.shape == (352, 1216, 3)
     assert framed.target[0, 0] == 10000 * corner[0] + corner[1]
     assert framed.target[-1, -1] == 10000 * (corner[0] + 351) + corner[1] + 1215
@@ -128,7 +128,9 @@ def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: 
 
 
 def test_kitti_cuts_picture_and_target_each_by_its_own_size() -> None:
-    framed = framing.bottom_middle(ramps((375, 1242)), places((370, 1226)), camera_of((375, 1242)))
+    framed = framing.bottom_middle(
+        as_stored(ramps((375, 1242)), places((370, 1226)), camera_of((375, 1242)))
+    )
     assert framed.place == (18, 5, (370, 1226))
     assert framed.camera is not None
     assert framed.camera.cx == camera_of((375, 1242)).cx - 13
@@ -148,7 +150,7 @@ def test_kitti_cuts_picture_and_target_each_by_its_own_size() -> None:
 def test_sunrgbd_covers_480x640_and_keeps_the_middle(
     size: Size, resized: Size, top: int, left: int
 ) -> None:
-    framed = framing.covering(ramps(size), places(size), None)
+    framed = framing.covering(as_stored(ramps(size), places(size), None))
     assert framed.image.shape == (480, 640, 3)
     assert framed.place == (top, left, resized)
     expected = resize_nearest(places(size), resized)[top : top + 480, left : left + 640]
@@ -158,7 +160,7 @@ def test_sunrgbd_covers_480x640_and_keeps_the_middle(
 
 
 def test_diode_is_reduced_by_8_to_5() -> None:
-    framed = framing.reduced(ramps((768, 1024)), places((768, 1024)), None)
+    framed = framing.reduced(as_stored(ramps((768, 1024)), places((768, 1024)), None))
     assert framed.image.shape == (480, 640, 3)
     assert framed.target[5, 5] == 10000 * 8 + 8
     assert framed.target[-1, -1] == 10000 * 766 + 1022  # floor(479 * 1.6), floor(639 * 1.6)
@@ -175,7 +177,7 @@ def test_diode_is_reduced_by_8_to_5() -> None:
 def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
     window: Framing, size: Size, top: int, left: int
 ) -> None:
-    framed = window(ramps(size), places(size), None)
+    framed = window(as_stored(ramps(size), places(size), None))
     assert (framed.image.shape, framed.target.shape) == ((580, 1280, 3), (870, 1920))
     assert framed.target[0, 0] == 10000 * top + left
     assert framed.target[-1, -1] == 10000 * (top + 869) + left + 1919
@@ -184,21 +186,21 @@ def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
 
 def test_nyu_is_all_of_a_well_formed_file() -> None:
     size = (480, 640)
-    framed = framing.top_left(ramps(size), places(size), camera_of(size))
+    framed = framing.top_left(as_stored(ramps(size), places(size), camera_of(size)))
     np.testing.assert_array_equal(framed.image, ramps(size))
     assert framed.camera == camera_of(size)
 
 
 def test_nyu_normals_are_not_cut_with_their_picture() -> None:
     normals = np.zeros((500, 700, 3), dtype=np.float32)
-    framed = framing.picture_top_left(ramps((500, 700)), normals, None)
+    framed = framing.picture_top_left(as_stored(ramps((500, 700)), normals, None))
     assert (framed.image.shape, framed.target.shape) == ((480, 640, 3), (500, 700, 3))
 
 
 @pytest.mark.parametrize(
     ("frame", "size"),
     [
-        (framing.as_stored, (480, 640)),
+        (framing.whole, (480, 640)),
         (framing.top_left, (500, 700)),
         (framing.bottom_middle, (375, 1242)),
         (framing.covering, (531, 681)),
@@ -212,7 +214,7 @@ def test_a_scene_point_is_seen_in_the_pixel_where_the_camera_puts_it(
     frame: Framing, size: Size
 ) -> None:
     before = camera_of(size)
-    framed = frame(ramps(size), places(size), before)
+    framed = frame(as_stored(ramps(size), places(size), before))
     after = framed.camera
     assert after is not None
     assert after.size == framed.image.shape[:2]
@@ -241,4 +243,4 @@ def test_a_frame_that_is_too_small_is_an_error(
     frame: Framing, image: Size, target: Size, facts: tuple[str, str]
 ) -> None:
     with refused(InputError, "", *facts):
-        frame(ramps(image), places(target), None)
+        frame(as_stored(ramps(image), places(target), None))

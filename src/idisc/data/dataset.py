@@ -60,7 +60,8 @@ class Dataset:
         path = self.source.root / record.image
         image, target = read_image(path), self.read_target(record)
         try:
-            framed = self.spec.framing(image, target, self._camera(record, image))
+            stored = framing.as_stored(image, target, self._camera(record, image))
+            framed = self.spec.framing(stored)
         except InputError as error:  # about the size or the camera, without the file
             raise error.within(path) from None
         target = self._fitted_normals(framed, record) if self.spec.normals else framed.target

@@ -1,9 +1,9 @@
 """How a stored frame enters the network: the crop and the resize of each dataset.
 
-A framing takes the picture, the target and the camera of the picture as they are on disk. The
-picture comes back in the size the network sees, the target in the size it is scored in; the two
-differ on purpose for Argoverse and DDAD. The camera follows the picture, and `Place` remembers
-where the target's crop lies in the full frame, for protocols that count from there.
+A framing takes a frame as it is on disk. The picture comes back in the size the network sees, the
+target in the size it is scored in; the two differ on purpose for Argoverse and DDAD. The camera
+follows the picture, and `Place` records where the target's crop lies in the full frame, for
+protocols that count from there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Framed:
-    """Picture, target and camera of one sample, framed."""
+    """Picture, target and camera of one sample."""
 
     image: NDArray[np.uint8]  # (H, W, 3)
     target: FloatArray  # (Hg, Wg) depth or (Hg, Wg, 3) normals
@@ -40,98 +40,69 @@ class Framed:
     place: Place
 
 
-Framing = Callable[[NDArray[np.uint8], FloatArray, Camera | None], Framed]
+Framing = Callable[[Framed], Framed]
 SizeRule = Callable[[Size], Size]
 """The size at which a network sees a picture of some size."""
 
 
 def as_stored(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+    """A frame as it is on disk."""
+    return Framed(image, target, camera, Place(0, 0, _size(target)))
+
+
+def whole(frame: Framed) -> Framed:
     """Nothing is cut or resized."""
-    return Framed(image, target, camera, _whole(target))
+    return frame
 
 
-def resized(
-    image: NDArray[np.uint8], target: FloatArray, camera: Camera | None, *, size: Size
-) -> Framed:
+def resized(frame: Framed, *, size: Size) -> Framed:
     """The picture at `size`, the target as it is."""
-    return Framed(
-        resize_bilinear(image, size), target, camera and camera.resized(size), _whole(target)
-    )
+    camera = frame.camera and frame.camera.resized(size)
+    return replace(frame, image=resize_bilinear(frame.image, size), camera=camera)
 
 
-def at_size(
-    image: NDArray[np.uint8],
-    target: FloatArray,
-    camera: Camera | None,
-    *,
-    first: Framing,
-    size: Size | SizeRule,
-) -> Framed:
-    """Another framing, whose picture is then brought to a size, or to the one that suits it."""
-    framed = first(image, target, camera)
+def at_size(frame: Framed, *, first: Framing, size: Size | SizeRule) -> Framed:
+    """Another framing, whose picture is then brought to a size, or to the one of a rule."""
+    framed = first(frame)
     seen = size(_size(framed.image)) if callable(size) else size
-    return replace(
-        framed,
-        image=resize_smooth(framed.image, seen),
-        camera=framed.camera and framed.camera.resized(seen),
-    )
+    camera = framed.camera and framed.camera.resized(seen)
+    return replace(framed, image=resize_smooth(framed.image, seen), camera=camera)
 
 
-def top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+def top_left(frame: Framed) -> Framed:
     """NYU: the first 480 rows and 640 columns, which is all of a well-formed file."""
-    return _cut(image, target, camera, size=(480, 640), corner=lambda _: (0, 0))
+    return _cut(frame, (480, 640), lambda _: (0, 0))
 
 
-def picture_top_left(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+def picture_top_left(frame: Framed) -> Framed:
     """NYU normals: the picture is cut to 480x640, the normals are not."""
-    cut = top_left(image, target, camera)
-    return Framed(cut.image, target, cut.camera, _whole(target))
+    return replace(top_left(frame), target=frame.target, place=frame.place)
 
 
-def bottom_middle(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+def bottom_middle(frame: Framed) -> Framed:
     """KITTI: the lowest 352 rows and the middle 1216 columns, of picture and target by itself."""
     rows, columns = 352, 1216
-
-    def corner(size: Size) -> tuple[int, int]:
-        return size[0] - rows, (size[1] - columns) // 2
-
-    return _cut(image, target, camera, size=(rows, columns), corner=corner)
+    return _cut(frame, (rows, columns), lambda size: (size[0] - rows, (size[1] - columns) // 2))
 
 
-def covering(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+def covering(frame: Framed) -> Framed:
     """SUN-RGBD: resized until 480x640 is covered, then the middle of it."""
     rows, columns = 480, 640
-    aspect = image.shape[1] / image.shape[0]
+    aspect = frame.image.shape[1] / frame.image.shape[0]
     size = (int(columns / aspect), columns) if aspect < 4 / 3 else (rows, int(rows * aspect))
     size = max(size[0], rows), max(size[1], columns)  # 640 / (640 / 480) may end below 480
-    top, left = (size[0] - rows) // 2, (size[1] - columns) // 2
-    larger = resized(image, resize_nearest(target, size), camera, size=size)
-    return _cut(
-        larger.image,
-        larger.target,
-        larger.camera,
-        size=(rows, columns),
-        corner=lambda _: (top, left),
-    )
+    corner = (size[0] - rows) // 2, (size[1] - columns) // 2
+    return _cut(_both_resized(frame, size), (rows, columns), lambda _: corner)
 
 
-def reduced(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
+def reduced(frame: Framed) -> Framed:
     """DIODE: picture and target from 768x1024 to 480x640."""
-    size = (480, 640)
-    return resized(image, resize_nearest(target, size), camera, size=size)
+    return _both_resized(frame, (480, 640))
 
 
-def road_window(
-    image: NDArray[np.uint8],
-    target: FloatArray,
-    camera: Camera | None,
-    *,
-    top: int,
-    left: int,
-) -> Framed:
+def road_window(frame: Framed, *, top: int, left: int) -> Framed:
     """Argoverse, DDAD: 870x1920 without sky and bonnet; the picture then by 1/1.5 to 580x1280."""
-    cut = _cut(image, target, camera, size=(870, 1920), corner=lambda _: (top, left))
-    return replace(resized(cut.image, cut.target, cut.camera, size=(580, 1280)), place=cut.place)
+    return resized(_cut(frame, (870, 1920), lambda _: (top, left)), size=(580, 1280))
 
 
 argoverse = partial(road_window, top=180, left=0)
@@ -147,32 +118,26 @@ def resize_nearest(target: FloatArray, size: Size) -> FloatArray:
     return np.ascontiguousarray(target[rows[:, None], columns])
 
 
-def _cut(
-    image: NDArray[np.uint8],
-    target: FloatArray,
-    camera: Camera | None,
-    *,
-    size: Size,
-    corner: Callable[[Size], tuple[int, int]],
-) -> Framed:
+def _both_resized(frame: Framed, size: Size) -> Framed:
+    larger = resized(frame, size=size)
+    return as_stored(larger.image, resize_nearest(frame.target, size), larger.camera)
+
+
+def _cut(frame: Framed, size: Size, corner: Callable[[Size], tuple[int, int]]) -> Framed:
     """Cut picture and target, each at the corner (top, left) for its own size."""
-    (top, left), (down, right) = corner(_size(image)), corner(_size(target))
-    _check_size(image, (max(top, 0) + size[0], max(left, 0) + size[1]))
-    _check_size(target, (max(down, 0) + size[0], max(right, 0) + size[1]))
+    (top, left), (down, right) = corner(_size(frame.image)), corner(_size(frame.target))
+    _check_size(frame.image, (max(top, 0) + size[0], max(left, 0) + size[1]))
+    _check_size(frame.target, (max(down, 0) + size[0], max(right, 0) + size[1]))
     return Framed(
-        image[top : top + size[0], left : left + size[1]],
-        target[down : down + size[0], right : right + size[1]],
-        camera and camera.cropped(top, left, size),
-        Place(down, right, _size(target)),
+        frame.image[top : top + size[0], left : left + size[1]],
+        frame.target[down : down + size[0], right : right + size[1]],
+        frame.camera and frame.camera.cropped(top, left, size),
+        Place(down, right, _size(frame.target)),
     )
 
 
 def _size(array: NDArray[np.generic]) -> Size:
     return array.shape[0], array.shape[1]
-
-
-def _whole(target: FloatArray) -> Place:
-    return Place(0, 0, _size(target))
 
 
 def _check_size(array: NDArray[np.generic], least: Size) -> None:

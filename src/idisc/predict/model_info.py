@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from idisc.data import catalog
+from idisc.data.framing import as_stored
 from idisc.errors import CheckpointError
 from idisc.predict.engine import Engine
 from idisc.prediction import UNKNOWN, ModelInfo
@@ -63,7 +64,7 @@ def dataset_origin(name: str, size: Size) -> dict[str, Any]:
     camera = spec.camera_of(next(iter(spec.cameras), ""))
     if camera is not None:  # that of the stored frames; the network sees a part of them
         blank = np.zeros((*camera.size, 3), np.uint8)
-        framed = spec.framing(blank, np.zeros(camera.size, np.float32), camera).camera
+        framed = spec.framing(as_stored(blank, blank[..., 0].astype(np.float32), camera)).camera
         if framed is not None:
             found["training_fov_deg"] = round(framed.fov_deg, 1)
     return found

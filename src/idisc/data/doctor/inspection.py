@@ -21,6 +21,7 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, has_value
 from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, edges_of
+from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
 from idisc.images import FORMATS, open_picture
@@ -130,7 +131,7 @@ def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -
         faults += _camera_faults(spec, record, size)
     if image is not None and target is not None:
         try:
-            spec.framing(image, target, None)
+            spec.framing(as_stored(image, target, None))
         except InputError as error:
             faults.append(Fault("framing", record.image, str(error)))
     depth = target if target is not None and target.ndim == 2 else None
