@@ -80,24 +80,18 @@ def test_errors_are_one_line_each_and_exit_with_3(
 
 
 def test_bad_calls_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    empty, bare = folder / "test.lst", folder / "bare"
-    empty.write_text("\n")
-    bare.mkdir()
+    (folder / "bare").mkdir()
     calls: dict[tuple[object, ...], str] = {
-        ("doctor",): "Missing argument 'DIR'",
-        ("doctor", folder / "none"): "none' does not exist",
-        (
-            "doctor",
-            bare,
-        ): "bare: no dataset: neither manifest.jsonl nor pairs; images/NAME.jpg with",
-        ("doctor", folder, "--list", empty): "test.lst: an empty list",
-        ("doctor", folder, "--list", folder / "no.txt"): "no.txt: no such list file",
-        ("doctor", folder, "--dataset", "nyu"): "no manifest.jsonl in it",
-        ("doctor", folder, "--dataset", "kity"): "did you mean kitti",
-        ("doctor", folder, "--samples", 0): "0 is not in the range",
+        (): "'DIR'",
+        (folder / "none",): "none'",
+        (folder / "bare",): str(folder / "bare"),
+        (folder, "--list", folder / "no.txt"): str(folder / "no.txt"),
+        (folder, "--dataset", "nyu"): "manifest.jsonl",
+        (folder, "--dataset", "kity"): "did you mean kitti",
+        (folder, "--samples", 0): "0 is not in the range",
     }
-    for arguments, message in calls.items():
-        assert run(*arguments) == 2
+    for arguments, fact in calls.items():
+        assert run("doctor", *arguments) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1
-        assert message in err
+        assert fact in err

@@ -49,30 +49,6 @@ def test_it_counts_beside_the_paper_and_pins_the_manifest(
     assert len(records) == 5
 
 
-def test_the_same_command_again_changes_nothing(
-    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call = ("prepare", "nyu", "--raw", nyu, "--out", tmp_path / "out")
-    assert run(*call) == 0
-    first = capsys.readouterr().out
-    assert run(*call) == 0
-    assert capsys.readouterr().out == first
-    assert run(*call, "--set", "pictures=link") == 2
-    assert "out: prepared with other choices; name a new folder" in capsys.readouterr().err
-
-
-def test_a_list_decides_which_pictures_are_taken(
-    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    listing = tmp_path / "nyu_train.txt"
-    listing.write_text("/kitchen_0004/rgb_00001.jpg /kitchen_0004/sync_depth_00001.png 518.8579\n")
-    out = tmp_path / "out"
-    assert run("prepare", "nyu", "--raw", nyu, "--out", out, "--list", listing) == 0
-    assert capsys.readouterr().out.startswith("train     1 picture (the paper: 24,231)")
-    (record,) = lines_of(out / "manifest.jsonl")[1:]
-    assert record["image"] == "rgb/kitchen_0004/rgb_00001.jpg"
-
-
 def test_a_line_that_comes_again_is_prepared_once(
     nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,19 +58,6 @@ def test_a_line_that_comes_again_is_prepared_once(
     stderr = capsys.readouterr().err
     assert stderr.startswith("1 line of the lists named a pair again, first kitchen_0004/rgb_00001")
     assert len(lines_of(out / "manifest.jsonl")) == 2
-
-
-def test_rendered_pictures_need_no_raw_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call = ("prepare", "synthetic", "--set", "count=2", "--set", "size=32x40")
-    assert run(*call, "--out", tmp_path / "out") == 0
-    assert [line.split(",")[0] for line in capsys.readouterr().out.splitlines()[:2]] == [
-        "train     1 picture",
-        "test      1 picture",
-    ]
-    assert run(*call, "--raw", tmp_path, "--out", tmp_path / "other") == 2
-    assert "leave out --raw" in capsys.readouterr().err
 
 
 def test_help_lists_the_choices_with_their_values(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,9 +125,9 @@ def test_a_wrong_raw_file_is_reported_at_the_end_and_can_be_replaced(
     assert run(*call) == 2
     stdout, stderr = capsys.readouterr()
     assert stdout.startswith("train     2 pictures")
-    assert stderr.startswith("idisc: 1 raw file missing or unreadable, listed in")
-    assert "/sync_depth_00001.png: damaged or cut short" in stderr
-    assert "get them from https://cs.nyu.edu" in stderr
+    assert stderr.startswith(f"idisc: {out / 'missing.txt'}: 1 raw file")
+    assert "/sync_depth_00001.png" in stderr
+    assert "https://cs.nyu.edu" in stderr
     assert stderr.count("\n") == 1
     assert (out / "missing.txt").read_text().count("\n") == 1
     shutil.copytree(whole, nyu, dirs_exist_ok=True)
@@ -176,43 +139,24 @@ def test_a_wrong_raw_file_is_reported_at_the_end_and_can_be_replaced(
 def test_bad_calls_are_one_line_and_leave_nothing_behind(
     nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    empty, bare, taken = tmp_path / "empty.txt", tmp_path / "bare", tmp_path / "taken"
-    empty.write_text("\n")
-    bare.mkdir()
-    taken.mkdir()
-    (taken / "mine.txt").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
-    to = ("--out", tmp_path / "out")
-    raw = ("--raw", nyu)
+    whole = ("nyu", "--raw", nyu, "--out", tmp_path / "out")
     calls: dict[tuple[object, ...], str] = {
-        ("prepare",): "Missing argument 'DATASET'",
-        ("prepare", "nyuu", *raw, *to): "dataset 'nyuu' does not exist; did you mean nyu",
-        ("prepare", "folder", *raw, *to): "'folder', your own pairs, needs no preparation",
-        ("prepare", "nyu", *raw): "Missing option '--out'",
-        ("prepare", "nyu", *to): "nyu: the extracted archive, <scene>/rgb_NNNNN.jpg",
-        ("prepare", "nyu", "--raw", tmp_path / "none", *to): "none' does not exist",
-        ("prepare", "nyu", "--raw", bare, *to): "bare: nothing of nyu in it; the extracted",
-        ("prepare", "ddad", *raw, *to): "raw: nothing of ddad in it; ddad.json",
-        ("prepare", "nyu", *raw, "--out", nyu / "x"): "where raw files are looked for",
-        ("prepare", "nyu", *raw, "--out", taken): "taken: exists already; choose another name",
-        ("prepare", "nyu", *raw, *to, "--list", empty): "empty.txt: an empty list",
-        ("prepare", "nyu", *raw, *to, "--list", tmp_path / "no"): "no: no such list file",
-        ("prepare", "nyu", *raw, *to, "--set", "picture=link"): "did you mean pictures",
-        ("prepare", "kitti", *raw, *to, "--set", "depth=laser"): "'laser' is not one of annotated",
-        (
-            "prepare",
-            "nyu",
-            *raw,
-            *to,
-            "--set",
-            "seed=99",
-        ): "'seed' does not exist; choose from",
-        ("prepare", "nyu", *raw, *to, "--workers", 0): "0 is not in the range",
+        (): "'DATASET'",
+        ("nyuu", *whole[1:]): "did you mean nyu",
+        ("folder", *whole[1:]): "'folder'",
+        whole[:3]: "'--out'",
+        ("nyu", *whole[3:]): "--raw",
+        ("nyu", "--raw", tmp_path / "none", *whole[3:]): "none'",
+        (*whole, "--list", tmp_path / "no"): str(tmp_path / "no"),
+        (*whole, "--set", "picture=link"): "did you mean pictures",
+        ("kitti", *whole[1:], "--set", "depth=laser"): "annotated",
+        (*whole, "--workers", 0): "0 is not in the range",
     }
-    for arguments, message in calls.items():
-        assert run(*arguments) == 2, arguments
+    for arguments, fact in calls.items():
+        assert run("prepare", *arguments) == 2, arguments
         stdout, stderr = capsys.readouterr()
         assert stdout == ""
         assert stderr.count("\n") == 1, stderr
-        assert message in stderr
+        assert fact in stderr
     assert sorted(tmp_path.rglob("*")) == before
