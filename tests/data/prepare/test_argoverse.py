@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from tests.fakes import road
 from tests.fakes.road import depth_of, names_of, records
 
-from idisc.data.dataset import open_dataset
 from idisc.data.prepare import argoverse
 from idisc.data.prepare.runner import prepare
 
@@ -70,15 +68,6 @@ def test_pictures_count_as_undistorted_unless_asked(raw: Path, tmp_path: Path) -
     assert 1400 * abs(x) * (1 - factor) > 30  # pixels apart
 
 
-def test_as_published_the_last_point_in_a_pixel_stays(raw: Path, tmp_path: Path) -> None:
-    for path in raw.rglob("PC_*.ply"):
-        path.write_bytes(road.ply(np.array([[11.5, 0.0, 1.4], [21.5, 0.0, 1.4]])))
-    for surface, expected in (("nearest", 10.0), ("last", 20.0)):
-        choices = replace(FRONT, motion=False, surface=surface)
-        prepare("argoverse", raw, tmp_path / surface, choices)
-        assert depth_of(tmp_path / surface)[600, 960] == expected
-
-
 # --- what is prepared
 
 
@@ -94,17 +83,6 @@ def test_val_is_the_test_and_a_frame_is_named_by_its_sweep(raw: Path, tmp_path: 
     ]
 
 
-def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
-    prepare("argoverse", raw, tmp_path / "out", FRONT)
-    sample = open_dataset(tmp_path / "out", "argoverse", "train")[0]
-    assert sample.image.shape == (580, 1280, 3)
-    assert sample.target.shape == (870, 1920)
-    assert sample.record.sensor == "ring_front_center"
-    assert sample.camera is not None
-    assert sample.camera.fx == pytest.approx(1400 / 1.5)
-    assert sample.camera.cy == pytest.approx((600 - 180 + 0.5) / 1.5 - 0.5)
-
-
 def test_all_seven_ring_cameras_are_taken(tmp_path: Path) -> None:
     raw = road.argoverse(tmp_path / "raw", sweeps=1, cameras=tuple(road.ARGOVERSE_CAMERAS))
     summary = prepare("argoverse", raw, tmp_path / "out", replace(EVERY, cameras=()))
@@ -118,14 +96,6 @@ def test_the_picture_nearest_in_time_is_taken(raw: Path, tmp_path: Path) -> None
     assert picture.name == f"ring_front_center_{FIRST + road.ARGOVERSE_LATE_NS}.jpg"
 
 
-def test_by_the_rule_of_the_code_a_time_is_enough(
-    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(argoverse, "ELAPSED_S", 0.09)
-    choices = replace(FRONT, keyframes="elapsed")
-    assert prepare("argoverse", raw, tmp_path / "out", choices).counts == {"train": 3, "test": 3}
-
-
 @pytest.mark.parametrize(("place", "train", "test"), [("", 1, 1), ("val", 0, 1), ("train1", 1, 0)])
 def test_the_folder_may_be_the_tree_its_parent_or_one_split(
     raw: Path, place: str, train: int, test: int
@@ -133,20 +103,6 @@ def test_the_folder_may_be_the_tree_its_parent_or_one_split(
     for root in (raw / place, *([raw.parent] if not place else [])):
         splits = [scene.split for scene in argoverse.PREPARATION.scenes(root, EVERY, None)]
         assert (splits.count("train"), splits.count("test")) == (train, test)
-
-
-def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
-    lines = [
-        "rgb/log-b/ring_side_left/2.png depth/log-b/ring_side_left/2.png",
-        "rgb/log-a/ring_front_center/1.png depth/log-a/ring_front_center/1.png",
-    ]
-    listing = road.write(tmp_path / "argo_train.txt", "\n".join(lines))
-    summary = prepare("argoverse", raw, tmp_path / "out", lists=[listing])
-    assert summary.faults == []
-    assert [(record.split, record.image) for record in records(tmp_path / "out")] == [
-        ("train", "rgb/log-a/ring_front_center/1.jpg"),
-        ("train", "rgb/log-b/ring_side_left/2.jpg"),
-    ]
 
 
 def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
@@ -163,16 +119,6 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
 
 
 # --- faults
-
-
-def test_a_calibration_without_a_key_is_named(raw: Path, tmp_path: Path) -> None:
-    path = raw / "train1" / "log-a" / "vehicle_calibration_info.json"
-    content = json.loads(path.read_text())
-    del content["camera_data_"][0]["value"]["vehicle_SE3_camera_"]["translation"]
-    path.write_text(json.dumps(content))
-    (fault,) = prepare("argoverse", raw, tmp_path / "out", FRONT).faults
-    assert fault.subject == str(path)
-    assert "translation" in fault.reason
 
 
 def test_a_sweep_without_a_pose_is_a_fault(raw: Path, tmp_path: Path) -> None:

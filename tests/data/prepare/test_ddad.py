@@ -16,7 +16,6 @@ from tests.fakes.road import depth_of, names_of, records
 
 from idisc import files
 from idisc.data import lidar
-from idisc.data.dataset import open_dataset
 from idisc.data.prepare import ddad
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.sweeps import SweepOptions
@@ -94,52 +93,11 @@ def test_val_is_the_test_and_cameras_are_those_of_the_lists(raw: Path, tmp_path:
     assert {record.sensor for record in records(tmp_path / "out")} == set(ddad.CAMERAS)
 
 
-def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
-    prepare("ddad", raw, tmp_path / "out", FRONT)
-    sample = open_dataset(tmp_path / "out", "ddad", "test")[0]
-    assert sample.image.shape == (580, 1280, 3)
-    assert sample.target.shape == (870, 1920)
-    assert sample.camera is not None
-    assert sample.camera.fx == pytest.approx(1000 / 1.5)
-    assert sample.camera.cx == pytest.approx((960 - 8 + 0.5) / 1.5 - 0.5)
-    assert sample.camera.cy == pytest.approx((600 - 180 + 0.5) / 1.5 - 0.5)
-
-
-def test_the_own_car_is_hidden_where_the_rear_camera_sees_it(raw: Path, tmp_path: Path) -> None:
-    prepare("ddad", raw, tmp_path / "out", replace(ALL, cameras=("CAMERA_09",)))
-    sample = open_dataset(tmp_path / "out", "ddad", "train")[0]
-    assert sample.record.sensor == "CAMERA_09"
-    assert not sample.valid[-140:].any()
-
-
 def test_frames_are_kept_every_two_metres_of_a_scene(tmp_path: Path) -> None:
     raw = road.ddad(tmp_path / "ddad", samples=4)  # at 0, 1.5, 3 and 4.5 m
     prepare("ddad", raw, tmp_path / "out", SweepOptions(cameras=("CAMERA_01",)))
     kept = [int(Path(r.image).stem) - road.DDAD_FIRST for r in records(tmp_path / "out")]
     assert kept == [0, 0, 2_000_000, 0, 2_000_000]  # test; two of training, each from its start
-
-
-def test_by_the_rule_of_the_code_a_time_is_enough(
-    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ddad, "ELAPSED_S", 0.5)
-    choices = SweepOptions(cameras=("CAMERA_01",), keyframes="elapsed")
-    assert prepare("ddad", raw, tmp_path / "out", choices).counts == {"train": 4, "test": 2}
-
-
-def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
-    late = road.DDAD_FIRST + 1_000_000
-    lines = [
-        f"000150/rgb/CAMERA_05/{late}.png 000150/depth/CAMERA_05/{late}.png",
-        f"000000/rgb/CAMERA_01/{road.DDAD_FIRST}.png 000000/depth/CAMERA_01/x.png",
-    ]
-    listing = road.write(tmp_path / "ddad_train.txt", "\n".join(lines))
-    summary = prepare("ddad", raw, tmp_path / "out", lists=[listing])
-    assert summary.faults == []
-    assert [(record.split, record.image) for record in records(tmp_path / "out")] == [
-        ("train", f"rgb/000000/CAMERA_01/{road.DDAD_FIRST}.png"),
-        ("train", f"rgb/000150/CAMERA_05/{late}.png"),
-    ]
 
 
 def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
@@ -163,18 +121,6 @@ def test_the_dataset_file_may_have_another_name_or_lie_deeper(tmp_path: Path) ->
 
 
 # --- faults
-
-
-def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -> None:
-    late = road.DDAD_FIRST + 1_000_000
-    (raw / "000000" / "point_cloud" / "LIDAR" / f"{road.DDAD_FIRST}.npz").unlink()
-    (raw / "000000" / "rgb" / "CAMERA_01" / f"{late}.png").unlink()
-    cut = raw / "000150" / "rgb" / "CAMERA_01" / f"{late}.png"
-    cut.write_bytes(cut.read_bytes()[:300])
-    summary = prepare("ddad", raw, tmp_path / "out", FRONT)
-    assert summary.counts == {"train": 2, "test": 1}
-    assert names_of(summary) == [f"{road.DDAD_FIRST}.npz", f"{late}.png", f"{late}.png"]
-    assert len((tmp_path / "out" / "missing.txt").read_text().splitlines()) == 3
 
 
 def test_a_dead_sweep_does_not_hide_the_dead_pictures_of_its_sample(

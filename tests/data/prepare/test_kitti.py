@@ -46,15 +46,6 @@ def test_annotated_depth_is_taken_byte_for_byte(raw: Path, tmp_path: Path) -> No
     assert record.valid == pytest.approx(175 / 375 / 2, abs=1e-6)
 
 
-def test_a_sample_has_the_camera_of_the_calibration(raw: Path, tmp_path: Path) -> None:
-    prepare("kitti", raw, tmp_path / "out")
-    sample = open_dataset(tmp_path / "out", "kitti", "train")[0]
-    assert sample.image.shape == (352, 1216, 3)
-    assert sample.camera is not None
-    assert sample.camera.origin == "calibration"
-    assert (sample.camera.fx, sample.camera.cx, sample.camera.cy) == (700, 600 - 13, 180 - 23)
-
-
 def test_a_wall_is_as_far_as_it_stands(raw: Path, tmp_path: Path) -> None:
     prepare("kitti", raw, tmp_path / "out", SWEEP)
     depth = depth_of(tmp_path / "out")
@@ -107,18 +98,6 @@ def test_drives_without_annotated_depth_say_what_to_do(raw: Path, tmp_path: Path
         prepare("kitti", raw, tmp_path / "out")
 
 
-def test_of_a_list_exactly_its_lines_are_prepared(raw: Path, tmp_path: Path) -> None:
-    lines = [road.kitti_line(TRAIN, 1), road.kitti_line(TEST, 0)]
-    listing = road.write(tmp_path / "eigen_train.txt", "\n".join(lines))
-    summary = prepare("kitti", raw, tmp_path / "out", lists=[listing])
-    assert summary.counts == {"train": 2, "test": 0}  # the list decides, not the drive
-    images = [record.image for record in records(tmp_path / "out")]
-    assert images == [
-        f"rgb/2011_09_26/{TRAIN}/image_02/0000000001.png",
-        f"rgb/2011_09_26/{TEST}/image_02/0000000000.png",
-    ]
-
-
 def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
     (raw / "train" / TRAIN / "proj_depth/groundtruth/image_02/0000000001.png").unlink()
     gone = "2011_09_26_drive_0005_sync"
@@ -129,15 +108,6 @@ def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: P
     assert len(summary.faults) == 3  # of the drive that is gone, picture and depth
     assert "0000000001.png" in names_of(summary)
     assert any(gone in fault.subject for fault in summary.faults)
-
-
-def test_a_listed_sweep_that_is_missing_is_a_fault(raw: Path, tmp_path: Path) -> None:
-    (raw / "2011_09_26" / TRAIN / "velodyne_points/data/0000000001.bin").unlink()
-    lines = [road.kitti_line(TRAIN, 0), road.kitti_line(TRAIN, 1)]
-    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
-    summary = prepare("kitti", raw, tmp_path / "out", SWEEP, lists=[listing])
-    assert summary.counts["test"] == 1
-    assert names_of(summary) == ["0000000001.bin"]
 
 
 def test_pictures_kept_as_jpeg_are_found(raw: Path, tmp_path: Path) -> None:

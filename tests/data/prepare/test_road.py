@@ -3,30 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from tests.fakes import road
 from tests.fakes.refusals import refused
 
-from idisc.data.prepare import PREPARATIONS
+from idisc.data.dataset import open_dataset
+from idisc.data.prepare import PREPARATIONS, argoverse, ddad
 from idisc.data.prepare.runner import prepare
 from idisc.errors import InputError
 
 DRIVES = ("2011_09_26_drive_0001_sync", "2011_09_28_drive_0001_sync")
-CALIBRATIONS = {
-    "kitti": "2011_09_28/calib_cam_to_cam.txt",
-    "argoverse": "train1/log-a/vehicle_calibration_info.json",
-    "ddad": "000001/calibration/c0ffee.json",
+FIRST = road.DDAD_FIRST
+
+
+class Case(NamedTuple):
+    """A raw folder with two scenes of the same length or more, and what is known of it."""
+
+    calibration: str
+    line: str  # of a published list
+    image: str  # that it names, as prepared
+    one_camera: dict[str, Any]  # options
+    camera: tuple[float, float, float]  # fx, cx, cy in the network
+
+
+CASES = {
+    "kitti": Case(
+        "2011_09_28/calib_cam_to_cam.txt",
+        road.kitti_line(DRIVES[0], 1),
+        f"2011_09_26/{DRIVES[0]}/image_02/0000000001.png",
+        {},
+        (700, 600 - 13, 180 - 23),
+    ),
+    "argoverse": Case(
+        "train1/log-a/vehicle_calibration_info.json",
+        "rgb/log-b/ring_side_left/1.png depth/log-b/ring_side_left/1.png",
+        "log-b/ring_side_left/1.jpg",
+        {"cameras": ("ring_front_center",)},
+        (1400 / 1.5, 960.5 / 1.5 - 0.5, (600 - 180 + 0.5) / 1.5 - 0.5),
+    ),
+    "ddad": Case(
+        "000001/calibration/c0ffee.json",
+        f"000150/rgb/CAMERA_05/{FIRST + 1_000_000}.png 000150/depth/CAMERA_05/x.png",
+        f"000150/CAMERA_05/{FIRST + 1_000_000}.png",
+        {"cameras": ("camera_01",)},
+        (1000 / 1.5, (960 - 8 + 0.5) / 1.5 - 0.5, (600 - 180 + 0.5) / 1.5 - 0.5),
+    ),
 }
 
 
 def make_raw(dataset: str, raw: Path) -> Path:
     if dataset == "kitti":
-        return road.kitti(raw, raw, DRIVES, frames=1)
-    return road.argoverse(raw, sweeps=1) if dataset == "argoverse" else road.ddad(raw, samples=1)
+        return road.kitti(raw, raw, DRIVES, frames=2)
+    return road.argoverse(raw, sweeps=2) if dataset == "argoverse" else road.ddad(raw, samples=2)
 
 
-@pytest.mark.parametrize("dataset", CALIBRATIONS)
+@pytest.fixture(params=CASES)
+def dataset(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 def test_a_list_of_another_dataset_is_refused(dataset: str, tmp_path: Path) -> None:
     raw = make_raw(dataset, tmp_path / "raw")
     listing = road.write(tmp_path / "list.txt", "a/first.png b.png")
@@ -34,7 +72,6 @@ def test_a_list_of_another_dataset_is_refused(dataset: str, tmp_path: Path) -> N
         prepare(dataset, raw, tmp_path / "out", lists=[listing])
 
 
-@pytest.mark.parametrize("dataset", CALIBRATIONS)
 def test_an_unknown_camera_is_refused_before_anything_is_written(
     dataset: str, tmp_path: Path
 ) -> None:
@@ -44,12 +81,57 @@ def test_an_unknown_camera_is_refused_before_anything_is_written(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("dataset", CALIBRATIONS)
+def test_of_a_list_exactly_its_lines_are_prepared(dataset: str, tmp_path: Path) -> None:
+    raw = make_raw(dataset, tmp_path / "raw")
+    listing = road.write(tmp_path / "a_train.txt", CASES[dataset].line)
+    summary = prepare(dataset, raw, tmp_path / "out", lists=[listing])
+    assert summary.faults == []
+    assert [(record.split, record.image) for record in road.records(tmp_path / "out")] == [
+        ("train", f"rgb/{CASES[dataset].image}")
+    ]
+
+
+def test_a_sample_has_the_camera_of_the_calibration(dataset: str, tmp_path: Path) -> None:
+    raw = make_raw(dataset, tmp_path / "raw")
+    prepare(
+        dataset, raw, tmp_path / "out", PREPARATIONS[dataset].options(**CASES[dataset].one_camera)
+    )
+    sample = open_dataset(tmp_path / "out", dataset, "train")[0]
+    assert sample.camera is not None
+    assert sample.camera.size == sample.image.shape[:2]
+    found = sample.camera.fx, sample.camera.cx, sample.camera.cy
+    assert found == pytest.approx(CASES[dataset].camera)
+
+
+@pytest.mark.parametrize("module", [argoverse, ddad])
+def test_by_the_rule_of_the_code_a_time_is_enough(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = module.__name__.rpartition(".")[2]
+    raw, scenes = make_raw(dataset, tmp_path / "raw"), 3 if dataset == "ddad" else 2
+    options = module.PREPARATION.options(
+        **CASES[dataset].one_camera, keyframes="elapsed", train_metres=50.0
+    )
+    assert sum(prepare(dataset, raw, tmp_path / "a", options).counts.values()) == scenes
+    monkeypatch.setattr(module, "ELAPSED_S", 0.09)
+    assert sum(prepare(dataset, raw, tmp_path / "b", options).counts.values()) == 2 * scenes
+
+
+@pytest.mark.parametrize(("surface", "depth"), [("nearest", 10.0), ("last", 20.0)])
+def test_one_point_of_several_in_a_pixel_stays(tmp_path: Path, surface: str, depth: float) -> None:
+    raw = make_raw("argoverse", tmp_path / "raw")
+    for path in raw.rglob("PC_*.ply"):
+        path.write_bytes(road.ply(np.array([[11.5, 0.0, 1.4], [21.5, 0.0, 1.4]])))
+    options = argoverse.Options(cameras=("ring_front_center",), motion=False, surface=surface)  # type: ignore[arg-type]
+    prepare("argoverse", raw, tmp_path / "out", options)
+    assert road.depth_of(tmp_path / "out")[600, 960] == depth
+
+
 def test_a_missing_calibration_is_one_fault_and_other_scenes_are_prepared(
     dataset: str, tmp_path: Path
 ) -> None:
     raw = make_raw(dataset, tmp_path / "raw")
-    path = raw / CALIBRATIONS[dataset]
+    path = raw / CASES[dataset].calibration
     path.unlink()
     summary = prepare(dataset, raw, tmp_path / "out")
     assert sum(summary.counts.values()) > 0
