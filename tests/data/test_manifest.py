@@ -198,12 +198,3 @@ class TestManifestFromList:
         path = listed(tmp_path / "argo_val.txt", "a.png d.png")
         with refused(InputError, tmp_path / "argo_intrinsics.json"):
             manifest.from_list(path, tmp_path, ARGOVERSE)
-
-
-def test_a_records_own_intrinsics_come_before_its_datasets() -> None:
-    record = RECORDS[0]
-    assert manifest.intrinsics_of(record, NYU) == (record.intrinsics, record.size)
-    assert manifest.intrinsics_of(RECORDS[1], NYU) == NYU.cameras[""]
-    drive = Record(image="2011_09_28/x.png", target="", split="test")
-    assert manifest.intrinsics_of(drive, KITTI) == KITTI.cameras["2011_09_28"]
-    assert manifest.intrinsics_of(RECORDS[1], DDAD) is None

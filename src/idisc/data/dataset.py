@@ -127,14 +127,8 @@ class Dataset:
 
     def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:
         size = (image.shape[0], image.shape[1])
-        record = record if record.size else replace(record, size=size)
-        found = manifest.intrinsics_of(record, self.spec)
-        if found is None:
-            return None
-        (fx, fy, cx, cy), stated = found
-        origin = "calibration" if record.intrinsics else self.spec.title
-        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=origin)
-        return camera if stated == size else camera.resized(size)
+        camera = manifest.camera_of(record, self.spec, size)
+        return camera if camera is None or camera.size == size else camera.resized(size)
 
 
 def open_dataset(

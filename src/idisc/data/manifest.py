@@ -14,7 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from idisc import config, files
-from idisc.data.catalog import DatasetSpec, Intrinsics
+from idisc.camera import Camera
+from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.errors import DataError, InputError
 from idisc.sizes import Size
@@ -210,13 +211,13 @@ def is_changed(root: Path, record: Record) -> bool:
     return bool(record.sha256) and files.sha256(*paths) != record.sha256
 
 
-def intrinsics_of(record: Record, spec: DatasetSpec) -> tuple[Intrinsics, Size] | None:
-    """Intrinsics of a record and the size they belong to: its own, or its dataset's."""
-    if record.intrinsics and record.size:
-        fx, fy, cx, cy = record.intrinsics
-        return (fx, fy, cx, cy), (record.size[0], record.size[1])
-    camera = spec.camera_of(record.image)
-    return None if camera is None else ((camera.fx, camera.fy, camera.cx, camera.cy), camera.size)
+def camera_of(record: Record, spec: DatasetSpec, size: Size) -> Camera | None:
+    """The camera of a record whose image has this size: its own, or its dataset's."""
+    if record.intrinsics is None:
+        return spec.camera_of(record.image)
+    fx, fy, cx, cy = record.intrinsics
+    height, width = record.size or size
+    return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=(height, width), origin="calibration")
 
 
 def _line(record: Record) -> str:

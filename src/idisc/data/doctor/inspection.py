@@ -7,7 +7,7 @@ faults and statistics into `Finding`s.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from idisc.camera import Camera
 from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, has_value
@@ -221,16 +220,15 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
     if tuple(stated) != size:
         reason = f"{size_text((stated[0], stated[1]))} stated, {size_text(size)} found"
         yield Fault("size", record.image, reason)
-    found = manifest.intrinsics_of(replace(record, size=stated), spec)
-    if found is None:
-        return
-    (fx, fy, cx, cy), (height, width) = found
     try:
-        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=(height, width), origin="manifest")
+        camera = manifest.camera_of(record, spec, size)
     except InputError as error:
         yield Fault("centre", record.image, str(error))
         return
-    if not (0 < cx < width and 0 < cy < height):
-        yield Fault("centre", record.image, f"({cx:g}, {cy:g}) of {height}x{width}")
+    if camera is None:
+        return
+    height, width = camera.size
+    if not (0 < camera.cx < width and 0 < camera.cy < height):
+        yield Fault("centre", record.image, f"({camera.cx:g}, {camera.cy:g}) of {height}x{width}")
     elif not _FOV_DEG[0] <= camera.fov_deg <= _FOV_DEG[1]:
         yield Fault("angle", record.image, f"{camera.fov_deg:.0f} degrees")

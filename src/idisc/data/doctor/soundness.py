@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from idisc.data import manifest
 from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import DepthStats, Evidence
 
@@ -76,11 +75,8 @@ def check_inverted(evidence: Evidence) -> Iterator[Finding]:
 def check_cameras(evidence: Evidence) -> Iterator[Finding]:
     """Images whose field of view is unknown."""
     records = {record.image: record for record in evidence.source.records}.values()
-    names = tuple(
-        record.image
-        for record in records
-        if record.intrinsics is None and manifest.intrinsics_of(record, evidence.spec) is None
-    )
+    known = (record.intrinsics or evidence.spec.camera_of(record.image) for record in records)
+    names = tuple(r.image for r, camera in zip(records, known, strict=True) if camera is None)
     if names:
         remedy = {"own": _CAMERA_COLUMNS, "list": _CAMERA_FILE}.get(evidence.kind, "")
         yield Finding("camera", names, len(records), own_remedy=remedy)

@@ -22,15 +22,7 @@ from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Distortion, Points, Transform
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    Frames,
-    Preparation,
-    Scene,
-    by_scene,
-    frame_by_frame,
-    parsing,
-)
+from idisc.data.prepare import frames
 from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
 from idisc.errors import InputError
 from idisc.sizes import Size
@@ -58,10 +50,10 @@ class Options(SweepOptions):
     distortion: bool = False
 
 
-def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each log of train1 to train4 and val."""
     found = {
-        log.name: Scene(name=log.name, split=split, source=log)
+        log.name: frames.Scene(name=log.name, split=split, source=log)
         for folder, split in _split_folders(raw)
         for log in sorted(folder.iterdir())
         if (log / "lidar").is_dir() or (log / CALIBRATION).is_file()
@@ -69,7 +61,7 @@ def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[Sce
     if lines is None:
         return list(found.values())
     sources = {name: scene.source for name, scene in found.items()}
-    return by_scene(lines, raw, lambda line: _parts(line)[0], sources)
+    return frames.by_scene(lines, raw, lambda line: _parts(line)[0], sources)
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:
@@ -109,7 +101,7 @@ class _Log:
         return self.folder / "poses" / f"city_SE3_egovehicle_{stamp}.json"
 
 
-def _frames(scene: Scene, options: Options) -> Frames:
+def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     """The frames of one log: of its keyframes, or of the listed sweeps."""
     log = _read_log(scene.source)
     cameras_of: dict[int, list[str]] = {}
@@ -138,19 +130,19 @@ def _frames(scene: Scene, options: Options) -> Frames:
 
 
 def _sweep_frames(
-    scene: Scene, log: _Log, number: int, cameras: Sequence[str], options: Options
-) -> Frames:
+    scene: frames.Scene, log: _Log, number: int, cameras: Sequence[str], options: Options
+) -> frames.Frames:
     stamp = log.sweeps[number]
     raster = lidar.ARGOVERSE_PUBLISHED if options.surface == "last" else lidar.Raster()
     read = cache(partial(lidar.read_ply, log.sweep(stamp)))  # once for all cameras
     pose = cache(partial(_read_pose, log.pose(stamp)))  # car -> city at the sweep
 
-    def build(name: str) -> Frame:
+    def build(name: str) -> frames.Frame:
         mount, image_stamp = _mount(log, name), _nearest(log, name, stamp)
         later = log.pose(image_stamp)
 
         def camera(size: Size) -> Camera:
-            with parsing(log.folder / CALIBRATION):
+            with frames.parsing(log.folder / CALIBRATION):
                 return mount.camera(size)  # the calibration does not state a size
 
         def to_camera() -> Transform:
@@ -169,7 +161,7 @@ def _sweep_frames(
             mount.distortion if options.distortion else None,
         )
 
-    yield from frame_by_frame(build, cameras)
+    yield from frames.frame_by_frame(build, cameras)
 
 
 def _mount(log: _Log, camera: str) -> Mount:
@@ -203,7 +195,7 @@ def _stamps(folder: Path, pattern: str) -> list[int]:
 
 def _read_calibration(path: Path) -> dict[str, Mount]:
     content = files.read_json(path)
-    with parsing(path):
+    with frames.parsing(path):
         return {
             str(row["key"]).removeprefix("image_raw_"): _read_mount(row["value"])
             for row in content["camera_data_"]
@@ -221,11 +213,11 @@ def _read_mount(value: Any) -> Mount:
 
 def _read_pose(path: Path) -> Transform:
     content = files.read_json(path)
-    with parsing(path):
+    with frames.parsing(path):
         return lidar.rigid(content["rotation"], content["translation"])
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     options=Options,
     scenes=_scenes,
     frames=_frames,

@@ -25,15 +25,7 @@ from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Points, Transform
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    Frames,
-    Preparation,
-    Scene,
-    by_scene,
-    frame_by_frame,
-    parsing,
-)
+from idisc.data.prepare import frames
 from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
 from idisc.errors import InputError
 from idisc.sizes import Size
@@ -47,7 +39,7 @@ SPLITS = {"0": "train", "1": "test"}  # DGP's numbers; results are reported on i
 ELAPSED_S = 20.0
 
 
-def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each scene file that the dataset file names."""
     index = _dataset_file(raw)
     if index is None:
@@ -56,7 +48,7 @@ def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> lis
     if lines is None:
         return list(found.values())
     sources = {name: scene.source for name, scene in found.items()}
-    return by_scene(lines, raw, lambda line: _parts(line)[0], sources)
+    return frames.by_scene(lines, raw, lambda line: _parts(line)[0], sources)
 
 
 def _dataset_file(raw: Path) -> Path | None:
@@ -69,22 +61,22 @@ def _dataset_file(raw: Path) -> Path | None:
     return None
 
 
-def _indexed(index: Path) -> dict[str, Scene]:
+def _indexed(index: Path) -> dict[str, frames.Scene]:
     """The scenes of a dataset file by the names of their folders."""
     content = files.read_json(index)
-    with parsing(index):
+    with frames.parsing(index):
         splits = content["scene_splits"]
         sources = [
             (split, index.parent / name)
             for key, split in SPLITS.items()
             for name in splits.get(key, {"filenames": ()})["filenames"]
         ]
-    found: dict[str, Scene] = {}
+    found: dict[str, frames.Scene] = {}
     for split, source in sources:
         folder = source.parent.name
         if folder in found:
             raise InputError(index, f"two scenes in the folder '{folder}'")
-        found[folder] = Scene(name=folder, split=split, source=source)
+        found[folder] = frames.Scene(name=folder, split=split, source=source)
     return found
 
 
@@ -96,7 +88,7 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
     return parts[0], parts[2].upper(), Path(parts[3]).stem
 
 
-def _frames(scene: Scene, options: SweepOptions) -> Frames:
+def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
     """The frames of one scene: of its keyframes, or of the listed images."""
     samples = _read_scene(scene.source)
     rigs = {path: _read_calibration(path) for path in sorted({s.calibration for s in samples})}
@@ -137,7 +129,9 @@ _Rig = dict[str, Mount]
 _Choice = tuple[_Sample, Sequence[str]]
 
 
-def _chosen(scene: Scene, samples: Sequence[_Sample], options: SweepOptions) -> Iterator[_Choice]:
+def _chosen(
+    scene: frames.Scene, samples: Sequence[_Sample], options: SweepOptions
+) -> Iterator[_Choice]:
     """Samples to take and the cameras of each."""
     if scene.lines is not None:
         wanted = {_parts(line)[1:] for line in scene.lines}
@@ -149,7 +143,7 @@ def _chosen(scene: Scene, samples: Sequence[_Sample], options: SweepOptions) -> 
         return
     cameras = tuple(name.upper() for name in options.cameras) or CAMERAS
     # Keyframes are chosen within a scene, so that they do not depend on other scenes or workers.
-    with parsing(scene.source):
+    with frames.parsing(scene.source):
         times_s = [sample.time_s for sample in samples]
     positions = [sample.position for sample in samples]
     kept = options.keep(positions, times_s, scene.split, ELAPSED_S)
@@ -157,12 +151,12 @@ def _chosen(scene: Scene, samples: Sequence[_Sample], options: SweepOptions) -> 
 
 
 def _sample_frames(
-    scene: Scene, sample: _Sample, cameras: Sequence[str], rig: _Rig, options: SweepOptions
-) -> Frames:
+    scene: frames.Scene, sample: _Sample, cameras: Sequence[str], rig: _Rig, options: SweepOptions
+) -> frames.Frames:
     raster = lidar.DDAD_PUBLISHED if options.surface == "last" else lidar.Raster()
     read = cache(lambda: _read_sweep(sample, scene))  # once for all cameras
 
-    def build(name: str) -> Frame:
+    def build(name: str) -> frames.Frame:
         picture = _of(sample, name, scene)
 
         def to_camera() -> Transform:
@@ -175,15 +169,15 @@ def _sample_frames(
         camera = partial(_camera, picture, rig, sample)
         return sweep_frame(label, picture.path, camera, read, to_camera, raster)
 
-    yield from frame_by_frame(build, cameras)
+    yield from frames.frame_by_frame(build, cameras)
 
 
-def _read_sweep(sample: _Sample, scene: Scene) -> Points:
+def _read_sweep(sample: _Sample, scene: frames.Scene) -> Points:
     sweep = _of(sample, LIDAR, scene)
     return lidar.read_npz(sweep.path, sweep.columns)
 
 
-def _of(sample: _Sample, sensor: str, scene: Scene) -> _Datum:
+def _of(sample: _Sample, sensor: str, scene: frames.Scene) -> _Datum:
     if sensor not in sample.data:
         there = ", ".join(sorted(sample.data))
         raise InputError(scene.source, f"no {sensor} at {sample.stamp}", f"there are {there}")
@@ -200,13 +194,13 @@ def _camera(picture: _Datum, rig: _Rig, sample: _Sample, size: Size) -> Camera:
     mount = _mount(rig, picture.sensor, sample)
     if size != picture.size:
         raise InputError(picture.path, f"{size} pixels", f"its scene file says {picture.size}")
-    with parsing(sample.calibration):
+    with frames.parsing(sample.calibration):
         return mount.camera(size)
 
 
 def _read_scene(path: Path) -> list[_Sample]:
     content, folder = files.read_json(path), path.parent
-    with parsing(path):
+    with frames.parsing(path):
         data = {entry["key"]: _datum(entry, folder) for entry in content["data"]}
         return [_sample(entry, data, folder) for entry in content["samples"]]
 
@@ -240,7 +234,7 @@ def _transform(pose: Any) -> Transform:
 
 def _read_calibration(path: Path) -> _Rig:
     content = files.read_json(path)
-    with parsing(path):
+    with frames.parsing(path):
         rows = zip(content["names"], content["intrinsics"], content["extrinsics"], strict=True)
         return {
             str(name).upper(): Mount(
@@ -250,7 +244,7 @@ def _read_calibration(path: Path) -> _Rig:
         }
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     options=SweepOptions,
     scenes=_scenes,
     frames=_frames,

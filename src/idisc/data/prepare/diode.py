@@ -22,16 +22,7 @@ from idisc.camera import Camera
 from idisc.data.catalog import DIODE, KITTI_UNITS
 from idisc.data.decode import FloatArray, read_array
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    Pictures,
-    Preparation,
-    Scene,
-    by_scene,
-    line_by_line,
-    stated_camera,
-    stem_of,
-)
+from idisc.data.prepare import frames
 from idisc.errors import InputError
 from idisc.sizes import Size, size_text
 
@@ -44,13 +35,13 @@ class Options:
     """The options of DIODE."""
 
     diode_part: Literal["indoors", "outdoor", "both"] = "indoors"  # the paper uses indoors
-    pictures: Pictures = "copy"
+    pictures: frames.Pictures = "copy"
 
 
-def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each scan: `indoors/scene_00019/scan_00183`, without the split."""
     found = _find(raw, options.diode_part) if lines is None else lines
-    return by_scene(found, raw, lambda line: "/".join(PurePosixPath(line.image).parts[1:-1]))
+    return frames.by_scene(found, raw, lambda line: "/".join(PurePosixPath(line.image).parts[1:-1]))
 
 
 def _find(raw: Path, part: str) -> Iterator[ListLine]:
@@ -68,11 +59,11 @@ def _find(raw: Path, part: str) -> Iterator[ListLine]:
                 yield ListLine(name, name, split)
 
 
-def _frame(raw: Path, line: ListLine) -> Frame:
+def _frame(raw: Path, line: ListLine) -> frames.Frame:
     # The published lists name `_depth.png`, which the published preparation makes from the arrays.
     image = raw / line.image
-    return Frame(
-        name=stem_of(line),
+    return frames.Frame(
+        name=frames.stem_of(line),
         image=image,
         camera=lambda size: _camera(raw / "intrinsics.txt", line.image, size),
         target=partial(_depth, image),
@@ -99,7 +90,7 @@ def _checked(image: Path, depth: FloatArray, camera: Camera) -> FloatArray:
 def _camera(path: Path, image: str, size: Size) -> Camera | None:
     """From the devkit's file, `[fx, ...] = [886.81, ...]`, or from the catalog."""
     if not path.is_file():
-        return stated_camera(DIODE, image, size)
+        return frames.stated_camera(DIODE, image, size)
     text = path.read_text(encoding="utf-8", errors="replace")
     found = re.search(r"=\s*\[([^\]]*)\]", text)
     try:
@@ -107,13 +98,15 @@ def _camera(path: Path, image: str, size: Size) -> Camera | None:
     except ValueError:
         raise InputError(path, "no `[fx, fy, cx, cy] = [...]` in it", "four are needed") from None
     (_, stated), *_ = DIODE.cameras.values()
-    return stated_camera(replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)}), image, size)
+    return frames.stated_camera(
+        replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)}), image, size
+    )
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     options=Options,
     scenes=_scenes,
-    frames=line_by_line(_frame),
+    frames=frames.line_by_line(_frame),
     stored=KITTI_UNITS,
     needs="the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy,",
 )

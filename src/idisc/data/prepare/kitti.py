@@ -24,16 +24,7 @@ from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    Frames,
-    Pictures,
-    Preparation,
-    Scene,
-    Surface,
-    by_scene,
-    parsing,
-)
+from idisc.data.prepare import frames
 from idisc.errors import DataError, InputError
 from idisc.sizes import Size, size_text
 
@@ -58,17 +49,17 @@ class Options:
     """The options of KITTI."""
 
     depth: Literal["annotated", "sweep"] = "annotated"  # given maps, or one projected sweep
-    surface: Surface = "nearest"
+    surface: frames.Surface = "nearest"
     cameras: tuple[str, ...] = ()  # none: image_02, as in the paper
-    pictures: Pictures = "copy"
+    pictures: frames.Pictures = "copy"
 
 
-def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each drive; without a list, the drives of Eigen's test images are the test."""
     roots = [raw, raw / "raw"]
     if lines is not None:
         drives = {name: _drive(roots, name) for name in {_parts(line)[0] for line in lines}}
-        return by_scene(lines, raw, lambda line: _parts(line)[0], drives)
+        return frames.by_scene(lines, raw, lambda line: _parts(line)[0], drives)
     found = {d.name: d for root in roots for d in sorted(root.glob("????_??_??/*_sync"))}
     swept = options.depth == "sweep"
     kept = {name: drive for name, drive in found.items() if swept or _annotated_folder(drive)}
@@ -79,7 +70,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
             "put it there, or use the sweeps: --set depth=sweep",
         )
     return [
-        Scene(name=name, split="test" if name in EIGEN_TEST else "train", source=drive)
+        frames.Scene(name=name, split="test" if name in EIGEN_TEST else "train", source=drive)
         for name, drive in kept.items()
     ]
 
@@ -100,7 +91,7 @@ def _drive(roots: Sequence[Path], name: str) -> Path:
     return next((place for place in places if place.is_dir()), places[0])
 
 
-def _frames(scene: Scene, options: Options) -> Frames:
+def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     """The frames of one drive, with the depth that `options.depth` asks for."""
     pairs = list(_pairs(scene, options))
     cameras = sorted({pair.camera for pair in pairs})
@@ -124,7 +115,7 @@ class _Rig(NamedTuple):
     from_velodyne: lidar.Transform
 
 
-def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
+def _frame(pair: _Pair, scene: frames.Scene, rig: _Rig, options: Options) -> frames.Frame:
     def camera(size: Size) -> Camera:
         if size != rig.camera.size:
             expected = size_text(rig.camera.size)
@@ -137,7 +128,7 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
         ahead = lidar.moved(points[points[:, 0] > 0], rig.from_velodyne)
         return lidar.project(ahead, pinhole, lidar.Raster(surface=options.surface))
 
-    frame = Frame(
+    frame = frames.Frame(
         name=f"{scene.source.parent.name}/{scene.name}/{pair.camera}/{pair.image.stem}",
         image=pair.image,
         camera=camera,
@@ -149,7 +140,7 @@ def _frame(pair: _Pair, scene: Scene, rig: _Rig, options: Options) -> Frame:
     return replace(frame, target=partial(lidar.read_velodyne, pair.target), convert=project)
 
 
-def _pairs(scene: Scene, options: Options) -> Iterator[_Pair]:
+def _pairs(scene: frames.Scene, options: Options) -> Iterator[_Pair]:
     drive, sweeps = scene.source, scene.source / "velodyne_points" / "data"
     for line in scene.lines or ():
         _, camera, name = _parts(line)
@@ -202,7 +193,7 @@ def _read_rig(date: Path, camera: str) -> _Rig:
     width, height = _values(cameras, table, f"S_rect_{number}", 2)
     rectify = _values(cameras, table, "R_rect_00", 9).reshape(3, 3)
     turn = _values(velodyne, mount, "R", 9).reshape(3, 3)
-    with parsing(cameras):
+    with frames.parsing(cameras):
         pinhole = Camera.from_matrix(projection, (int(height), int(width)), "calibration")
         offset = np.linalg.solve(projection[:, :3], projection[:, 3])  # t
     return _Rig(
@@ -237,7 +228,7 @@ def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> ND
     return values
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     options=Options,
     scenes=_scenes,
     frames=_frames,

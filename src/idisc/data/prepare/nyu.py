@@ -13,26 +13,19 @@ from pathlib import Path, PurePosixPath
 
 from idisc.data.catalog import MILLIMETRES, NYU
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    PictureOptions,
-    Preparation,
-    Scene,
-    by_scene,
-    line_by_line,
-    stated_camera,
-    stem_of,
-)
+from idisc.data.prepare import frames
 
 # Where archives have the scene folders that a list names.
 _ABOVE = ("", "sync", "train", "test", "official_splits/train", "official_splits/test")
 
 
-def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(
+    raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
+) -> list[frames.Scene]:
     """One scene for each folder of images."""
     whole = raw.resolve().name
     found = _find(raw) if lines is None else lines
-    return by_scene(found, raw, lambda line: PurePosixPath(line.image).parent.name or whole)
+    return frames.by_scene(found, raw, lambda line: PurePosixPath(line.image).parent.name or whole)
 
 
 def _find(raw: Path) -> Iterator[ListLine]:
@@ -48,11 +41,11 @@ def _find(raw: Path) -> Iterator[ListLine]:
         yield ListLine(image.as_posix(), depth.as_posix(), split)
 
 
-def _frame(raw: Path, line: ListLine) -> Frame:
-    return Frame(
-        name=stem_of(line),
+def _frame(raw: Path, line: ListLine) -> frames.Frame:
+    return frames.Frame(
+        name=frames.stem_of(line),
         image=_locate(raw, line.image),
-        camera=partial(stated_camera, NYU, line.image),
+        camera=partial(frames.stated_camera, NYU, line.image),
         target=_locate(raw, line.target),
     )
 
@@ -63,9 +56,9 @@ def _locate(raw: Path, name: str) -> Path:
     return next((path for path in places if path.is_file()), places[0])
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     scenes=_scenes,
-    frames=line_by_line(_frame),
+    frames=frames.line_by_line(_frame),
     stored=MILLIMETRES,
     needs="the extracted archive, <scene>/rgb_NNNNN.jpg with sync_depth_NNNNN.png,",
 )

@@ -26,19 +26,7 @@ from idisc import files
 from idisc.camera import Camera
 from idisc.data.catalog import MILLIMETRES, NYU_LABELLED
 from idisc.data.manifest import ListLine, once, read_list
-from idisc.data.prepare.frames import (
-    Frame,
-    Frames,
-    Pictures,
-    Preparation,
-    Scene,
-    by_scene,
-    frame_by_frame,
-    in_millimetres,
-    parsing,
-    stated_camera,
-    stem_of,
-)
+from idisc.data.prepare import frames
 from idisc.errors import InputError, first_line, require
 from idisc.sizes import Size
 
@@ -54,10 +42,10 @@ class Options:
 
     # Holes filled by colorization (as is usually scored), or left as holes.
     nyu_depth: Literal["filled", "raw"] = "filled"
-    pictures: Pictures = "copy"
+    pictures: frames.Pictures = "copy"
 
 
-def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each room of the official file, or for each scene of a plain folder."""
     if (path := raw / MATRICES).is_file():
         if lines is not None:
@@ -69,18 +57,20 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
         lines, _ = once(line for path in listings for line in read_list(path))
     known = _scene_names(raw)
-    return by_scene(lines, raw, lambda line: known.get(Path(line.image).stem) or _chunk(line))
+    return frames.by_scene(
+        lines, raw, lambda line: known.get(Path(line.image).stem) or _chunk(line)
+    )
 
 
-def _frames(scene: Scene, _: Options) -> Frames:
+def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
     """The frames of a scene of either form; the option is in its lines already."""
     if scene.source.name == MATRICES:
         return _frames_of_matrices(scene)
     index = _read_index(scene.source)
-    return frame_by_frame(partial(_plain_frame, scene.source, index), scene.lines or ())
+    return frames.frame_by_frame(partial(_plain_frame, scene.source, index), scene.lines or ())
 
 
-def _scenes_of_matrices(path: Path, depths: str) -> list[Scene]:
+def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
     """A line for each index of the split: its number, and the array of its depth."""
     lines = [
         ListLine(f"{index:04d}", depths, split)
@@ -89,7 +79,7 @@ def _scenes_of_matrices(path: Path, depths: str) -> list[Scene]:
     ]
     with _Matrices(path) as matrices:
         rooms = matrices.rooms()
-    return by_scene(lines, path, lambda line: rooms.get(int(line.image)) or _chunk(line))
+    return frames.by_scene(lines, path, lambda line: rooms.get(int(line.image)) or _chunk(line))
 
 
 def _official_split(path: Path) -> dict[str, list[int]]:
@@ -115,9 +105,9 @@ def _official_split(path: Path) -> dict[str, list[int]]:
         ) from None
 
 
-def _frames_of_matrices(scene: Scene) -> Frames:
+def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
     with _Matrices(scene.source) as matrices:
-        yield from frame_by_frame(matrices.frame, scene.lines or ())
+        yield from frames.frame_by_frame(matrices.frame, scene.lines or ())
 
 
 class _Matrices:
@@ -143,12 +133,12 @@ class _Matrices:
         """Names of the scenes by index, `kitchen_0004`; empty for a file without them."""
         if "scenes" not in self.file:
             return {}
-        with parsing(self.path):  # a cell array: references to arrays of UTF-16 units
+        with frames.parsing(self.path):  # a cell array: references to arrays of UTF-16 units
             references = np.ravel(self.file["scenes"][()])
             texts = (np.ravel(self.file[reference][()]) for reference in references)
             return {index: "".join(map(chr, text)) for index, text in enumerate(texts)}
 
-    def frame(self, line: ListLine) -> Frame:
+    def frame(self, line: ListLine) -> frames.Frame:
         """The frame of a line; rows and columns are swapped, channels come last."""
         index = int(line.image)
         image = self._read("images", index).transpose(2, 1, 0)  # (3, W, H) -> (H, W, 3)
@@ -159,11 +149,11 @@ class _Matrices:
                 f"{image.shape} pixels with {depth.shape} depths at {index}",
                 "get it again",
             )
-        return Frame(
+        return frames.Frame(
             name=line.image,
             image=np.ascontiguousarray(image),
-            camera=partial(stated_camera, NYU_LABELLED, line.image),
-            target=lambda: in_millimetres(depth.astype(np.float32)),
+            camera=partial(frames.stated_camera, NYU_LABELLED, line.image),
+            target=lambda: frames.in_millimetres(depth.astype(np.float32)),
         )
 
     def _read(self, name: str, index: int) -> NDArray[Any]:
@@ -183,7 +173,7 @@ def _read_index(raw: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     content = files.read_json(path)
-    with parsing(path):
+    with frames.parsing(path):
         return dict(content.get("pairs", content))
 
 
@@ -192,10 +182,10 @@ def _scene_names(raw: Path) -> dict[str, str]:
     path = raw / "scenes.json"
     if not path.is_file():
         index = _read_index(raw)
-        with parsing(raw / "index.json"):
+        with frames.parsing(raw / "index.json"):
             return {number: entry.get("scene", "") for number, entry in index.items()}
     content = files.read_json(path)
-    with parsing(path):
+    with frames.parsing(path):
         return {f"{index:04d}": f"run_{run:04d}" for index, run in enumerate(content["run"])}
 
 
@@ -204,26 +194,26 @@ def _chunk(line: ListLine) -> str:
     return f"{line.split}_{int(number) // _CHUNK:03d}" if number.isdecimal() else line.split
 
 
-def _plain_frame(raw: Path, index: dict[str, Any], line: ListLine) -> Frame:
+def _plain_frame(raw: Path, index: dict[str, Any], line: ListLine) -> frames.Frame:
     image = raw / line.image
 
     def camera(size: Size) -> Camera | None:
         if image.stem not in index:
-            return stated_camera(NYU_LABELLED, line.image, size)
-        with parsing(raw / "index.json"):
+            return frames.stated_camera(NYU_LABELLED, line.image, size)
+        with frames.parsing(raw / "index.json"):
             fx, fy, cx, cy = (float(index[image.stem][key]) for key in ("fx", "fy", "cx", "cy"))
             return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
 
-    return Frame(
-        name=stem_of(line).removeprefix("rgb/"),
+    return frames.Frame(
+        name=frames.stem_of(line).removeprefix("rgb/"),
         image=image,
         camera=camera,
         target=partial(NYU_LABELLED.target.read, raw / line.target),
-        convert=in_millimetres,
+        convert=frames.in_millimetres,
     )
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     options=Options,
     scenes=_scenes,
     frames=_frames,

@@ -16,21 +16,14 @@ from pathlib import Path, PurePosixPath
 from idisc.data.catalog import NYU_NORMALS
 from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    PictureOptions,
-    Preparation,
-    Scene,
-    by_scene,
-    line_by_line,
-    stated_camera,
-    stem_of,
-)
+from idisc.data.prepare import frames
 
 _CHUNK = 100  # images of a folder that are prepared at once
 
 
-def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(
+    raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
+) -> list[frames.Scene]:
     """Parts of a hundred images of each folder."""
     counters: dict[str, count[int]] = {}
 
@@ -39,7 +32,7 @@ def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> l
         number = next(counters.setdefault(folder, count()))
         return f"{folder}/{number // _CHUNK:04d}"
 
-    return by_scene(_find(raw) if lines is None else lines, raw, scene_of)
+    return frames.by_scene(_find(raw) if lines is None else lines, raw, scene_of)
 
 
 def _find(raw: Path) -> Iterator[ListLine]:
@@ -51,15 +44,15 @@ def _find(raw: Path) -> Iterator[ListLine]:
             yield ListLine(f"{split}/img/{name}", f"{split}/norm/{name}", split)
 
 
-def _frame(raw: Path, line: ListLine) -> Frame:
-    camera = partial(stated_camera, NYU_NORMALS, line.image)
+def _frame(raw: Path, line: ListLine) -> frames.Frame:
+    camera = partial(frames.stated_camera, NYU_NORMALS, line.image)
     image, target = raw / line.image, raw / line.target
-    return Frame(name=stem_of(line), image=image, camera=camera, target=target)
+    return frames.Frame(name=frames.stem_of(line), image=image, camera=camera, target=target)
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     scenes=_scenes,
-    frames=line_by_line(_frame),
+    frames=frames.line_by_line(_frame),
     stored=NormalMap(),
     needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),",
 )

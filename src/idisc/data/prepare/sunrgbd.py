@@ -14,17 +14,7 @@ from pathlib import Path
 from idisc.camera import Camera
 from idisc.data.catalog import MILLIMETRES, SUNRGBD
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    PictureOptions,
-    Preparation,
-    Scene,
-    by_scene,
-    in_millimetres,
-    line_by_line,
-    parsing,
-    stem_of,
-)
+from idisc.data.prepare import frames
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -32,11 +22,13 @@ _ROOT = "SUNRGBD"
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 
-def _scenes(raw: Path, _: PictureOptions, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(
+    raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
+) -> list[frames.Scene]:
     """One scene for each source of each sensor: `kv1/b3dodata`."""
     root = raw / _ROOT if (raw / _ROOT).is_dir() else raw
     found = _find(root) if lines is None else map(_below_root, lines)
-    return by_scene(found, root, lambda line: "/".join(line.image.split("/")[:2]))
+    return frames.by_scene(found, root, lambda line: "/".join(line.image.split("/")[:2]))
 
 
 def _find(root: Path) -> Iterator[ListLine]:
@@ -64,14 +56,14 @@ def _below_root(line: ListLine) -> ListLine:
     return ListLine(image, target, line.split)
 
 
-def _frame(root: Path, line: ListLine) -> Frame:
+def _frame(root: Path, line: ListLine) -> frames.Frame:
     image = root / line.image
-    return Frame(
-        name=stem_of(line),
+    return frames.Frame(
+        name=frames.stem_of(line),
         image=image,
         camera=partial(_camera, image.parent.with_name("intrinsics.txt")),
         target=partial(SUNRGBD.target.read, root / line.target),
-        convert=in_millimetres,
+        convert=frames.in_millimetres,
     )
 
 
@@ -85,13 +77,13 @@ def _camera(path: Path, size: Size) -> Camera | None:
         raise InputError(path, f"not readable as numbers ({error})") from None
     if len(numbers) != 9 or numbers[8] == 0:
         raise InputError(path, f"{len(numbers)} numbers", "the nine of a 3x3 matrix are needed")
-    with parsing(path):
+    with frames.parsing(path):
         return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
 
 
-PREPARATION = Preparation(
+PREPARATION = frames.Preparation(
     scenes=_scenes,
-    frames=line_by_line(_frame),
+    frames=frames.line_by_line(_frame),
     stored=MILLIMETRES,
     needs="SUNRGBD/<sensor>/<source>/.../image/*.jpg with depth/*.png",
 )

@@ -17,16 +17,7 @@ import numpy as np
 from idisc.data.catalog import MILLIMETRES
 from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
-from idisc.data.prepare.frames import (
-    Frame,
-    Frames,
-    Preparation,
-    Scene,
-    by_scene,
-    frame_by_frame,
-    in_millimetres,
-    stem_of,
-)
+from idisc.data.prepare import frames
 from idisc.data.synthetic import Kind, make_shot
 from idisc.errors import InputError
 
@@ -54,35 +45,37 @@ class Options:
                 raise InputError(name, f"{getattr(self, name)}", remedy)
 
 
-def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[Scene]:
+def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """Blocks of images of one split each; `raw` is not read."""
     if lines is not None:
         raise InputError("synthetic", "no list names its pictures", "leave out --list")
     test = set(range(9, options.count, 10)) or {options.count - 1}
     splits = ("test" if number in test else "train" for number in range(options.count))
     lines = [ListLine(f"{number:06d}.png", "", split) for number, split in enumerate(splits)]
-    return by_scene(lines, raw, lambda line: f"{line.split}_{int(stem_of(line)) // _BLOCK:04d}")
+    return frames.by_scene(
+        lines, raw, lambda line: f"{line.split}_{int(frames.stem_of(line)) // _BLOCK:04d}"
+    )
 
 
-def _frames(scene: Scene, options: Options, *, normals: bool) -> Frames:
-    return frame_by_frame(partial(_frame, options, normals), scene.lines or ())
+def _frames(scene: frames.Scene, options: Options, *, normals: bool) -> frames.Frames:
+    return frames.frame_by_frame(partial(_frame, options, normals), scene.lines or ())
 
 
-def _frame(options: Options, normals: bool, line: ListLine) -> Frame:
-    generator = np.random.default_rng((options.seed, int(stem_of(line))))
+def _frame(options: Options, normals: bool, line: ListLine) -> frames.Frame:
+    generator = np.random.default_rng((options.seed, int(frames.stem_of(line))))
     kind: Kind = "street" if generator.random() < options.streets else "room"
     shot = make_shot(generator, kind, (options.size[0], options.size[1]))
     rendered = shot.rendered
-    near = in_millimetres(np.where(rendered.depth <= FARTHEST, rendered.depth, 0))
-    return Frame(
-        name=stem_of(line),
+    near = frames.in_millimetres(np.where(rendered.depth <= FARTHEST, rendered.depth, 0))
+    return frames.Frame(
+        name=frames.stem_of(line),
         image=rendered.image,
         camera=lambda _: shot.camera,
         target=lambda: rendered.normals if normals else near,
     )
 
 
-DEPTH = Preparation(
+DEPTH = frames.Preparation(
     options=Options,
     scenes=_scenes,
     frames=partial(_frames, normals=False),
