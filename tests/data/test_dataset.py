@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from tests.fakes import indoor
 from tests.fakes.refusals import refused
 
-from idisc.data import catalog, manifest
+from idisc.data import catalog, framing, manifest
 from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
 from idisc.data.dataset import Dataset, has_value, open_dataset, seen, valid_in_training
 from idisc.data.decode import DepthMap, NormalMap, Target
-from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 
@@ -100,16 +99,6 @@ class TestSamples:
         sample = one(tmp_path, "sunrgbd", record, DepthMap(metres_per_unit=1 / 1000))[0]
         np.testing.assert_array_equal(np.rint(sample.target * 1000), depth)
 
-    def test_the_own_car_of_the_rear_camera_is_not_learnt_from(self, tmp_path: Path) -> None:
-        size = (1216, 1936)
-        depth = np.full(size, 20 * 256, dtype=np.uint16)
-        picture = np.zeros((*size, 3), dtype=np.uint8)
-        record = written(tmp_path, "a", picture, depth, sensor="CAMERA_09")
-        sample = one(tmp_path, "ddad", record)[0]
-        assert sample.target.shape == (870, 1920)
-        assert sample.valid[:730].all()
-        assert not sample.valid[730:].any()
-
 
 class TestTrainingMasks:
     def test_depth_of_a_centimetre_or_less_is_none(self) -> None:
@@ -143,24 +132,11 @@ class TestTrainingMasks:
         normals = np.float32([[[0, 0, 0], [0, 0, -1]]])
         assert has_value(normals, 0.01).tolist() == [[False, True]]
 
-
-class TestPaperVariants:
-    def test_ddad_is_cut_thirty_rows_lower(self) -> None:
-        image = np.zeros((1216, 1936, 3), dtype=np.uint8)
-        target = np.zeros((1216, 1936), dtype=np.float32)
-        tops = [
-            catalog.find(name).framing(as_stored(image, target, None)).place.top
-            for name in ("ddad", "ddad:paper")
-        ]
-        assert tops == [180, 210]
-
     def test_ranges_apply_everywhere(self) -> None:
         spec = catalog.find("sunrgbd:paper")
         assert (spec.capped, spec.capped_training, spec.max_depth) == (True, True, 10.0)
         assert not catalog.find("sunrgbd").capped
-
-    def test_only_diode_is_rescaled_to_the_mean(self) -> None:
-        assert [name for name, spec in catalog.DATASETS.items() if spec.mean_rescaled] == ["diode"]
+        assert catalog.find("ddad:paper").framing is framing.ddad_paper
 
     def test_they_open_what_was_prepared_under_the_plain_name(self, tmp_path: Path) -> None:
         record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))

@@ -83,11 +83,6 @@ def test_bilinear_does_not_smooth_when_it_reduces() -> None:
     assert (resize_bilinear(lines, (9, 3)) == 255).all()
 
 
-def test_bilinear_leaves_a_picture_of_that_size_alone() -> None:
-    image = ramps((24, 32))
-    assert resize_bilinear(image, (24, 32)) is image
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [((531, 681), (499, 640)), ((427, 561), (487, 640)), ((768, 1024), (480, 640))],
@@ -101,12 +96,6 @@ def test_nearest_takes_the_pixel_at_the_scaled_index_rounded_down(
         y = int(row * (1 / (after[0] / before[0])))
         x = int(column * (1 / (after[1] / before[1])))
         assert resized[row, column] == 10000 * y + x
-
-
-def test_nearest_invents_no_depth() -> None:
-    target = np.zeros((10, 10), dtype=np.float32)
-    target[::2] = 5.0
-    assert set(np.unique(resize_nearest(target, (7, 13)))) == {0.0, 5.0}
 
 
 @pytest.mark.parametrize(
@@ -182,13 +171,6 @@ def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
     assert framed.target[0, 0] == 10000 * top + left
     assert framed.target[-1, -1] == 10000 * (top + 869) + left + 1919
     assert framed.place == (top, left, size)
-
-
-def test_nyu_is_all_of_a_well_formed_file() -> None:
-    size = (480, 640)
-    framed = framing.top_left(as_stored(ramps(size), places(size), camera_of(size)))
-    np.testing.assert_array_equal(framed.image, ramps(size))
-    assert framed.camera == camera_of(size)
 
 
 def test_nyu_normals_are_not_cut_with_their_picture() -> None:

@@ -18,7 +18,7 @@ from idisc.data.prepare.synthetic import FARTHEST, Options
 from idisc.data.synthetic import Kind, Shot, casting, make_shot
 from idisc.data.synthetic.render import Rendered, render
 from idisc.data.synthetic.rooms import make_room
-from idisc.data.synthetic.scenes import Light, Material, Pose, Scene, Shape, ball, box, tube
+from idisc.data.synthetic.scenes import Light, Material, Pose, Scene, Shape, solid
 from idisc.data.synthetic.viewpoints import CLEARANCE, is_clear, place_camera
 from idisc.errors import InputError
 from idisc.geometry import normals_from_depth, unproject
@@ -27,7 +27,7 @@ SIZE = (90, 120)
 GREY = Material(colour=(0.5, 0.5, 0.5))
 CAMERA = Camera.from_fov(70, SIZE, origin="test")
 TILTED = Pose(position=(0.3, -0.2, 1.4), yaw=0.4, pitch=-0.2, roll=0.1)
-FLOOR = box((-50, 50), (-50, 50), (-1, 0), GREY)
+FLOOR = solid((-50, 50), (-50, 50), (-1, 0), GREY)
 SUN = Light(position=(3e3, -5e3, 8e3), colour=(1, 1, 1))
 
 
@@ -69,9 +69,9 @@ class TestGeometry:
         "shape",
         [
             FLOOR,
-            replace(box((-2, -0.4), (2.6, 3.4), (0.4, 1.6), GREY), yaw=0.2),
-            ball((-1.0, 4.0, 1.2), 0.9, GREY),
-            tube(-1.0, 3.0, (0.0, 1.0), 0.4, GREY),  # its lid is below the camera
+            replace(solid((-2, -0.4), (2.6, 3.4), (0.4, 1.6), GREY), yaw=0.2),
+            solid((-1.9, -0.1), (3.1, 4.9), (0.3, 2.1), GREY, "ball"),
+            solid((-1.4, -0.6), (2.6, 3.4), (0, 1), GREY, "tube"),  # its lid is below the camera
         ],
         ids=["floor", "box", "ball", "tube"],
     )
@@ -82,14 +82,17 @@ class TestGeometry:
         assert distances(shape, points[near]).max() < 1e-4
 
     def test_a_wall_straight_ahead_has_one_depth_and_faces_the_camera(self) -> None:
-        wall = box((-20, 20), (5, 6), (-20, 20), GREY)
+        wall = solid((-20, 20), (5, 6), (-20, 20), GREY)
         rendered = shown(wall, pose=Pose(position=(0, 1, 0)))
         np.testing.assert_allclose(rendered.depth, 4, atol=1e-6)
         np.testing.assert_allclose(rendered.normals - [0, 0, -1], 0, atol=1e-6)
 
     def test_yaw_turns_left_pitch_up_and_roll_clockwise(self) -> None:
         def middle(**angles: float) -> NDArray[np.float64]:
-            rendered = shown(ball((-1, 10, 1), 0.3, GREY), pose=Pose(position=(0, 0, 0), **angles))
+            rendered = shown(
+                solid((-1.3, -0.7), (9.7, 10.3), (0.7, 1.3), GREY, "ball"),
+                pose=Pose(position=(0, 0, 0), **angles),
+            )
             place = np.argwhere(rendered.depth > 0).mean(axis=0)
             return np.asarray(place - [CAMERA.cy, CAMERA.cx])
 
@@ -101,8 +104,8 @@ class TestGeometry:
         assert middle(roll=math.pi / 2) == pytest.approx([-column, row], abs=0.6)
 
     def test_the_nearest_surface_wins(self) -> None:
-        near = box((-0.5, 0.5), (2.5, 3.5), (-0.5, 0.5), GREY)
-        far = box((-9, 9), (8.5, 9.5), (-9, 9), GREY)
+        near = solid((-0.5, 0.5), (2.5, 3.5), (-0.5, 0.5), GREY)
+        far = solid((-9, 9), (8.5, 9.5), (-9, 9), GREY)
         for shapes in ((near, far), (far, near)):
             rendered = shown(*shapes, pose=Pose(position=(0, 0, 0)))
             assert rendered.depth[45, 60] == pytest.approx(2.5)
@@ -114,7 +117,7 @@ class TestGeometry:
             image = shown(*shapes, pose=pose, sun=sun).image
             return float(image[60:80, 50:70].mean()) / float(image[60:80, :20].mean())
 
-        roof = box((-0.7, 0.7), (1, 5), (3.9, 4.1), GREY)
+        roof = solid((-0.7, 0.7), (1, 5), (3.9, 4.1), GREY)
         assert brightness(FLOOR, roof) < 0.9 * brightness(FLOOR)
 
 

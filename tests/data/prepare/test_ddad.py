@@ -14,8 +14,6 @@ from tests.fakes import road
 from tests.fakes.refusals import refused
 from tests.fakes.road import depth_of, names_of, records
 
-from idisc import files
-from idisc.data import lidar
 from idisc.data.prepare import ddad
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.sweeps import SweepOptions
@@ -222,39 +220,3 @@ def test_every_camera_of_the_real_scenes_gets_its_depth(tmp_path: Path) -> None:
         assert found.max() < 240.0
         rows = np.nonzero(depth)[0]
         assert np.percentile(rows, 5) > 300, record.image  # next to nothing in the sky
-
-
-def boxes(path: Path) -> dict[int, lidar.Transform]:
-    """Annotated boxes of one sensor, box -> sensor, by instance."""
-    return {
-        row["instance_id"]: lidar.rigid(
-            [row["box"]["pose"]["rotation"][key] for key in ("qw", "qx", "qy", "qz")],
-            [row["box"]["pose"]["translation"][key] for key in "xyz"],
-        )
-        for row in files.read_json(path)["annotations"]
-    }
-
-
-@shared
-def test_annotated_cars_of_the_lidar_are_where_those_of_the_cameras_are() -> None:
-    compared = 0
-    for path in sorted(SHARED.glob("scene_0*/scene_*.json")):
-        content = files.read_json(path)
-        data = {row["key"]: row for row in content["data"]}
-        for sample in content["samples"]:
-            rows = [data[key] for key in sample["datum_keys"]]
-            of = {row["id"]["name"]: next(iter(row["datum"].values())) for row in rows}
-            swept = boxes(path.parent / of["LIDAR"]["annotations"]["1"])
-            for name in of.keys() - {"LIDAR"}:
-                poses = [
-                    lidar.rigid(
-                        [of[sensor]["pose"]["rotation"][key] for key in ("qw", "qx", "qy", "qz")],
-                        [of[sensor]["pose"]["translation"][key] for key in "xyz"],
-                    )
-                    for sensor in (name, "LIDAR")
-                ]
-                way = lidar.compose(lidar.inverse(poses[0]), poses[1])
-                for instance, box in boxes(path.parent / of[name]["annotations"]["1"]).items():
-                    assert way @ swept[instance] == pytest.approx(box, abs=1e-6)
-                    compared += 1
-    assert compared > 50

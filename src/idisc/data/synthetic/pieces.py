@@ -8,16 +8,14 @@ and `@` or `|` make it a ball or an upright tube instead of a box.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Literal
-
 from idisc.data.synthetic.scenes import (
+    Form,
     Generator,
     Material,
     Piece,
     Shape,
-    box,
     paint,
+    solid,
     textured,
     toned,
 )
@@ -65,7 +63,6 @@ PIECES = {
     "street lamp": "dark| -7:7 -7:7 0:600, dark -7:140 -6:6 600:610",
     "person": "body*| 2:18 -8:8 0:83, cloth| -22:22 -15:15 83:148, skin@ -11:11 -12:12 146:172",
 }
-_FORMS: dict[str, Literal["ball", "tube"]] = {"@": "ball", "|": "tube"}
 _FLAT = ("shade", "leaf", "view", "art")  # materials of things that cast no shadow
 
 
@@ -83,9 +80,8 @@ def make_piece(generator: Generator, name: str) -> Piece:
         ends = [axis.split(":") for axis in axes]
         x, y, z = ((float(a) * f, float(b) * f) for (a, b), f in zip(ends, stretch, strict=True))
         for side in (x, (-x[1], -x[0])) if "*" in marks else (x,):
-            shape = box(side, y, z, materials[role], shadow=role not in _FLAT)
-            forms = [_FORMS[mark] for mark in marks & _FORMS.keys()]
-            shapes.append(replace(shape, form=forms[0]) if forms else shape)
+            form: Form = "ball" if "@" in marks else "tube" if "|" in marks else "box"
+            shapes.append(solid(side, y, z, materials[role], form, shadow=role not in _FLAT))
     return tuple(shapes)
 
 

@@ -21,14 +21,13 @@ from idisc.data.synthetic.scenes import (
     Scene,
     Shape,
     bounds,
-    box,
     moved,
     overlap,
     paint,
     rotation,
+    solid,
     textured,
     toned,
-    tube,
 )
 
 _WALLS = (0.0, math.pi / 2, math.pi, -math.pi / 2)  # yaw of furniture at -y, +x, +y, -x
@@ -95,10 +94,11 @@ def make_room(generator: Generator) -> Scene:
     top = site.size[2]
     lights = _lighting(generator, windows, (x, y, top - 0.22))
     shade = Material(colour=lights[0].colour, glow=2.5)
+    spans = (x - 0.22, x + 0.22), (y - 0.22, y + 0.22), (top - 0.12, top)
     tint = paint(generator, (0.05, 0.15), (0.0, 0.15), (0.9, 1.0))
     return Scene(
         room=site.size,
-        shapes=(*shell, *site.shapes, tube(x, y, (top - 0.12, top), 0.22, shade, shadow=False)),
+        shapes=(*shell, *site.shapes, solid(*spans, shade, "tube", shadow=False)),
         lights=lights,
         ambient=toned(tint, generator.uniform(0.25, 0.55)),
         seed=int(generator.integers(1 << 16)),
@@ -113,15 +113,15 @@ def _shell(generator: Generator, size: Point) -> list[Shape]:
     bold = int(generator.integers(8))  # half of the rooms have such a wall
     x, y, z = size[0] / 2, size[1] / 2, size[2]
     shapes = [
-        box((-x, x), (-y, y), (-0.1, 0), _flooring(generator), shadow=False),
-        box((-x, x), (-y, y), (z, z + 0.1), ceiling, shadow=False),
+        solid((-x, x), (-y, y), (-0.1, 0), _flooring(generator), shadow=False),
+        solid((-x, x), (-y, y), (z, z + 0.1), ceiling, shadow=False),
     ]
     for wall, yaw in enumerate(_WALLS):
         half, out = (y, x) if wall % 2 else (x, y)
         material = other if wall == bold else paper
         side = (
-            box((-half, half), (-out - 0.1, -out), (0, z), material, shadow=False),
-            box((-half, half), (-out, 0.015 - out), (0, 0.09), trim, shadow=False),
+            solid((-half, half), (-out - 0.1, -out), (0, z), material, shadow=False),
+            solid((-half, half), (-out, 0.015 - out), (0, 0.09), trim, shadow=False),
         )
         shapes += moved(side, yaw, (0, 0, 0))
     return shapes
@@ -172,7 +172,7 @@ def _decorate(generator: Generator, site: _Site) -> None:
         site.at_wall(make_piece(generator, "picture"), int(wall))
     if generator.random() < 0.5:
         x, y = (generator.uniform(0.25, 0.4, 2) * site.size[:2]).tolist()
-        rug = box((-x, x), (-y, y), (0, 0.008), cloth(generator), shadow=False)
+        rug = solid((-x, x), (-y, y), (0, 0.008), cloth(generator), shadow=False)
         site.shapes.append(rug)  # thin enough to be below furniture
 
 

@@ -20,6 +20,7 @@ Generator = np.random.Generator
 Point = tuple[float, float, float]
 Colour = tuple[float, float, float]
 Span = tuple[float, float]
+Form = Literal["box", "ball", "tube"]
 Bounds = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Lowest and highest corner (3,) of a box along the axes."""
 
@@ -40,7 +41,7 @@ class Material:
 class Shape:
     """An upright box, ball (ellipsoid) or tube (closed cylinder)."""
 
-    form: Literal["box", "ball", "tube"]
+    form: Form
     centre: Point
     half: Point  # half of its extent along its own axes
     material: Material
@@ -97,34 +98,12 @@ def rotation(yaw: float) -> NDArray[np.float64]:
     return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
 
 
-def box(x: Span, y: Span, z: Span, material: Material, *, shadow: bool = True) -> Shape:
-    """A box from its two ends on each axis."""
-    return _between("box", (x, y, z), material, shadow)
-
-
-def ball(centre: Point, radius: float, material: Material, *, shadow: bool = True) -> Shape:
-    """A sphere."""
-    x, y, z = ((place - radius, place + radius) for place in centre)
-    return _between("ball", (x, y, z), material, shadow)
-
-
-def tube(
-    x: float, y: float, z: Span, radius: float, material: Material, *, shadow: bool = True
+def solid(
+    x: Span, y: Span, z: Span, material: Material, form: Form = "box", *, shadow: bool = True
 ) -> Shape:
-    """An upright cylinder."""
-    spans = (x - radius, x + radius), (y - radius, y + radius), z
-    return _between("tube", spans, material, shadow)
-
-
-def _between(
-    form: Literal["box", "ball", "tube"],
-    spans: tuple[Span, Span, Span],
-    material: Material,
-    shadow: bool,
-) -> Shape:
-    (left, right), (near, far), (low, high) = spans
-    centre = (left + right) / 2, (near + far) / 2, (low + high) / 2
-    half = (right - left) / 2, (far - near) / 2, (high - low) / 2
+    """A shape from its two ends on each axis."""
+    centre = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
+    half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2
     return Shape(form=form, centre=centre, half=half, material=material, shadow=shadow)
 
 

@@ -18,9 +18,9 @@ from idisc.data.synthetic.scenes import (
     Piece,
     Scene,
     Shape,
-    box,
     moved,
     paint,
+    solid,
     textured,
     toned,
 )
@@ -83,11 +83,11 @@ def _ground(generator: Generator, lane: float, edge: float, path: float) -> list
     lawn = textured(generator, "rough", 0.5, green)
     kerb = textured(generator, "tiles", 1.0, toned(stone, 0.8))
     whole, half = (-_GROUND, _GROUND), (-_GROUND / 2, _GROUND / 2)
-    shapes = [box(whole, whole, (-1.0, 0.0), asphalt, shadow=False)]
+    shapes = [solid(whole, whole, (-1.0, 0.0), asphalt, shadow=False)]
     ends = edge, edge + 0.15, edge + path, _GROUND / 2
     for near, far, material in zip(ends, ends[1:], (kerb, slabs, lawn), strict=False):
         for span in ((near, far), (-far, -near)):
-            shapes.append(box(span, half, (-0.5, _KERB), material, shadow=False))
+            shapes.append(solid(span, half, (-0.5, _KERB), material, shadow=False))
     return shapes
 
 
@@ -118,15 +118,15 @@ def _house(generator: Generator, near: float, at: float, long: float, floors: in
     roof = Material(colour=paint(generator, (0.0, 0.08), (0.1, 0.6), (0.2, 0.5)))
     door = Material(colour=paint(generator, value=(0.15, 0.6)), texture="panels", scale=1.0)
     parts = [
-        box((0, 11), (0, long), (0, tall), wall),
-        box((-0.05, 11), (0, long), (0, 0.5), Material(colour=toned(colour, 0.4))),
-        box((-0.4, 11.4), (-0.1, long + 0.1), (tall, tall + 0.4), roof),
-        box((-0.06, 1), (middle - 0.55, middle + 0.55), (0, 2.2), door),
+        solid((0, 11), (0, long), (0, tall), wall),
+        solid((-0.05, 11), (0, long), (0, 0.5), Material(colour=toned(colour, 0.4))),
+        solid((-0.4, 11.4), (-0.1, long + 0.1), (tall, tall + 0.4), roof),
+        solid((-0.06, 1), (middle - 0.55, middle + 0.55), (0, 2.2), door),
     ]
     if generator.random() < 0.5:  # an upper roof, set back
-        parts.append(box((1.2, 9), (0.8, long - 0.8), (tall + 0.4, tall + 2.2), roof))
+        parts.append(solid((1.2, 9), (0.8, long - 0.8), (tall + 0.4, tall + 2.2), roof))
     if floors > 1 and generator.random() < 0.35:  # a bay or balcony
-        parts.append(box((-1.1, 1), (middle, middle + 2.4), (storey, tall - 0.3), wall))
+        parts.append(solid((-1.1, 1), (middle, middle + 2.4), (storey, tall - 0.3), wall))
     return moved(parts, 0.0, (near, at, _KERB))
 
 
