@@ -1,8 +1,8 @@
-"""Every dataset as a value: what its files hold, how they are framed, where ground truth counts.
+"""Every dataset as a value: what its files contain, how they are framed, where it is scored.
 
-Facts only. The evaluation protocol (`evaluate.protocols`) is the one place that applies windows and
-ranges, so that every result can say which it used. Where the paper's text and the released code
-differ, an entry follows the code; `find("ddad:paper")` gives the text's version.
+This module states facts only. The evaluation protocol (`evaluate.protocols`) is the one place that
+applies windows and ranges, so that every result can state which it used. Where the paper's text and
+the released code differ, an entry follows the code; `find("ddad:paper")` is the text's variant.
 """
 
 from __future__ import annotations
@@ -29,43 +29,45 @@ class DatasetSpec:
 
     name: str
     title: str
-    titles: Mapping[str, str] = field(default_factory=dict)  # instead, by choice of a preparation
-    domain: Literal["indoor", "road", "any"]  # which networks should know it
-    target: Target  # as the raw files, or the published lists, have it
+    # Other titles, by an option of the preparation: {"depth=sweep": title}.
+    titles: Mapping[str, str] = field(default_factory=dict)
+    domain: Literal["indoor", "road", "any"]
+    target: Target  # how the raw files, or those of published lists, store it
     normals: bool = False  # ground truth is the normals of planes fitted to the stored depth
     framing: framing.Framing  # stored frame -> what the network sees and what is scored
     size: Size | None  # of the picture in the network; None: as stored
-    min_depth: float = 0.01  # metres; ground truth at or below it is none
+    min_depth: float = 0.01  # metres; ground truth at or below it is ignored
     max_depth: float | None = None  # metres; the range the paper states
-    capped: bool = True  # evaluation leaves out ground truth at or beyond max_depth
-    capped_training: bool = False  # so does training: the text does, the code does not
-    window: masks.WindowRule | None = None  # where the evaluation looks
+    capped: bool = True  # evaluation ignores ground truth at or beyond max_depth
+    capped_training: bool = False  # so does training (in the paper's text, not in its code)
+    window: masks.WindowRule | None = None  # the part of the image that is scored
     window_of_frame: bool = False  # the window is a share of the frame, so the crop matters
-    eigen_window: masks.WindowRule | None = None  # the older one, where the field has two
-    windowed_training: bool = False  # SUN-RGBD and DIODE: training looks there only, too
-    hidden_rows: Mapping[str, int] = field(default_factory=dict)  # own car at the foot, by sensor
-    mean_rescaled: bool = False  # by the paper, to the mean of the ground truth of each picture
+    eigen_window: masks.WindowRule | None = None  # an older window that is also in use
+    windowed_training: bool = False  # training uses the window, too (SUN-RGBD, DIODE)
+    # Rows at the lower edge that show the car itself, by sensor.
+    hidden_rows: Mapping[str, int] = field(default_factory=dict)
+    mean_rescaled: bool = False  # the paper rescales predictions to the mean of the ground truth
     cameras: Mapping[str, tuple[Intrinsics, Size]] = field(default_factory=dict)
     # Intrinsics for files without any: the first entry whose key is in the picture's path.
-    list_column: int = 1  # of the target in a line of a published list
-    published_batch: int = 8  # pictures in a batch of the released code's evaluation (with Swin-L)
+    list_column: int = 1  # the field of the target in a line of a published list
+    published_batch: int = 8  # batch size of the released code's evaluation (with Swin-L)
     counts: paper.Counts = field(default_factory=paper.Counts)
-    like: str = ""  # another dataset whose published numbers may stand beside this one's
+    comparable_to: str = ""  # another dataset whose published results are comparable
     licence: str
     home: str
 
     @property
     def published_as(self) -> str:
-        """The name under which the paper has numbers for it, if it has."""
-        return self.like or self.name.partition(":")[0]
+        """The name of the dataset whose published results are comparable."""
+        return self.comparable_to or self.name.partition(":")[0]
 
     @property
     def task(self) -> Task:
-        """What its ground truth is."""
+        """The task of its ground truth."""
         return "normals" if self.normals else self.target.kind
 
     def camera_of(self, picture: str) -> Camera | None:
-        """The camera stated for a picture's path, of the size it is stated for."""
+        """The camera stated for the picture with this path, at the size it is stated for."""
         for key, ((fx, fy, cx, cy), size) in self.cameras.items():
             if key in picture:
                 return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin=self.title)
@@ -100,7 +102,7 @@ NYU_LABELLED = replace(
     titles={"nyu_depth=raw": "NYU-Depth v2, labelled set (the sensor's depth, with holes)"},
     framing=partial(framing.resized, size=_VGA),  # reduced copies are in use, too
     counts=paper.Counts(test=654),
-    like="nyu",  # the same 654 pictures, but the paper scores on depth with holes
+    comparable_to="nyu",  # the same 654 pictures, but the paper scores on depth with holes
 )
 
 NYU_NORMALS = DatasetSpec(
@@ -227,8 +229,8 @@ SYNTHETIC = DatasetSpec(
     target=MILLIMETRES,
     framing=framing.whole,
     size=None,
-    max_depth=10.0,  # of the rooms
-    capped=False,  # streets go on to 60 m, and all of it is exact
+    max_depth=10.0,  # in rooms
+    capped=False,  # streets extend to 60 m, and all depth is exact
     licence="Apache-2.0, made by idisc",
     home="docs/data.md",
 )
@@ -283,19 +285,19 @@ def with_normals(spec: DatasetSpec) -> DatasetSpec:
         normals=True,
         max_depth=None,
         capped_training=False,
-        like="",
+        comparable_to="",
     )
 
 
 def as_prepared(spec: DatasetSpec, prepared: Mapping[str, Any]) -> DatasetSpec:
-    """Under the title that the choices of its preparation, if there was one, give it."""
+    """The dataset with the title that belongs to the options of its preparation."""
     choices = {f"{name}={value}" for name, value in prepared.get("choices", {}).items()}
     title = next((spec.titles[choice] for choice in spec.titles if choice in choices), None)
     return replace(spec, title=title) if title else spec
 
 
 def as_in_paper(spec: DatasetSpec) -> DatasetSpec:
-    """The text's version: its depth range everywhere, and its crop of DDAD."""
+    """The variant of the paper's text: its depth range everywhere, and its crop of DDAD."""
     return replace(
         spec,
         name=f"{spec.name}:paper",

@@ -1,7 +1,7 @@
-"""One dataset class for all of them: a manifest's line -> a `Sample` in numpy.
+"""One class for all datasets: a line of a manifest -> a `Sample` in numpy.
 
-Images and targets are read and framed as the catalog says. `valid` is the mask of training; where
-an evaluation looks is its protocol's decision.
+Images and targets are read and framed as the catalog states. `valid` is the mask of training; the
+protocol of an evaluation decides what is scored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Sample:
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB
     target: FloatArray  # depth (Hg, Wg) in metres, or normals (Hg, Wg, 3); 0 where there is none
-    valid: NDArray[np.bool_]  # (Hg, Wg), where training looks
+    valid: NDArray[np.bool_]  # (Hg, Wg), pixels that training uses
     camera: Camera | None  # of the picture
     place: framing.Place  # of the target in its full frame
     record: Record
@@ -85,9 +85,9 @@ class Dataset:
         return target.read(path)
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
-        """The rest, and `share` or more of the pictures as whole scenes, drawn by the seed.
+        """Hold out whole scenes, drawn by the seed: (rest, `share` or more of the pictures).
 
-        A picture that is of no scene is one by itself.
+        A picture without a scene is a scene by itself.
         """
         of = [record.scene or record.image for record in self.records]
         scenes = sorted(set(of))
@@ -138,11 +138,11 @@ def open_dataset(
     listing: Path | None = None,
     size: Size | framing.SizeRule | None = None,
 ) -> Dataset:
-    """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
+    """A split of the dataset `name` below `data`: prepared, by a published list, or a user's own.
 
-    A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists pairs of
-    one's own. `size` is the picture's in the network, where it is not the catalog's, or a rule
-    that says it for a picture of some size.
+    A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists a user's
+    own pairs. `size` is the size of the picture in the network if it is not the catalog's, or a
+    rule that gives it for the size of a picture.
     """
     spec = catalog.find(name)
     if not data.is_dir():
@@ -159,7 +159,7 @@ def open_dataset(
     elif spec.name.partition(":")[0] == "folder":
         source = folder.read(data)
     else:
-        source = manifest.read(data)  # says what is missing
+        source = manifest.read(data)  # raises an error that says what is missing
     if size is not None and size != spec.size:
         rule = partial(framing.at_size, first=spec.framing, size=size)
         spec = replace(spec, framing=rule, size=None if callable(size) else size)
@@ -170,14 +170,14 @@ def open_dataset(
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:
-    """(H, W): depth above the smallest, or a normal that is there."""
+    """(H, W): whether there is depth above the smallest, or a normal."""
     if target.ndim == 3:
         return np.asarray((target != 0).any(axis=-1))
     return np.asarray((target > min_depth) & np.isfinite(target))
 
 
 def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
-    """(H, W): not the own car at the foot of the picture."""
+    """(H, W): False where the picture shows the car itself."""
     mask = np.ones(size, dtype=bool)
     if rows := spec.hidden_rows.get(sensor, 0):
         mask[-rows:] = False
@@ -185,7 +185,7 @@ def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
 
 
 def valid_in_training(target: FloatArray, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
-    """The training mask (H, W)."""
+    """(H, W): the pixels that training uses."""
     size = target.shape[0], target.shape[1]
     valid = has_value(target, spec.min_depth) & seen(size, spec, sensor)
     if spec.capped_training and spec.max_depth is not None:

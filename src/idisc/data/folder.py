@@ -8,8 +8,8 @@
                                              what follows, mostly a focal length, is not read
 
 `train/` and `test/` (or `val/`) folders around `images/` and `depth/` are splits; without them
-everything is both: what is there to be measured may also be learnt from. A CSV or JSONL with
-neither column, as the log of a training, lists something else and is passed over.
+every pair is in both splits. A CSV or JSONL file without the columns image and depth, such as the
+log of a training, is ignored.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAPS = (*ARRAYS, ".png", ".tif", ".tiff")
 TABLES = (".csv", ".jsonl")
 LIST = "list.txt"
 FOLDERS = "folders"
-"""What `Manifest.prepared["from"]` says of pairs that no file lists; else it is the file's name."""
+"""`Manifest.prepared["from"]` of pairs that no file lists; otherwise it is the file's name."""
 _INTRINSICS = ("fx", "fy", "cx", "cy")
 _COLUMNS = ("image", "depth", "split", "scene", *_INTRINSICS, "depth_scale")
 
@@ -45,8 +45,7 @@ _COLUMNS = ("image", "depth", "split", "scene", *_INTRINSICS, "depth_scale")
 def read(root: Path, *, complete: bool = True) -> Manifest:
     """The pairs of a folder; an InputError says what was looked for if there are none.
 
-    Not `complete`, as the doctor asks for them: also pairs of which a file is not there, or is
-    what belongs into the other folder.
+    If not `complete`, which the doctor needs, pairs with a missing or misplaced file are included.
     """
     tables, others = _tables(root)
     if len(tables) > 1:
@@ -79,7 +78,7 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
 
 
 def _tables(root: Path) -> tuple[list[Path], list[Path]]:
-    """Files that list pairs, and those that list something else, as the log of a training does."""
+    """Files that list pairs, and files that list something else, such as the log of a training."""
     found: tuple[list[Path], list[Path]] = [], []
     for path in sorted(path for path in root.iterdir() if path.suffix in TABLES):
         found[0 if _lists_pairs(path) else 1].append(path)

@@ -7,6 +7,7 @@ in, and a hidden point is removed only if a nearer point falls into the same pix
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 from collections.abc import Sequence
@@ -64,10 +65,7 @@ def inverse(transform: Transform) -> Transform:
 
 def compose(*transforms: Transform) -> Transform:
     """The product of transforms; the last one is applied first."""
-    product: Transform = np.eye(4)
-    for transform in transforms:
-        product = product @ transform
-    return product
+    return functools.reduce(np.matmul, transforms)
 
 
 def moved(points: ArrayLike, transform: Transform) -> Points:
