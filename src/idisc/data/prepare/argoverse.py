@@ -14,18 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from idisc import files
-from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Distortion, Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
-from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
+from idisc.data.prepare.sweeps import Mount, Rig, SweepOptions, sweep_frame
 from idisc.errors import InputError
-from idisc.sizes import Size
 
 CAMERAS = (
     *("ring_front_center", "ring_front_left", "ring_front_right", "ring_rear_left"),
@@ -82,12 +80,11 @@ def _parts(line: ListLine) -> tuple[str, str, int]:
     return parts[-3], parts[-2].lower(), int(number)
 
 
-@dataclass(frozen=True)
-class _Log:
+class _Log(NamedTuple):
     """One drive: the time stamps of its files in nanoseconds, in order."""
 
     folder: Path
-    mounts: dict[str, Mount]
+    rig: Rig
     sweeps: list[int]
     pictures: dict[str, list[int]]  # by camera
 
@@ -138,12 +135,8 @@ def _sweep_frames(
     pose = cache(partial(_read_pose, log.pose(stamp)))  # car -> city at the sweep
 
     def build(name: str) -> frames.Frame:
-        mount, image_stamp = _mount(log, name), _nearest(log, name, stamp)
+        mount, image_stamp = log.rig.mount(name), _nearest(log, name, stamp)
         later = log.pose(image_stamp)
-
-        def camera(size: Size) -> Camera:
-            with frames.parsing(log.folder / CALIBRATION):
-                return mount.camera(size)  # the calibration does not state a size
 
         def to_camera() -> Transform:
             way = lidar.inverse(mount.extrinsics)
@@ -154,7 +147,7 @@ def _sweep_frames(
         return sweep_frame(
             f"{scene.name}/{name}/{number}",
             log.picture(name, image_stamp),
-            camera,
+            partial(log.rig.camera, name),
             read,
             to_camera,
             raster,
@@ -162,12 +155,6 @@ def _sweep_frames(
         )
 
     yield from frames.frame_by_frame(build, cameras)
-
-
-def _mount(log: _Log, camera: str) -> Mount:
-    if camera not in log.mounts:
-        raise InputError(log.folder / CALIBRATION, f"no camera '{camera}' in it")
-    return log.mounts[camera]
 
 
 def _nearest(log: _Log, camera: str, stamp: int) -> int:
@@ -180,12 +167,12 @@ def _nearest(log: _Log, camera: str, stamp: int) -> int:
 
 
 def _read_log(folder: Path) -> _Log:
-    mounts = _read_calibration(folder / CALIBRATION)
+    rig = _read_calibration(folder / CALIBRATION)
     sweeps = _stamps(folder / "lidar", "PC_*.ply")
     if not sweeps:
         raise InputError(folder / "lidar", "no sweep PC_<ns>.ply in it")
-    pictures = {camera: _stamps(folder / camera, f"{camera}_*.jpg") for camera in mounts}
-    return _Log(folder, mounts, sweeps, pictures)
+    pictures = {camera: _stamps(folder / camera, f"{camera}_*.jpg") for camera in rig.mounts}
+    return _Log(folder, rig, sweeps, pictures)
 
 
 def _stamps(folder: Path, pattern: str) -> list[int]:
@@ -193,13 +180,12 @@ def _stamps(folder: Path, pattern: str) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def _read_calibration(path: Path) -> dict[str, Mount]:
+def _read_calibration(path: Path) -> Rig:
     content = files.read_json(path)
     with frames.parsing(path):
-        return {
-            str(row["key"]).removeprefix("image_raw_"): _read_mount(row["value"])
-            for row in content["camera_data_"]
-        }
+        rows = [(str(row["key"]), row["value"]) for row in content["camera_data_"]]
+        mounts = {key.removeprefix("image_raw_"): _read_mount(value) for key, value in rows}
+    return Rig(path, mounts)
 
 
 def _read_mount(value: Any) -> Mount:

@@ -12,10 +12,9 @@ sweep and image, unlike extrinsics. Images are rectified. Annotations are not re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
-from idisc.data.prepare.sweeps import Mount, SweepOptions, sweep_frame
+from idisc.data.prepare.sweeps import Mount, Rig, SweepOptions, sweep_frame
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -100,8 +99,7 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
             yield InputError(line.image, f"no picture that {scene.source.name} knows of")
 
 
-@dataclass(frozen=True)
-class _Datum:
+class _Datum(NamedTuple):
     """What one sensor recorded."""
 
     sensor: str  # in upper case: DGP compares without
@@ -111,8 +109,7 @@ class _Datum:
     columns: tuple[int, ...]  # of a sweep: where x, y and z stand
 
 
-@dataclass(frozen=True)
-class _Sample:
+class _Sample(NamedTuple):
     """What all sensors recorded at about the same time."""
 
     stamp: str
@@ -125,7 +122,6 @@ class _Sample:
         return float(np.datetime64(self.stamp.removesuffix("Z"), "us").astype(np.int64)) / 1e6
 
 
-_Rig = dict[str, Mount]
 _Choice = tuple[_Sample, Sequence[str]]
 
 
@@ -136,10 +132,8 @@ def _chosen(
     if scene.lines is not None:
         wanted = {_parts(line)[1:] for line in scene.lines}
         for sample in samples:
-            yield (
-                sample,
-                [d.sensor for d in sample.data.values() if (d.sensor, d.path.stem) in wanted],
-            )
+            there = sample.data.values()
+            yield sample, [d.sensor for d in there if (d.sensor, d.path.stem) in wanted]
         return
     cameras = tuple(name.upper() for name in options.cameras) or CAMERAS
     # Keyframes are chosen within a scene, so that they do not depend on other scenes or workers.
@@ -151,7 +145,7 @@ def _chosen(
 
 
 def _sample_frames(
-    scene: frames.Scene, sample: _Sample, cameras: Sequence[str], rig: _Rig, options: SweepOptions
+    scene: frames.Scene, sample: _Sample, cameras: Sequence[str], rig: Rig, options: SweepOptions
 ) -> frames.Frames:
     raster = lidar.DDAD_PUBLISHED if options.surface == "last" else lidar.Raster()
     read = cache(lambda: _read_sweep(sample, scene))  # once for all cameras
@@ -162,11 +156,10 @@ def _sample_frames(
         def to_camera() -> Transform:
             if options.motion:
                 return lidar.compose(lidar.inverse(picture.pose), _of(sample, LIDAR, scene).pose)
-            camera, sensor = _mount(rig, name, sample), _mount(rig, LIDAR, sample)
+            camera, sensor = rig.mount(name), rig.mount(LIDAR)
             return lidar.compose(lidar.inverse(camera.extrinsics), sensor.extrinsics)
 
-        label = f"{scene.name}/{name}/{picture.path.stem}"
-        camera = partial(_camera, picture, rig, sample)
+        label, camera = f"{scene.name}/{name}/{picture.path.stem}", partial(_camera, picture, rig)
         return sweep_frame(label, picture.path, camera, read, to_camera, raster)
 
     yield from frames.frame_by_frame(build, cameras)
@@ -184,18 +177,10 @@ def _of(sample: _Sample, sensor: str, scene: frames.Scene) -> _Datum:
     return sample.data[sensor]
 
 
-def _mount(rig: _Rig, sensor: str, sample: _Sample) -> Mount:
-    if sensor not in rig:
-        raise InputError(sample.calibration, f"no calibration of {sensor}")
-    return rig[sensor]
-
-
-def _camera(picture: _Datum, rig: _Rig, sample: _Sample, size: Size) -> Camera:
-    mount = _mount(rig, picture.sensor, sample)
+def _camera(picture: _Datum, rig: Rig, size: Size) -> Camera:
     if size != picture.size:
         raise InputError(picture.path, f"{size} pixels", f"its scene file says {picture.size}")
-    with frames.parsing(sample.calibration):
-        return mount.camera(size)
+    return rig.camera(picture.sensor, size)
 
 
 def _read_scene(path: Path) -> list[_Sample]:
@@ -232,16 +217,17 @@ def _transform(pose: Any) -> Transform:
     return lidar.rigid([turn[key] for key in ("qw", "qx", "qy", "qz")], [way[key] for key in "xyz"])
 
 
-def _read_calibration(path: Path) -> _Rig:
+def _read_calibration(path: Path) -> Rig:
     content = files.read_json(path)
     with frames.parsing(path):
         rows = zip(content["names"], content["intrinsics"], content["extrinsics"], strict=True)
-        return {
+        mounts = {
             str(name).upper(): Mount(
                 (float(k["fx"]), float(k["fy"]), float(k["cx"]), float(k["cy"])), _transform(pose)
             )
             for name, k, pose in rows
         }
+    return Rig(path, mounts)
 
 
 PREPARATION = frames.Preparation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.lidar import Distortion, Points, Raster, Transform
-from idisc.data.prepare.frames import Frame, Pictures, Surface
+from idisc.data.prepare.frames import Frame, Pictures, Surface, parsing
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -47,18 +47,31 @@ class SweepOptions:
         return lidar.keyframes(positions, times_s, metres, limit_s)
 
 
-@dataclass(frozen=True)
-class Mount:
+class Mount(NamedTuple):
     """The calibration of one sensor of a car."""
 
     intrinsics: tuple[float, float, float, float]  # fx, fy, cx, cy
     extrinsics: Transform  # sensor -> vehicle
     distortion: Distortion | None = None
 
-    def camera(self, size: Size) -> Camera:
+
+class Rig(NamedTuple):
+    """The calibration of a car."""
+
+    path: Path  # the file
+    mounts: dict[str, Mount]  # by sensor
+
+    def mount(self, sensor: str) -> Mount:
+        """The calibration of one sensor."""
+        if sensor not in self.mounts:
+            raise InputError(self.path, f"no {sensor} in it")
+        return self.mounts[sensor]
+
+    def camera(self, sensor: str, size: Size) -> Camera:
         """The camera of images (height, width)."""
-        fx, fy, cx, cy = self.intrinsics
-        return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
+        fx, fy, cx, cy = self.mount(sensor).intrinsics
+        with parsing(self.path):
+            return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
 
 
 def sweep_frame(
