@@ -77,17 +77,6 @@ def test_lists_choose_exactly_their_lines_wherever_the_archive_put_them(tmp_path
     ]
 
 
-def test_a_line_whose_files_are_missing_is_a_fault(tmp_path: Path) -> None:
-    indoor.nyu(tmp_path / "raw", {"kitchen": 1})
-    train = tmp_path / "train.txt"
-    train.write_text(
-        "kitchen/rgb_00000.jpg kitchen/sync_depth_00000.png 5\nhall/rgb_1.jpg hall/d.png 5\n"
-    )
-    summary = prepare("nyu", tmp_path / "raw", tmp_path / "out", lists=[train])
-    assert summary.counts["train"] == 1
-    assert [Path(fault.subject).name for fault in summary.faults] == ["rgb_1.jpg", "d.png"]
-
-
 def test_real_frames_keep_their_values(tmp_path: Path) -> None:
     raw = indoor.shared("nyu_sync")
     summary = prepare("nyu", raw, tmp_path / "out")

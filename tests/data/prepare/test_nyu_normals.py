@@ -38,16 +38,6 @@ def test_lists_name_the_normals_third(tmp_path: Path) -> None:
     np.testing.assert_array_equal(indoor.load(out / record.target), indoor.normal_pixels(0))
 
 
-def test_a_picture_without_normals_is_a_fault(tmp_path: Path) -> None:
-    raw = tmp_path / "raw"
-    indoor.nyu_normals(raw)
-    (raw / "test/norm/000001.png").unlink()
-    indoor.save(raw / "test/norm/000008.png", np.zeros((24, 32), dtype=np.uint8))
-    summary = prepare("nyu_normals", raw, tmp_path / "out")
-    assert summary.counts == {"train": 3, "test": 1}
-    assert [Path(fault.subject).name for fault in summary.faults] == ["000001.png", "000008.png"]
-
-
 def test_large_folders_are_cut_into_hundreds(tmp_path: Path) -> None:
     lines = [manifest.ListLine(f"test/img/{n:06d}.png", "", "test") for n in range(250)]
     scenes = nyu_normals.PREPARATION.scenes(tmp_path, PictureOptions(), lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,24 +66,33 @@ def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
     assert not (out / MISSING).exists()
 
 
+B3DO = "SUNRGBD/kv1/b3dodata/img_0064"
+SCAN = "val/indoors/scene_00019/scan_00183/00019_00183_indoors_160_000"
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, indoor.truncate])
 @pytest.mark.parametrize(
-    ("dataset", "picture", "count"),
+    ("dataset", "name", "count"),
     [
         ("nyu", "sync/kitchen_0001/rgb_00001.jpg", 4),
+        ("nyu", "sync/kitchen_0001/sync_depth_00001.png", 4),
         ("nyu_normals", "test/img/000001.png", 5),
-        ("sunrgbd", "SUNRGBD/kv1/b3dodata/img_0064/image/img_0064.jpg", 2),
-        ("diode", "val/indoors/scene_00019/scan_00183/00019_00183_indoors_160_000.png", 2),
+        ("nyu_normals", "test/norm/000001.png", 5),
+        ("sunrgbd", f"{B3DO}/image/img_0064.jpg", 2),
+        ("diode", f"{SCAN}.png", 2),
+        ("diode", f"{SCAN}_depth.npy", 2),
+        ("diode", f"{SCAN}_depth_mask.npy", 2),
     ],
 )
-def test_a_missing_picture_is_a_fault_as_missing_depth_is(
-    raw: Path, tmp_path: Path, dataset: str, picture: str, count: int
+def test_a_missing_or_damaged_file_is_a_fault_and_the_others_are_prepared(
+    raw: Path, tmp_path: Path, dataset: str, name: str, count: int, damage: Callable[[Path], None]
 ) -> None:
     if dataset != "nyu":
         raw = tmp_path / dataset
         getattr(indoor, dataset)(raw)
-    (raw / picture).unlink()
+    damage(raw / name)
     summary = prepare(dataset, raw, tmp_path / "out")
-    assert [fault.subject for fault in summary.faults] == [str(raw / picture)]
+    assert [fault.subject for fault in summary.faults] == [str(raw / name)]
     assert sum(summary.counts.values()) == count
     assert manifest.read(tmp_path / "out").prepared["faults"] == 1
 

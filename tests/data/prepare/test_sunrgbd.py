@@ -54,18 +54,6 @@ def test_lists_begin_at_the_parent_folder(tmp_path: Path) -> None:
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
 
 
-def test_depth_that_is_missing_or_of_8_bits_is_a_fault(tmp_path: Path) -> None:
-    indoor.sunrgbd(tmp_path / "raw")
-    base = tmp_path / "raw/SUNRGBD/kv1/b3dodata"
-    (base / "img_0063/depth/img_0063_abs.png").unlink()
-    indoor.save(base / "img_0064/depth/img_0064_abs.png", np.zeros((24, 32), dtype=np.uint8))
-    summary = prepare("sunrgbd", tmp_path / "raw", tmp_path / "out")
-    assert summary.counts["test"] == 1
-    missing, shallow = summary.faults
-    assert Path(missing.subject).name == "img_0063.png"
-    assert Path(shallow.subject).name == "img_0064_abs.png"
-
-
 def test_real_frames_are_metres_in_the_range_of_the_sensor(tmp_path: Path) -> None:
     raw = indoor.shared("sunrgbd")
     summary = prepare("sunrgbd", raw, tmp_path / "out")
