@@ -13,7 +13,8 @@ millimetre.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -77,8 +78,8 @@ def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
         for split, indices in _official_split(path.with_name(SPLITS)).items()
         for index in indices
     ]
-    with _Matrices(path) as matrices:
-        rooms = matrices.rooms()
+    with _matrices(path) as file:
+        rooms = _rooms(path, file)
     return frames.by_scene(lines, path, lambda line: rooms.get(int(line.image)) or _chunk(line))
 
 
@@ -106,66 +107,62 @@ def _official_split(path: Path) -> dict[str, list[int]]:
 
 
 def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
-    with _Matrices(scene.source) as matrices:
-        yield from frames.frame_by_frame(matrices.frame, scene.lines or ())
-
-
-class _Matrices:
-    """The open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
-
-    def __init__(self, path: Path) -> None:
-        require("h5py", extra="data")
-        import h5py
-
-        self.path = path
-        try:
-            self.file = h5py.File(path, mode="r")
-        except OSError as error:
-            raise InputError(path, f"damaged or cut short ({error})", "get it again") from None
-
-    def __enter__(self) -> _Matrices:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def rooms(self) -> dict[int, str]:
-        """Names of the scenes by index, `kitchen_0004`; empty for a file without them."""
-        if "scenes" not in self.file:
-            return {}
-        with frames.parsing(self.path):  # a cell array: references to arrays of UTF-16 units
-            references = np.ravel(self.file["scenes"][()])
-            texts = (np.ravel(self.file[reference][()]) for reference in references)
-            return {index: "".join(map(chr, text)) for index, text in enumerate(texts)}
-
-    def frame(self, line: ListLine) -> frames.Frame:
-        """The frame of a line; rows and columns are swapped, channels come last."""
-        index = int(line.image)
-        image = self._read("images", index).transpose(2, 1, 0)  # (3, W, H) -> (H, W, 3)
-        depth = self._read(line.target, index).T  # (W, H) -> (H, W)
-        if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
-            raise InputError(
-                self.path,
-                f"{image.shape} pixels with {depth.shape} depths at {index}",
-                "get it again",
-            )
-        return frames.Frame(
-            name=line.image,
-            image=np.ascontiguousarray(image),
-            camera=partial(frames.stated_camera, NYU_LABELLED, line.image),
-            target=lambda: frames.in_millimetres(depth.astype(np.float32)),
+    with _matrices(scene.source) as file:
+        yield from frames.frame_by_frame(
+            partial(_matrix_frame, scene.source, file), scene.lines or ()
         )
 
-    def _read(self, name: str, index: int) -> NDArray[Any]:
-        try:
-            array: NDArray[Any] = self.file[name][index]
-        except KeyError:
-            raise InputError(self.path, f"no `{name}` in it", "get it again") from None
-        except (IndexError, ValueError, OSError) as error:
-            raise InputError(
-                self.path, f"`{name}` {index} not readable ({first_line(error)})", "get it again"
-            ) from None
-        return array
+
+@contextmanager
+def _matrices(path: Path) -> Iterator[Any]:
+    """The open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
+    require("h5py", extra="data")
+    import h5py
+
+    try:
+        file = h5py.File(path, mode="r")
+    except OSError as error:
+        raise InputError(path, f"damaged or cut short ({error})", "get it again") from None
+    with file:
+        yield file
+
+
+def _rooms(path: Path, file: Any) -> dict[int, str]:
+    """Names of the scenes by index, `kitchen_0004`; empty for a file without them."""
+    if "scenes" not in file:
+        return {}
+    with frames.parsing(path):  # a cell array: references to arrays of UTF-16 units
+        references = np.ravel(file["scenes"][()])
+        texts = (np.ravel(file[reference][()]) for reference in references)
+        return {index: "".join(map(chr, text)) for index, text in enumerate(texts)}
+
+
+def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
+    """The frame of a line; rows and columns are swapped, channels come last."""
+    index = int(line.image)
+    image = _read(path, file, "images", index).transpose(2, 1, 0)  # (3, W, H) -> (H, W, 3)
+    depth = _read(path, file, line.target, index).T  # (W, H) -> (H, W)
+    if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
+        reason = f"{image.shape} pixels with {depth.shape} depths at {index}"
+        raise InputError(path, reason, "get it again")
+    return frames.Frame(
+        name=line.image,
+        image=np.ascontiguousarray(image),
+        camera=partial(frames.stated_camera, NYU_LABELLED, line.image),
+        target=lambda: depth.astype(np.float32),
+        convert=frames.in_millimetres,
+    )
+
+
+def _read(path: Path, file: Any, name: str, index: int) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = file[name][index]
+    except KeyError:
+        raise InputError(path, f"no `{name}` in it", "get it again") from None
+    except (IndexError, ValueError, OSError) as error:
+        reason = f"`{name}` {index} not readable ({first_line(error)})"
+        raise InputError(path, reason, "get it again") from None
+    return array
 
 
 def _read_index(raw: Path) -> dict[str, Any]:
