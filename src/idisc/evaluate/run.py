@@ -113,7 +113,7 @@ class EnginePredictor:
     def with_spread(self, sample: Sample) -> tuple[FloatArray, FloatArray | None]:
         """The prediction and, if the engine has one, its spread in metres."""
         size = sample.target.shape[0], sample.target.shape[1]
-        predictions, spreads = self.engine.with_spread(sample.image[None], size)
+        predictions, spreads, _ = self.engine.run(sample.image[None], size)
         if np.isnan(predictions).any():  # only files may have holes
             raise InputError(sample.record.image, f"{self.engine.name} predicts NaN")
         factor = np.float32(self._factor(sample))
