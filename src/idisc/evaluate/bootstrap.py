@@ -1,8 +1,8 @@
-"""95 % intervals by resampling pictures: how far a total moves when other pictures are met.
+"""95 % intervals of totals, by resampling the pictures.
 
-Every resample is averaged as the protocol averages: by image, by pixel, or by batch; pictures
-without a valid pixel are not drawn. Numbers that have no terms to pool (the median under other
-averages than by image) and numbers that are NaN get no interval.
+Every resample is averaged as the protocol averages: by image, by pixel or by batch. Pictures
+without a valid pixel are not drawn. There is no interval for numbers without terms to pool (the
+median, unless averaged by image) and for numbers that are NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def intervals(
     protocol: Protocol,
     batch_size: int,
 ) -> dict[str, tuple[float, float]]:
-    """Intervals by metric from the terms and the numbers of each picture, in the same order."""
+    """Return intervals by metric from the terms and numbers of each picture, in the same order."""
     there = [index for index, each in enumerate(terms) if each.pixels]
     if len(there) < 2:
         return {}
@@ -53,9 +53,9 @@ def _by_image(values: Double, picks: NDArray[np.int64]) -> Double:
 
 
 def _by_pixel(terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64]) -> Double:
-    """Resampled totals (R,) of all pixels pooled."""
-    pixels, mean, spread = _columns(terms, metric)
-    n, m, s = pixels[picks], mean[picks], spread[picks]  # (R, images)
+    """Return resampled totals (R,) over all pixels."""
+    pixels, mean, squares = _columns(terms, metric)
+    n, m, s = pixels[picks], mean[picks], squares[picks]  # (R, images)
     total = n.sum(axis=1)
     pooled = (n * m).sum(axis=1) / total
     variance = (s.sum(axis=1) + (n * (m - pooled[:, None]) ** 2).sum(axis=1)) / total
@@ -65,11 +65,11 @@ def _by_pixel(terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64]) 
 def _by_batch(
     terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64], batch_size: int
 ) -> Double:
-    """Resampled totals (R,) of the published hybrid: means pooled in a batch, roots by image."""
-    pixels, mean, spread = _columns(terms, metric)
+    """Return resampled totals (R,) of the released code: means by batch, roots by image."""
+    pixels, mean, squares = _columns(terms, metric)
     if metric.kind != "mean":
         freedom = np.where(pixels > 1, pixels - PUBLISHED.unbiased, np.nan)
-        variance = spread / (freedom if metric.kind == "deviation" else pixels)
+        variance = squares / (freedom if metric.kind == "deviation" else pixels)
         return _by_image(_finished(metric, mean, variance, PUBLISHED.epsilon), picks)
     starts = np.arange(0, picks.shape[1], batch_size)
     n, weighted = pixels[picks], (pixels * mean)[picks]
@@ -84,7 +84,7 @@ def _columns(terms: Sequence[Terms], metric: Metric) -> tuple[Double, Double, Do
     return (
         np.array([float(each.pixels) for each in terms]),
         np.array([each.mean for each in moments]),
-        np.array([each.spread for each in moments]),
+        np.array([each.squares for each in moments]),
     )
 
 

@@ -132,10 +132,8 @@ class PredictionFiles:
                 return DepthMap(metres_per_unit=1.0).read(path)
             raise InputError(
                 path,
-                (
-                    "what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
-                    " for KITTI's 1/256 m"
-                ),
+                "its unit is not known",
+                "pass --scale 0.001 for millimetres, 0.00390625 for KITTI's 1/256 m",
             )
         return DepthMap(metres_per_unit=self.reading.scale).read(path)
 
@@ -167,7 +165,7 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
         if paths and image in best[0]:
             found[image] = paths[0]
     if not found:
-        raise InputError(f"{folder}: {_unlike(folder, images, index)}")
+        raise _unmatched(folder, images, index)
     missing = [image for image in images if image not in found]
     if missing:
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
@@ -181,17 +179,18 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
     return found
 
 
-def _unlike(folder: Path, images: Sequence[str], index: _Index) -> str:
-    """What a prediction would be called and what the files are called, side by side."""
+def _unmatched(folder: Path, images: Sequence[str], index: _Index) -> InputError:
+    """Return an error that shows an expected name next to an existing one."""
     first = PurePosixPath(images[0])
     names = [path.relative_to(folder) for files in index.values() for _, path in files]
     name = next((name for name in names if first.stem in name.stem), names[0])
     unique = len({PurePosixPath(image).stem for image in images}) == len(images)
     expected = (PurePosixPath(first.name) if unique else first).with_suffix(name.suffix)
-    return (
+    return InputError(
+        folder,
         f"none of the {len(images)} predictions found by name: that of {first} would be called"
-        f" {expected}, but the folder has e.g. {name.as_posix()}; rename the files after the"
-        " pictures, without additions"
+        f" {expected}, but the folder has e.g. {name.as_posix()}",
+        "rename the files after the pictures, without additions",
     )
 
 

@@ -21,7 +21,7 @@ from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
 from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Result
-from idisc.evaluate.tables import rows_beside_paper
+from idisc.evaluate.tables import describe_hint, rows_beside_paper
 
 JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
@@ -54,9 +54,11 @@ def to_json(result: Result) -> dict[str, Any]:
         "intervals": {name: list(ends) for name, ends in result.intervals.items()},
         "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
         "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
-        "spread": _spread(result),
+        "level_std": _level_std(result),
+        "median_ratio": result.median_ratio,
+        "unit_hint": _unit_hint(result),
         "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
-        "about": result.about,
+        "about": dict(result.about),
         "versions": versions(),
     }
     cleaned: dict[str, Any] = _without_nan(record)
@@ -87,7 +89,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def _spread(result: Result) -> dict[str, Any] | None:
+def _unit_hint(result: Result) -> dict[str, Any] | None:
+    if result.unit_hint is None:
+        return None
+    return {**dataclasses.asdict(result.unit_hint), "message": describe_hint(result.unit_hint)}
+
+
+def _level_std(result: Result) -> dict[str, Any] | None:
     if result.calibration is None:
         return None
     return {"meaning": MEANING, **dataclasses.asdict(result.calibration)}
