@@ -142,40 +142,27 @@ def note_size(predictor: Predictor, dataset: Dataset) -> None:
         )
 
 
-def _check(given: Mapping[str, Any]) -> None:
+def _check(params: Mapping[str, Any]) -> None:
     """Raise UsageError for options that exclude each other, or would have no effect."""
-    other_than = {
-        name: given[name] != usual
-        for name, usual in {
-            "device": "cpu",
-            "fit": "error",
-            "holes": "error",
-            "split": "test",
-            "names": ("paper",),
-        }.items()
-    }
+    usual = {"device": "cpu", "fit": "error", "holes": "error", "split": "test"}
+    given = {name: None if value == usual.get(name) else value for name, value in params.items()}
+    given["names"] = None if given["names"] == ("paper",) else given["names"]
     if sum(given[source] is not None for source in ("model", "onnx", "predictions")) > 1:
         raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
+    kind, unused = "networks", ("device", "precision", "size")
     if given["predictions"] is None:
-        changed = {name: other_than[name] for name in ("fit", "holes")}
-        options.refuse("--predictions", scale=given["scale"], **changed)
-    else:
-        own = {name: given[name] for name in ("precision", "size")}
-        options.refuse("networks", device=other_than["device"], **own)
+        kind, unused = "--predictions", ("scale", "fit", "holes")
+    options.refuse(kind, **{name: given[name] for name in unused})
     if given["out"]:
         files.check_new_folder(given["out"])
     if given["benchmark"] is None:
         return
     if given["predictions"] is not None or given["out"] is None:
         raise click.UsageError("--kitti-submission needs a network and --out")
-    options.refuse(
-        "scoring, not for --kitti-submission",
-        **{name: given[name] for name in ("data", "dataset", "clouds", "boundaries", "size")},
-        list=given["listing"],
-        split=other_than["split"],
-        protocol=other_than["names"],
-        set=given["changes"],
-    )
+    named = {"list": given["listing"], "protocol": given["names"], "set": given["changes"]}
+    scoring = ("data", "dataset", "clouds", "boundaries", "size", "split")
+    named |= {name: given[name] for name in scoring}
+    options.refuse("scoring, not for --kitti-submission", **named)
 
 
 def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:

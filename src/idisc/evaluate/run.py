@@ -205,18 +205,11 @@ def check_task(name: str, task: Task, spec: DatasetSpec) -> None:
 
 def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
     """Refuse metrics of depth for a dataset of normals before anything is read."""
-    if spec.task == "depth":
-        return
-    if extras != Extras():
-        option = "--clouds" if extras.clouds else "--boundaries"
-        raise InputError(option, f"{spec.name} holds normals, and this metric compares depth")
-    for protocol in protocols:
-        if protocol.numbers != "all":
-            raise InputError(
-                f"--protocol {protocol.name}",
-                f"its numbers are of depth, {spec.name} holds normals",
-                "choose another protocol",
-            )
+    of_depth = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
+    of_depth |= {f"--protocol {each.name}": each.numbers != "all" for each in protocols}
+    for option, chosen in of_depth.items():
+        if chosen and spec.task != "depth":
+            raise InputError(option, f"compares depth, {spec.name} holds {spec.task}")
 
 
 class _Sums:

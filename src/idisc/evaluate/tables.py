@@ -28,6 +28,9 @@ _RESCALED = {
 _AVERAGED = {
     "image": "Each metric is taken of each picture, then averaged over the pictures.",
     "pixel": "Each metric is taken over all pixels of all pictures at once.",
+    "batch": "Shares and relative errors are pooled over the pixels of {size} pictures at a time,"
+    " roots and deviations are taken by picture: these numbers depend on the batch size, here N ="
+    " {size}, and change with it.",
 }
 
 
@@ -113,13 +116,9 @@ def scored(result: Result) -> str:
     if result.skipped:
         parts.append(f"{result.skipped:,} without a valid pixel left out")
     if result.holes:
-        parts.append(f"holes skipped: {share(result.holes)} of the valid pixels not scored")
+        share = f"{result.holes:.1%}" if result.holes >= 0.0005 else "less than 0.1%"
+        parts.append(f"holes skipped: {share} of the valid pixels not scored")
     return ", ".join(parts)
-
-
-def share(value: float) -> str:
-    """Return a positive share in per cent; small ones do not become 0.0%."""
-    return f"{value:.1%}" if value >= 0.0005 else "less than 0.1%"
 
 
 def headline(result: Result) -> tuple[str, ...]:
@@ -212,9 +211,7 @@ def measured(result: Result) -> str:
         )
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
         parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
-    if result.holes:
-        parts.append(f"Holes skipped: {share(result.holes)} of these pixels are not scored.")
-    parts.append(_averaging(result))
+    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_of(spec)))
     return " ".join(parts)
 
 
@@ -231,14 +228,3 @@ def describe_ratio(result: Result) -> str:
 def describe_hint(hint: UnitHint) -> str:
     """Return a likely reason for a large ratio as a sentence with its remedy."""
     return _HINTS[hint.code].format(**hint.details)
-
-
-def _averaging(result: Result) -> str:
-    if result.protocol.averaging != "batch":
-        return _AVERAGED[result.protocol.averaging]
-    size = result.protocol.batch_of(result.spec)
-    return (
-        f"Shares and relative errors are pooled over the pixels of {size} pictures at a time, roots"
-        f" and deviations are taken by picture: these numbers depend on the batch size, here"
-        f" N = {size}, and change with it."
-    )
