@@ -120,18 +120,6 @@ def test_the_tour_from_raw_files_to_a_report(
     ]
 
 
-def test_rendered_rooms_are_scored_like_any_dataset(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "rooms"
-    choices = ("--set", "count=2", "--set", "size=48x64")
-    assert run("prepare", "synthetic", *choices, "--out", data) == 0
-    assert run("doctor", data) == 0
-    predictions = a_tenth_too_far(data, "synthetic", tmp_path / "guess")
-    assert run("evaluate", "--predictions", predictions, "--data", data) == 0
-    assert "rendered rooms and streets, 1 picture; protocol paper" in capsys.readouterr().out
-
-
 def test_an_incomplete_preparation_is_not_reported_as_the_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,24 +135,6 @@ def test_an_incomplete_preparation_is_not_reported_as_the_dataset(
         in capsys.readouterr().out
     )
     assert json.loads((out / "report.json").read_text())["dataset"]["prepared"]["faults"] == 1
-
-
-def test_a_title_follows_the_choice_of_depth(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
-    indoor.nyu_matrices(raw)
-    choice = ("--set", "nyu_depth=raw")
-    assert run("prepare", "nyu_labelled", "--raw", raw, "--out", data, *choice) == 0
-    predictions = a_tenth_too_far(data, "nyu_labelled", tmp_path / "guess")
-    assert run("evaluate", "--predictions", predictions, "--data", data, "--out", out) == 0
-    title = "NYU-Depth v2, labelled set (the sensor's depth, with holes)"
-    assert f"{title}, 2 of the 654 pictures" in capsys.readouterr().out
-    record = json.loads((out / "report.json").read_text())
-    assert record["dataset"]["title"] == title
-    assert record["dataset"]["prepared"]["choices"]["nyu_depth"] == "raw"
-    assert run("doctor", data) == 0
-    assert f"nyu_labelled: {title}" in capsys.readouterr().out
 
 
 def test_the_example_of_the_documentation_scores_a_foreign_network(

@@ -97,11 +97,6 @@ def test_kittis_other_window_is_counted_on_the_crop_as_in_the_released_code() ->
         assert protocol.window_of(spec) is spec.window
 
 
-def test_no_window_where_none_is_wanted() -> None:
-    protocol = replace(PAPER, window="none")
-    assert box(protocol.valid(flat("nyu"), catalog.NYU)) == whole("nyu")
-
-
 @pytest.mark.parametrize(
     ("protocol", "dataset", "cap"),
     [
@@ -201,13 +196,11 @@ def test_a_rescaled_prediction_is_clamped_afterwards() -> None:
     assert adjusted(protocol, "nyu", [2.0, 4.0], [6.0, 15.0]) == pytest.approx([7, 10])
 
 
-def test_without_a_valid_pixel_nothing_is_rescaled() -> None:
-    assert adjusted(replace(PAPER, rescale="median"), "nyu", [2.0], [0.0]) == [2.0]
-
-
-def test_a_prediction_of_no_depth_cannot_be_rescaled() -> None:
+def test_a_prediction_without_pixels_or_depth_is_not_rescaled() -> None:
+    by_median = replace(PAPER, rescale="median")
+    assert adjusted(by_median, "nyu", [2.0], [0.0]) == [2.0]
     with pytest.raises(InputError):
-        adjusted(replace(PAPER, rescale="median"), "nyu", [-1.0, -1.0], [2.0, 2.0])
+        adjusted(by_median, "nyu", [-1.0, -1.0], [2.0, 2.0])
 
 
 BATCHES = dict.fromkeys(("nyu", "nyu_labelled", "sunrgbd", "diode", "kitti", "folder"), 8)

@@ -199,26 +199,27 @@ def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("count", "prepared", "text"),
+    ("count", "prepared", "holes", "text"),
     [
-        (8, {}, "8 of the 654 pictures"),
-        (654, {}, "654 pictures"),
-        (1449, {}, "1,449 pictures (the paper: 654)"),
-        (8, {"faults": 3}, "8 of the 654 pictures, preparation incomplete, 3 faults"),
+        (8, {}, 0, "8 of the 654 pictures"),
+        (654, {}, 0, "654 pictures"),
+        (1449, {}, 0, "1,449 pictures (the paper: 654)"),
+        (8, {"faults": 3}, 0, "8 of the 654 pictures, preparation incomplete, 3 faults"),
+        (
+            654,
+            {},
+            1e-6,
+            "654 pictures, holes skipped: less than 0.1% of the valid pixels not scored",
+        ),
     ],
 )
 def test_a_part_of_a_dataset_is_reported_as_such(
-    count: int, prepared: dict[str, int], text: str
+    count: int, prepared: dict[str, int], holes: float, text: str
 ) -> None:
     rows = tuple(Row(f"{number}.png", 1, {}) for number in range(count))
-    result = replace(bare_result("nyu"), rows=rows, prepared=prepared)
+    result = replace(bare_result("nyu"), rows=rows, prepared=prepared, holes=holes)
     assert tables.scored(result) == text
     assert report.to_json(result)["dataset"]["prepared"] == prepared
-
-
-def test_a_small_share_of_holes_is_not_reported_as_zero() -> None:
-    result = replace(bare_result("folder"), rows=(Row("a.png", 1, {}),), holes=1e-6)
-    assert "less than 0.1%" in tables.scored(result)
 
 
 @pytest.mark.parametrize(
