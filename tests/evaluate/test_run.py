@@ -133,6 +133,12 @@ def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path)
     assert result.totals["abs_rel"] == pytest.approx(0.625)
 
 
+def test_a_dataset_without_a_valid_pixel_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        result_of(tmp_path, PAPER, {"a": [[0, 0]]}, {"a": [[1, 1]]})
+    assert caught.value.subject == str(tmp_path)
+
+
 def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path: Path) -> None:
     guesses = {"a": [[1, 1, math.nan, 2]], "b": [[2, math.nan, math.nan, math.nan]]}
     result = result_of(tmp_path, PAPER, TARGETS, guesses)

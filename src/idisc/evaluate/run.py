@@ -116,7 +116,7 @@ class ScoringError(InputError):
             str(InputError(_first(", ", subjects, ""), *cause))
             for cause, subjects in causes.items()
         ]
-        return f"{super().__str__()}: {_first('; ', parts, ' causes')}"
+        return ": ".join(filter(None, [super().__str__(), _first("; ", parts, " causes")]))
 
 
 def _first(separator: str, texts: Sequence[str], noun: str) -> str:
@@ -159,7 +159,11 @@ def evaluate(
         together = ScoringError(dataset.source.root, failed)
         together.failures = tuple(failures)
         raise together
-    return [each.result(source) for each in sums]
+    about = source.describe()
+    try:
+        return [each.result(about, source.metres_per_unit) for each in sums]
+    except DataError as error:  # no valid pixel in any picture
+        raise error.within(dataset.source.root) from None
 
 
 class _Source(NamedTuple):
@@ -246,7 +250,7 @@ class _Sums:
             factor = np.median(adjusted / predicted)  # of a protocol that rescales
             self.calibration.add(factor * output.level_std[case.valid], adjusted - target, target)
 
-    def result(self, source: _Source) -> Result:
+    def result(self, about: Mapping[str, str], metres_per_unit: float | None) -> Result:
         numbers = [row.numbers for row in self.rows]
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
@@ -255,7 +259,7 @@ class _Sums:
         ratio, hint = None, None
         if self.ratios:
             ratio, correlation = float(np.median(self.ratios)), np.median(self.correlations or 0)
-            hint = units.check_unit(ratio, float(correlation), source.metres_per_unit)
+            hint = units.check_unit(ratio, float(correlation), metres_per_unit)
         return Result(
             spec=self.dataset.spec,
             split=self.dataset.split,
@@ -272,7 +276,7 @@ class _Sums:
             holes=holes / max(pixels, 1),
             median_ratio=ratio,
             unit_hint=hint,
-            about=source.describe(),
+            about=about,
         )
 
 
