@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 @click.command(name="evaluate")
 @options.model
-@click.option("--onnx", type=options.PATH, help="As --weights, of an exported file.")
-@click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
+@click.option("--onnx", type=options.PATH, help="Exported file, instead of --weights.")
+@click.option(
+    "--predictions",
+    type=options.PATH,
+    help="Folder of PNG, NPY or NPZ files, named after the pictures.",
+)
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
 @click.option("--dataset", help="Name, name:paper or name:normals [that of the manifest]")
 @click.option(
@@ -39,12 +43,12 @@ if TYPE_CHECKING:
     multiple=True,
     default=["paper"],
     show_default=True,
-    help="Give it twice to see the same predictions under two.",
+    help="Repeat it to score the same predictions under several.",
 )
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
-    help="Metres of one unit of a prediction, e.g. 0.001; arrays of floats are metres without it.",
+    help="Metres of one unit of a prediction, e.g. 0.001; without it, arrays of floats are metres.",
 )
 @click.option(
     "--fit",
@@ -58,14 +62,14 @@ if TYPE_CHECKING:
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="Predicted pixels of 0 or NaN: refuse or leave out.",
+    help="Predicted pixels of 0 or NaN: refuse, or leave them out.",
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--boundaries", is_flag=True, help="Also F1 of depth edges, for exact depth.")
 @click.option(
     "--size",
     type=options.NetworkSize(),
-    help="Of the picture in the network [as in training, or the dataset's]",
+    help="Size of the picture in the network [as in training, or the dataset's]",
 )
 @options.device
 @options.precision
@@ -76,7 +80,7 @@ if TYPE_CHECKING:
     "--kitti-submission",
     "benchmark",
     type=options.FOLDER,
-    help="Pictures of KITTI's benchmark, to be predicted into --out and zipped; nothing is scored.",
+    help="Predict the pictures of KITTI's benchmark into --out and zip them; nothing is scored.",
 )
 @options.changes
 def command(
@@ -100,7 +104,7 @@ def command(
     benchmark: Path | None,
     changes: tuple[str, ...],
 ) -> None:
-    """Score predictions on a dataset and set them beside the paper's numbers.
+    """Score predictions on a dataset and compare them with the numbers of the paper.
 
     --set changes a field of the protocol: averaging=pixel, window=full_frame, eigen or garg,
     cap=none, clamp=true, rescale=median, batch_size=4. The result is named after the changes.
