@@ -23,6 +23,7 @@ from idisc.data.decode import DepthMap, FloatArray
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 from idisc.images import read_image
+from idisc.settings import Task
 from idisc.sizes import Size
 
 
@@ -38,8 +39,8 @@ class Sample:
     record: Record
 
 
-def spread_evenly(length: int, count: int) -> list[int]:
-    """`count` of the indices below `length`, evenly spread; all of them for 0."""
+def evenly_spaced(length: int, count: int) -> list[int]:
+    """Return `count` evenly spaced indices below `length`; all of them for 0."""
     if not count or count >= length:
         return list(range(length))
     return [int(index) for index in np.linspace(0, length - 1, count).round()]
@@ -51,6 +52,7 @@ class Dataset:
     def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
         self.spec, self.source, self.split = spec, source, split
         self.records: Sequence[Record] = source.of(split)
+        self.has_own_size = False  # a network size was chosen for it; see `at_network_size`
 
     def __len__(self) -> int:
         return len(self.records)
@@ -61,11 +63,8 @@ class Dataset:
         try:
             framed = self.spec.framing(image, self.read_target(record), self._camera(record, image))
         except InputError as error:
-            message = str(error)
-            named = message.startswith(str(self.source.root))
-            raise InputError(
-                message if named else f"{self.source.root / record.image}: {message}"
-            ) from None
+            named = error.subject.startswith(str(self.source.root))
+            raise (error if named else error.within(self.source.root / record.image)) from None
         target = self._fitted_normals(framed, record) if self.spec.normals else framed.target
         return Sample(
             image=framed.image,
@@ -82,6 +81,18 @@ class Dataset:
         if record.scale is not None and isinstance(target, DepthMap):
             target = replace(target, metres_per_unit=record.scale)
         return target.read(self.source.root / record.target)
+
+    def at_network_size(self, size: Size | framing.SizeRule) -> Dataset:
+        """Return the same pictures in another network size than the catalog's.
+
+        `size` is a size, or a rule that gives it for a picture of some size.
+        """
+        shown = copy(self)
+        shown.has_own_size = True
+        if size != self.spec.size:
+            rule = partial(framing.at_size, first=self.spec.framing, size=size)
+            shown.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)
+        return shown
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """The rest, and `share` or more of the pictures as whole scenes, drawn by the seed.
@@ -138,40 +149,40 @@ class Dataset:
 
 def open_dataset(
     data: Path,
-    name: str,
+    name: str | None,
     split: str,
     listing: Path | None = None,
     size: Size | framing.SizeRule | None = None,
+    task: Task | None = None,
 ) -> Dataset:
-    """The split of the dataset `name` below `data`: prepared, by a published list, or one's own.
+    """Open a split of the dataset `name` below `data`: prepared, by a published list, or one's own.
 
     A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists pairs of
-    one's own. `size` is the picture's in the network, where it is not the catalog's, or a rule
-    that says it for a picture of some size.
+    one's own. `name` is by default the one in the manifest, or "folder"; with `task`, its variant
+    that holds what a network predicts. `size` is the picture's in the network, if it is not the
+    catalog's; see `Dataset.at_network_size`.
     """
-    spec = catalog.find(name)
+    source = None
+    if (data / manifest.NAME).is_file() and (name is None or listing is None):
+        source = manifest.read(data)
+    name = name or (source.dataset if source else "folder")
+    spec = catalog.find(catalog.name_for_task(name, task) if task else name)
+    plain = spec.name.partition(":")[0]
     if not data.is_dir():
         raise InputError(data, "no such folder")
     if listing is not None:
         source = manifest.from_list(listing, data, spec)
         split = source.records[0].split
-    elif (data / f"{split}.txt").is_file() and not (data / manifest.NAME).is_file():
+    elif source is not None and source.dataset != plain:
+        raise InputError(data, f"holds {source.dataset}, not {spec.name}")
+    elif source is None and (data / f"{split}.txt").is_file():
         source = manifest.from_list(data / f"{split}.txt", data, spec)
-    elif (data / manifest.NAME).is_file():
-        source = manifest.read(data)
-        if source.dataset != spec.name.partition(":")[0]:
-            raise InputError(data, f"holds {source.dataset}, not {spec.name}")
-    elif spec.name.partition(":")[0] == "folder":
-        source = folder.read(data)
-    else:
-        source = manifest.read(data)  # says what is missing
-    if size is not None and size != spec.size:
-        rule = partial(framing.at_size, first=spec.framing, size=size)
-        spec = replace(spec, framing=rule, size=None if callable(size) else size)
+    elif source is None:  # manifest.read says what is missing
+        source = folder.read(data) if plain == "folder" else manifest.read(data)
     dataset = Dataset(source, split, catalog.as_prepared(spec, source.prepared))
     if spec.normals:
         dataset.check_camera()
-    return dataset
+    return dataset if size is None else dataset.at_network_size(size)
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:

@@ -71,8 +71,10 @@ class OnnxEngine:
                 path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
         # The file name of a shipped model says less than its card.
-        self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
-        self.card = card
+        self.name, self.card = card.name if card else path.name, card
+        # The hashes of a card were verified when its file was located.
+        stated = {file.path: file.sha256 for file in card.files} if card else {}
+        self.sha256 = stated.get(path.name) or files.sha256(path)
         self.task: Task = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera, camera_of, matrix_camera
+from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import Photo, PhotoSource, read_photo
 from idisc.predict import reliability, tiles
@@ -33,6 +34,7 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
+from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.settings import Precision
 from idisc.sizes import Size, resize_smooth, size_text
 
@@ -42,10 +44,10 @@ BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their 
 
 
 class Output(NamedTuple):
-    """Output of the network for pictures of one size."""
+    """Output of the network for pictures of one size, or for one picture (without axis B)."""
 
     maps: FloatMaps  # depth (B, H, W) in metres, or normals (B, H, W, 3)
-    level_std: FloatMaps | None  # (B, H, W) metres
+    level_std: FloatMaps | None = None  # (B, H, W) metres
     scene: FloatMaps | None = None  # (B, C); see `engine.RawOutput`
     compared: tuple[Compared, ...] = ("levels",)  # what the standard deviation compares
 
@@ -122,6 +124,39 @@ class Predictor:
         """Return the predictor for pictures like this one: this one, unless it has a choice."""
         return self
 
+    def predict_at(
+        self, image: NDArray[np.uint8], size: Size, camera: Camera | None = None
+    ) -> Output:
+        """Predict a picture (H, W, 3) that has the network's size already; the output has `size`.
+
+        Evaluation uses it for the pictures of a dataset, whose ground truth has `size`. Published
+        networks are scored as they are; see `camera_factor`.
+        """
+        (output,) = self._infer(image[None], size).each()
+        factor = np.float32(self.camera_factor(camera))
+        std = None if output.level_std is None else factor * output.level_std
+        return output._replace(maps=factor * output.maps, level_std=std)
+
+    def camera_factor(self, camera: Camera | None) -> float:
+        """Return the factor from canonical depth to a known camera's.
+
+        It is 1 for normals and for models that were not trained on many cameras.
+        """
+        if not self.model.canonical or camera is None or self.engine.task == "normals":
+            return 1.0
+        return reliability.camera_correction(self.model, camera).factor
+
+    def size_rule(self, usual: Size | None) -> SizeRule | None:
+        """Return the rule for the network size of a dataset's pictures; None: `usual`, its own.
+
+        Networks that were trained at a size of the paper use that of the dataset, as in the paper.
+        Others see a dataset as they see photos.
+        """
+        published = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
+        if usual is not None and self.model.training_size in {None, usual, *published}:
+            return None
+        return self.network_size
+
     def network_size(self, picture: Size) -> Size:
         """Return the size at which the network sees a picture if the options give none."""
         if self.engine.fixed_size:
@@ -148,8 +183,9 @@ class Predictor:
             )
         if self.engine.task == "normals" and (options.tile or options.known_distance):
             raise InputError(
-                f"{self.engine.name} predicts normals and no depth; tiles and a known distance need"
-                " depth"
+                self.engine.name,
+                "predicts normals and no depth",
+                "leave out tiles and the known distance, which need depth",
             )
         return options
 
@@ -163,7 +199,7 @@ class Predictor:
             try:
                 found = self._finish(photo, camera, output, options)
             except InputError as error:
-                raise InputError(f"{photo.name}: {error}") from None
+                raise error.within(photo.name) from None
             yield found
 
     def _run(self, images: NDArray[np.uint8], options: PredictOptions) -> Output:
@@ -171,10 +207,15 @@ class Predictor:
         size = images.shape[1], images.shape[2]
         seen = options.size or self.network_size(size)
         small = np.stack([resize_smooth(image, seen) for image in images])
-        output = Output(*self.engine.run(small, size))
+        output = self._infer(small, size)
         if options.flip:
             mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            output = _mean_with_flipped(output, Output(*self.engine.run(mirrored, size)))
+            output = _mean_with_flipped(output, self._infer(mirrored, size))
+        return output
+
+    def _infer(self, images: NDArray[np.uint8], size: Size) -> Output:
+        """Run the network on pictures (B, H, W, 3) in their size; the output has `size`."""
+        output = Output(*self.engine.run(images, size))
         if not np.isfinite(output.maps).all():
             raise CheckpointError(self.engine.name, "predicts NaN or infinity")
         return output
@@ -343,7 +384,7 @@ def _camera(photo: Photo, options: PredictOptions) -> Camera:
             given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
         return camera_of(given, photo.lens, photo.size)
     except InputError as error:
-        raise InputError(f"{photo.name}: {error}") from None
+        raise error.within(photo.name) from None
 
 
 def _read_ahead(sources: Iterable[PhotoSource | Photo]) -> Iterator[Photo]:
