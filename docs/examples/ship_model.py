@@ -49,25 +49,73 @@ NYU = cards.Ingredient(
 NYU_RAW = replace(NYU, name="NYU-Depth v2, 352 raw frames", role="images and 8-bit depth")
 OTHER_ROOMS = (
     cards.Ingredient(
-        name="Replica, 499 rendered views of a flat and an office",
+        name="Replica, 304 rendered views of a flat and an office",
         role="images and exact depth",
         licence="research only (Straub et al. 2019)",
         source="https://github.com/facebookresearch/Replica-Dataset",
     ),
     cards.Ingredient(
-        name="322 frames of Kinect and Xtion recordings (a robot's run, labs, offices)",
+        name="595 frames of Kinect, Xtion and RealSense recordings (labs, offices, desks, a robot's"
+        " run)",
         role="images and sensor depth",
         licence="none stated by the public mirrors they come from",
     ),
 )
+ROADS = (
+    cards.Ingredient(
+        name="KITTI, 390 frames",
+        role="images and LiDAR depth",
+        licence="CC BY-NC-SA 3.0",
+        source="https://www.cvlibs.net/datasets/kitti",
+    ),
+    cards.Ingredient(
+        name="DDAD, 18 frames",
+        role="images and LiDAR depth",
+        licence="CC BY-NC-SA 4.0",
+        source="https://github.com/TRI-ML/DDAD",
+    ),
+    cards.Ingredient(
+        name="166 rendered street scenes of a game, with simulated LiDAR",
+        role="images and depth",
+        licence="none stated",
+    ),
+    cards.Ingredient(
+        name="View of Delft, 3 frames",
+        role="images and LiDAR depth",
+        licence="research only",
+        source="https://intelligent-vehicles.org/datasets/view-of-delft",
+    ),
+)
+START = cards.Ingredient(
+    name="the model `indoor`, with all of its ingredients",
+    role="weights that training started from",
+    licence="Apache-2.0; trained in part on data published for research only",
+)
 CARDS = {
     "indoor": {
         "title": "metric depth of rooms, desks and corridors",
+        "licence": "Apache-2.0; trained in part on data published for research only",
         "ingredients": (DINOV2, NYU, NYU_RAW, *OTHER_ROOMS),
         "default": True,
         "notes": "For rooms and desks from 0.5 m to 10 m. Metres depend on the field of view: they"
         " are corrected for a camera that is known and are less certain without one. Not for"
         " streets or landscapes. Mirrors, windows and screens mislead it.",
+    },
+    "indoor_normals": {
+        "title": "surface normals of rooms",
+        "licence": "Apache-2.0; trained in part on data published for research only",
+        "ingredients": (DINOV2, NYU, NYU_RAW, *OTHER_ROOMS, START),
+        "notes": "For rooms. Trained on planes fitted to sensor depth, so that thin and small"
+        " objects are smoothed over.",
+    },
+    "road": {
+        "title": "metric depth of streets, seen from a car",
+        "licence": "for non-commercial use, as the data it was trained on (CC BY-NC-SA)",
+        "domain": "road",
+        "depth_range": (0.5, 80.0),
+        "ingredients": (DINOV2, *ROADS, START),
+        "notes": "For streets from a camera at the height of a car, to 80 m. LiDAR sees neither the"
+        " sky nor what is higher than a van: depth there is a guess. Not for rooms.",
     },
 }
 
@@ -110,20 +158,19 @@ def pack(checkpoint: Path, name: str) -> None:
     measured.check(f"{name}.onnx")
 
     parameters = sum(parameter.numel() for parameter in network.parameters())
-    card = cards.ModelCard(
-        name=name,
-        licence="Apache-2.0; trained in part on data published for research only",
-        domain=origin["domain"],
-        depth_range=tuple(origin["depth_range"]),
-        training_size=size,
-        training_fov_deg=origin.get("training_fov_deg"),
-        canonical=bool(origin.get("canonical")),
-        parameters=round(parameters / 1e6, 1),
-        model=model,
-        weights=tuple(path.name for path in weights),
-        files=cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
-        **CARDS[name],
-    )
+    facts = {
+        "name": name,
+        "domain": origin["domain"],
+        "depth_range": tuple(origin.get("depth_range", ())),
+        "training_size": size,
+        "training_fov_deg": origin.get("training_fov_deg"),
+        "canonical": bool(origin.get("canonical")),
+        "parameters": round(parameters / 1e6, 1),
+        "model": model,
+        "weights": tuple(path.name for path in weights),
+        "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
+    }
+    card = cards.ModelCard(**{**facts, **CARDS[name]})
     files.write_json(cards.HOME / f"{name}.json", config.to_json(card))
     sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 

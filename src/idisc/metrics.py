@@ -1,7 +1,7 @@
 """Depth, normals, KITTI-benchmark and 3D metrics: pure functions of arrays of valid pixels.
 
 The caller has masked, cropped, capped and clamped. One image becomes `Terms`: the number of its
-pixels, and of each pixel quantity the mean and the spread around it. Terms of several images
+pixels, and of each pixel quantity the mean and the squares around it. Terms of several images
 `pool` into those of all their pixels, and every metric is a mean, a root mean square or a standard
 deviation of one quantity (METRICS). Over a dataset there are three averages, and papers seldom say
 which: by image, by pixel, and the published code's mixture of both by batch (AVERAGES).
@@ -86,7 +86,7 @@ class Moments(NamedTuple):
     """Mean of a pixel quantity, and the sum of squared deviations from it."""
 
     mean: float
-    spread: float
+    squares: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class Terms:
     def metrics(self, formula: Formula = TEXTBOOK) -> dict[str, float]:
         """All metrics that these terms have, by name."""
         if not self.pixels:
-            raise DataError(_NO_PIXEL)
+            raise DataError("", _NO_PIXEL)
         values = {
             name: self._value(metric, formula)
             for name, metric in METRICS.items()
@@ -111,14 +111,14 @@ class Terms:
         return values
 
     def _value(self, metric: Metric, formula: Formula) -> float:
-        mean, spread = self.moments[metric.quantity]
+        mean, squares = self.moments[metric.quantity]
         if metric.kind == "mean":
             return metric.factor * mean
         if metric.kind == "root":
-            mean_square = mean * mean + spread / self.pixels
+            mean_square = mean * mean + squares / self.pixels
             return metric.factor * math.sqrt(mean_square + formula.epsilon)
         freedom = self.pixels - formula.unbiased
-        return metric.factor * math.sqrt(spread / freedom) if freedom else math.nan
+        return metric.factor * math.sqrt(squares / freedom) if freedom else math.nan
 
 
 def depth_terms(prediction: FloatArray, target: FloatArray) -> Terms:
@@ -194,7 +194,7 @@ def pool(parts: Iterable[Terms]) -> Terms:
 def _pooled(weights: Sequence[int], parts: Sequence[Moments]) -> Moments:
     mean = _weighted([part.mean for part in parts], weights)
     between = (n * (part.mean - mean) ** 2 for n, part in zip(weights, parts, strict=True))
-    return Moments(mean, math.fsum(part.spread for part in parts) + math.fsum(between))
+    return Moments(mean, math.fsum(part.squares for part in parts) + math.fsum(between))
 
 
 def _terms(quantities: Mapping[str, NDArray[Any]]) -> Terms:
@@ -243,7 +243,7 @@ class ImageAverage:
 
     def result(self) -> dict[str, float]:
         if not self._rows:
-            raise DataError(_NO_PIXEL)
+            raise DataError("", _NO_PIXEL)
         columns = {name: [row[name] for row in self._rows] for name in self._rows[0]}
         return {name: _mean_of_numbers(values) for name, values in columns.items()}
 
@@ -311,8 +311,9 @@ class BatchAverage:
         images = [terms for terms in self._open if terms.pixels]
         if not images:
             raise DataError(
-                f"batch {len(self._rows) + 1} of {self.batch_size} has no valid pixel, and its "
-                "average is not defined; take larger batches, or average by image or by pixel"
+                f"batch {len(self._rows) + 1} of {self.batch_size}",
+                "no valid pixel, so its average is not defined",
+                "take larger batches, or average by image or by pixel",
             )
         values = pool(images).metrics(PUBLISHED)
         each = [image.metrics(PUBLISHED) for image in images]

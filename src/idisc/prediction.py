@@ -36,6 +36,7 @@ WarningCode = Literal[
     "network_size",  # the network sees everything larger or smaller than in training
     "resolution",  # the picture has far fewer pixels than the training data
     "known_distance",  # a known distance contradicts the network
+    "domain",  # the picture looks unlike the domain of the model
 ]
 SCALE_WARNINGS: frozenset[WarningCode] = frozenset({"field_of_view", "network_size"})
 """Warnings about a scale that a known distance corrects."""
@@ -71,7 +72,7 @@ class Warning:
     """A reason why the metres may be wrong."""
 
     code: WarningCode
-    details: Mapping[str, float | Size | None] = field(default_factory=dict)
+    details: Mapping[str, str | float | Size | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,8 @@ _WARNINGS: dict[WarningCode, str] = {
     " picture is less accurate; use a larger picture",
     "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
     " and its unit",
+    "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
+    " for {model_domain}: its metres mean little here{remedy}",
 }
 
 
@@ -139,6 +141,9 @@ def describe_warning(warning: Warning) -> str:
         name: size_text(value) if isinstance(value, tuple) else value
         for name, value in warning.details.items()
     }
+    if warning.code == "domain":
+        model = warning.details["model"]
+        texts["remedy"] = f"; use --weights {model}, or --weights auto" if model else ""
     if warning.code == "aspect":
         texts["remedy"] = "use a larger size, or leave out --size"
         if warning.details["better"]:

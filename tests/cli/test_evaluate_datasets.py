@@ -118,40 +118,9 @@ def test_the_tour_from_raw_files_to_a_report(
         "report.html",
         "report.json",
     ]
-    lines = (out / "images.csv").read_text().splitlines()
-    assert len(lines) == 1 + record["dataset"]["scored"] + record["dataset"]["skipped"]
 
 
-def test_rendered_rooms_are_scored_like_any_dataset(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "rooms"
-    choices = ("--set", "count=2", "--set", "size=48x64")
-    assert run("prepare", "synthetic", *choices, "--out", data) == 0
-    assert run("doctor", data) == 0
-    predictions = a_tenth_too_far(data, "synthetic", tmp_path / "guess")
-    assert run("evaluate", "--predictions", predictions, "--data", data) == 0
-    assert "rendered rooms and streets, 1 picture; protocol paper" in capsys.readouterr().out
-
-
-def test_a_prepared_folder_knows_which_dataset_it_is(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = tmp_path / "out"
-    indoor.nyu(tmp_path / "raw", {"test/office_0001": 1}, indoor.VGA)
-    assert run("prepare", "nyu", "--raw", tmp_path / "raw", "--out", data) == 0
-    predictions = a_tenth_too_far(data, "nyu", tmp_path / "guess")
-    capsys.readouterr()
-    call = ("evaluate", "--predictions", predictions, "--data", data)
-    assert run(*call, "--dataset", "kitti") == 2
-    assert capsys.readouterr().err == f"idisc: {data}: holds nyu, not kitti\n"
-    assert run(*call, "--split", "train") == 2
-    assert "no picture of split 'train'; splits there: test" in capsys.readouterr().err
-    assert run(*call, "--dataset", "nyu:paper") == 0
-    assert "NYU-Depth v2, 1 of the 654 pictures; protocol paper" in capsys.readouterr().out
-
-
-def test_a_changed_or_incomplete_preparation_is_not_passed_off_as_the_dataset(
+def test_an_incomplete_preparation_is_not_reported_as_the_dataset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
@@ -160,37 +129,12 @@ def test_a_changed_or_incomplete_preparation_is_not_passed_off_as_the_dataset(
     assert run("prepare", "nyu", "--raw", raw, "--out", data) == 2
     predictions = a_tenth_too_far(data, "nyu", tmp_path / "guess")
     capsys.readouterr()
-    call = ("evaluate", "--predictions", predictions, "--data", data)
-    assert run(*call, "--out", out) == 0
+    assert run("evaluate", "--predictions", predictions, "--data", data, "--out", out) == 0
     assert (
         "NYU-Depth v2, 2 of the 654 pictures, preparation incomplete, 1 fault; protocol paper"
         in capsys.readouterr().out
     )
     assert json.loads((out / "report.json").read_text())["dataset"]["prepared"]["faults"] == 1
-    path = data / "depth/test/office_0001/rgb_00000.png"
-    indoor.save(path, indoor.load(path) // 2)
-    assert run(*call) == 2
-    stderr = capsys.readouterr().err
-    assert "rgb_00000.jpg: it or depth/test/office_0001/rgb_00000.png was changed since" in stderr
-    assert stderr.endswith("prepare the dataset again or run idisc doctor\n")
-
-
-def test_a_title_follows_the_choice_of_depth(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    raw, data, out = tmp_path / "raw", tmp_path / "data", tmp_path / "report"
-    indoor.nyu_matrices(raw)
-    choice = ("--set", "nyu_depth=raw")
-    assert run("prepare", "nyu_labelled", "--raw", raw, "--out", data, *choice) == 0
-    predictions = a_tenth_too_far(data, "nyu_labelled", tmp_path / "guess")
-    assert run("evaluate", "--predictions", predictions, "--data", data, "--out", out) == 0
-    title = "NYU-Depth v2, labelled set (the sensor's depth, with holes)"
-    assert f"{title}, 2 of the 654 pictures" in capsys.readouterr().out
-    record = json.loads((out / "report.json").read_text())
-    assert record["dataset"]["title"] == title
-    assert record["dataset"]["prepared"]["choices"]["nyu_depth"] == "raw"
-    assert run("doctor", data) == 0
-    assert f"nyu_labelled: {title}" in capsys.readouterr().out
 
 
 def test_the_example_of_the_documentation_scores_a_foreign_network(

@@ -190,6 +190,12 @@ class TestOpening:
         assert (found.split, len(found)) == ("train", 1)
         assert found[0].target.shape == VGA
 
+    def test_the_manifest_names_the_dataset_and_a_task_its_variant(self, tmp_path: Path) -> None:
+        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
+        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
+        assert open_dataset(tmp_path, None, "test").spec.name == "nyu"
+        assert open_dataset(tmp_path, None, "test", task="normals").spec.name == "nyu:normals"
+
     def test_another_dataset_in_the_folder_is_an_error(self, tmp_path: Path) -> None:
         record = Record(image="a", target="b", split="test")
         manifest.write(

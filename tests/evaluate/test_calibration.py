@@ -1,4 +1,4 @@
-"""The curve of error against spread: parts of equal number, ranks, and what has neither."""
+"""The curve of error against the deviation of levels: parts of equal number, and ranks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from idisc.evaluate.calibration import PARTS, Calibration, CalibrationSums
 
 
 def curve(*pictures: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Calibration:
-    """Of (spread, error) pairs, all at 2 m."""
+    """Of (deviation, error) pairs, all at 2 m."""
     sums = CalibrationSums()
-    for spread, error in pictures:
-        sums.add(spread, error, np.full(spread.shape, 2.0))
+    for std, error in pictures:
+        sums.add(std, error, np.full(std.shape, 2.0))
     found = sums.result()
     assert found is not None
     return found
@@ -25,29 +25,23 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.argsort(np.argsort(values)).astype(float)
 
 
-def test_an_error_that_follows_the_spread_gives_a_rising_curve() -> None:
-    spread = np.geomspace(0.01, 1, 5000)
-    found = curve((spread, 3 * spread))
+def test_an_error_that_follows_the_deviation_gives_a_rising_curve() -> None:
+    std = np.geomspace(0.01, 1, 5000)
+    found = curve((std, -3 * std))  # the sign does not matter
     assert found.rank_correlation == pytest.approx(1, abs=1e-3)
-    assert found.error_per_spread == pytest.approx(3)
+    assert found.error_per_std == pytest.approx(3)
     assert len(found.parts) == PARTS
     for part in found.parts:
-        assert part.abs_error == pytest.approx(3 * part.spread)
+        assert part.abs_error == pytest.approx(3 * part.level_std)
         assert part.abs_rel == pytest.approx(part.abs_error / 2)
         assert part.pixels == pytest.approx(500, abs=80)
     assert sum(part.pixels for part in found.parts) == 5000
 
 
-def test_the_sign_of_an_error_does_not_matter() -> None:
-    spread = np.geomspace(0.01, 1, 1000)
-    sign = np.where(np.arange(1000) % 2, 1, -1)
-    assert curve((spread, sign * spread)) == curve((spread, spread))
-
-
-def test_an_error_that_ignores_the_spread_gives_a_flat_one() -> None:
+def test_an_error_that_ignores_the_deviation_gives_a_flat_one() -> None:
     generator = np.random.default_rng(0)
-    spread, error = generator.lognormal(-3, 1, 20_000), generator.lognormal(-2, 0.5, 20_000)
-    found = curve((spread, error))
+    std, error = generator.lognormal(-3, 1, 20_000), generator.lognormal(-2, 0.5, 20_000)
+    found = curve((std, error))
     assert abs(found.rank_correlation) < 0.02
     errors = [part.abs_error for part in found.parts]
     assert max(errors) < 1.1 * min(errors)
@@ -55,26 +49,26 @@ def test_an_error_that_ignores_the_spread_gives_a_flat_one() -> None:
 
 def test_ranks_in_classes_are_close_to_those_of_single_pixels() -> None:
     generator = np.random.default_rng(1)
-    spread = generator.lognormal(-3, 1, 5000)
-    error = spread * generator.lognormal(0, 1, 5000)
-    exact = np.corrcoef(ranks(spread), ranks(error))[0, 1]
-    assert curve((spread, error)).rank_correlation == pytest.approx(exact, abs=0.002)
+    std = generator.lognormal(-3, 1, 5000)
+    error = std * generator.lognormal(0, 1, 5000)
+    exact = np.corrcoef(ranks(std), ranks(error))[0, 1]
+    assert curve((std, error)).rank_correlation == pytest.approx(exact, abs=0.002)
 
 
 def test_pictures_add_up_to_the_pixels_they_have() -> None:
     generator = np.random.default_rng(2)
-    spread, error = generator.lognormal(-3, 1, 900), generator.lognormal(-2, 1, 900)
-    whole = curve((spread, error))
-    halves = curve((spread[:300], error[:300]), (spread[300:], error[300:]))
+    std, error = generator.lognormal(-3, 1, 900), generator.lognormal(-2, 1, 900)
+    whole = curve((std, error))
+    halves = curve((std[:300], error[:300]), (std[300:], error[300:]))
     assert halves.rank_correlation == pytest.approx(whole.rank_correlation)
     for one, other in zip(halves.parts, whole.parts, strict=True):
         assert one.pixels == other.pixels
         assert one.abs_error == pytest.approx(other.abs_error)
 
 
-def test_without_pixels_there_is_no_curve_and_without_spread_no_rank() -> None:
+def test_without_pixels_there_is_no_curve_and_without_deviation_no_rank() -> None:
     assert CalibrationSums().result() is None
     found = curve((np.zeros(10), np.linspace(0, 1, 10)))
     assert math.isnan(found.rank_correlation)
-    assert math.isnan(found.error_per_spread)
+    assert math.isnan(found.error_per_std)
     assert [part.pixels for part in found.parts] == [10]

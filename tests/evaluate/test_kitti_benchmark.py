@@ -8,29 +8,24 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes.brightness import Brightness
 
-from idisc.errors import InputError
+from idisc.errors import CheckpointError, InputError
 from idisc.evaluate.kitti_benchmark import write_submission
+from idisc.predict.predictor import Predictor
 
 SIZE = (352, 1216)
 NAMES = ("0000000000.png", "0000000001.png", "0000000017.png")
 
 
-class FakeEngine:
-    """Depths of one row, the same in all rows."""
-
-    name, sha256 = "fake", ""
-
-    def __init__(self, *depths: float, task: Literal["depth", "normals"] = "depth") -> None:
-        self.row = np.resize(np.float32(depths), SIZE[1])
-        self.task: Literal["depth", "normals"] = task
-
-    def __call__(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> NDArray[np.float32]:
-        return np.tile(self.row, (*images.shape[:2], 1))
+def predicting(*depths: float, task: Literal["depth", "normals"] = "depth") -> Predictor:
+    """A network that predicts these depths in every row."""
+    engine = Brightness()
+    engine.task = task
+    maps = np.tile(np.resize(np.float32(depths), SIZE[1]), (1, SIZE[0], 1))
+    engine.with_spread = lambda images, size=None: (maps, None)  # type: ignore[method-assign]
+    return Predictor(engine)
 
 
 @pytest.fixture
@@ -48,7 +43,7 @@ def test_every_picture_has_a_map_of_its_name_and_size_in_folder_and_zip(
     steps: list[tuple[int, int]] = []
     out = tmp_path / "out"
     count = write_submission(
-        FakeEngine(10.0), images, out, lambda done, total: steps.append((done, total))
+        predicting(10.0), images, out, lambda done, total: steps.append((done, total))
     )
     assert count == 3
     assert steps == [(1, 3), (2, 3), (3, 3)]
@@ -74,33 +69,32 @@ def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
         255.0: 65280,
         1000.0: 65280,
     }
-    write_submission(FakeEngine(*depths), images, tmp_path / "out")
+    write_submission(predicting(*depths), images, tmp_path / "out")
     with Image.open(tmp_path / "out" / NAMES[0]) as stored:
         assert np.asarray(stored)[0, : len(depths)].tolist() == list(depths.values())
 
 
-def test_a_prediction_that_is_not_finite_is_an_error_and_leaves_nothing(
+def test_bad_predictions_and_pictures_are_named_and_leave_nothing(
     images: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=NAMES[0]):
-        write_submission(FakeEngine(1.0, np.nan), images, tmp_path / "out")
+    with pytest.raises(CheckpointError) as caught:
+        write_submission(predicting(1.0, np.nan), images, tmp_path / "out")
+    assert caught.value.subject == f"{images / NAMES[0]}: brightness"
+    Image.new("RGB", (1242, 375)).save(images / NAMES[0])
+    with pytest.raises(InputError) as other:
+        write_submission(predicting(1.0), images, tmp_path / "out")
+    assert other.value.subject == str(images / NAMES[0])
     assert not (tmp_path / "out").exists()
 
 
-def test_a_picture_of_another_size_is_an_error(images: Path, tmp_path: Path) -> None:
-    Image.new("RGB", (1242, 375)).save(images / NAMES[0])
-    with pytest.raises(InputError, match=f"{NAMES[0]}: 375x1242"):
-        write_submission(FakeEngine(1.0), images, tmp_path / "out")
-
-
 def test_wrong_folders_and_tasks_are_errors(images: Path, tmp_path: Path) -> None:
-    depth, normals = FakeEngine(1.0), FakeEngine(1.0, task="normals")
+    depth, normals = predicting(1.0), predicting(1.0, task="normals")
     wrong = [
         (depth, tmp_path, tmp_path / "out"),  # without pictures
         (depth, tmp_path / "none", tmp_path / "out"),
         (normals, images, tmp_path / "out"),
         (depth, images, images),  # not overwritten
     ]
-    for engine, folder, out in wrong:
+    for predictor, folder, out in wrong:
         with pytest.raises(InputError):
-            write_submission(engine, folder, out)
+            write_submission(predictor, folder, out)

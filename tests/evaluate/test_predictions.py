@@ -96,36 +96,39 @@ MANY = tuple(f"rgb/{number:04d}.jpg" for number in range(14))
 @pytest.mark.parametrize(
     ("images", "names", "named"),
     [  # a file of another scene is not used for a missing one
-        (SAME_NUMBERS, ["attic/0001.npy"], "1 of 2 predictions missing: rgb/hall/0001.jpg"),
-        (SAME_NUMBERS, ["0001.npy"], "1 of 2 predictions missing: rgb/attic/0001.jpg"),
-        (TWO, ["hall/0001.npy", "cellar/0002.npy"], "rgb/attic/0002.jpg"),
-        (SAME_NUMBERS, ["hall/0001.npy", "cellar/0001.npy"], "rgb/attic/0001.jpg"),
-        (MANY, ["0003.npy"], "13 of 14 .* rgb/0010.jpg and 3 more"),
+        (SAME_NUMBERS, ["attic/0001.npy"], ["1 of 2", "rgb/hall/0001.jpg"]),
+        (SAME_NUMBERS, ["0001.npy"], ["1 of 2", "rgb/attic/0001.jpg"]),
+        (TWO, ["hall/0001.npy", "cellar/0002.npy"], ["rgb/attic/0002.jpg"]),
+        (SAME_NUMBERS, ["hall/0001.npy", "cellar/0001.npy"], ["rgb/attic/0001.jpg"]),
+        (MANY, ["0003.npy"], ["13 of 14", "rgb/0010.jpg and 3 more"]),
         # if no name matches, the error shows an expected and an existing name
-        (TWO, ["0000_pred.npy", "0001_pred.npy"], r"called 0001\.npy, .* 0001_pred\.npy"),
-        (SAME_NUMBERS, ["0001_pred.npy"], r"called rgb/hall/0001\.npy, .* 0001_pred\.npy"),
+        (TWO, ["0000_pred.npy", "0001_pred.npy"], [" 0001.npy", " 0001_pred.npy"]),
+        (SAME_NUMBERS, ["0001_pred.npy"], [" rgb/hall/0001.npy", " 0001_pred.npy"]),
         # two files for one picture
-        (TWO, ["hall/0001.npy", "hall/0001.png", "attic/0002.npy"], r"0001\.npy, .*0001\.png"),
+        (TWO, ["hall/0001.npy", "hall/0001.png", "attic/0002.npy"], ["0001.npy", "0001.png"]),
         (
             TWO,
             [f"{run}/{name}.npy" for run in ("one", "two") for name in ("hall/0001", "attic/0002")],
-            r"one/hall/0001\.npy, two/hall/0001\.npy",
+            ["one/hall/0001.npy", "two/hall/0001.npy"],
         ),
+        (TWO, [], ["PNG, NPY or NPZ"]),
     ],
 )
 def test_missing_unmatched_and_ambiguous_predictions_are_named(
-    tmp_path: Path, images: tuple[str, ...], names: list[str], named: str
+    tmp_path: Path, images: tuple[str, ...], names: list[str], named: list[str]
 ) -> None:
     for name in names:
         save(tmp_path / name, np.ones(SIZE, np.uint16))
-    with pytest.raises(InputError, match=named):
+    with pytest.raises(InputError) as caught:
         matched(tmp_path, images)
+    assert caught.value.subject == str(tmp_path)
+    assert [name for name in named if name not in caught.value.reason] == []
 
 
-@pytest.mark.parametrize("folder", ["", "none"])
-def test_a_folder_without_predictions_is_an_error(tmp_path: Path, folder: str) -> None:
-    with pytest.raises(InputError, match=str(tmp_path / folder)):
-        matched(tmp_path / folder, TWO)
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        matched(tmp_path / "none", TWO)
+    assert caught.value.subject == str(tmp_path / "none")
 
 
 def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path: Path) -> None:
@@ -139,10 +142,11 @@ def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path: Path) -
         np.testing.assert_array_equal(read(path), depth.astype(np.float32))
 
 
-def test_a_picture_has_the_stated_unit(tmp_path: Path) -> None:
+def test_a_scale_is_the_unit_of_integers_and_floats(tmp_path: Path) -> None:
     path = save(tmp_path / "a.png", np.full(SIZE, 2560, np.uint16))
     assert (read(path, reading=Reading(scale=1 / 256)) == 10).all()
-    assert (read(path, reading=Reading(scale=0.001)) == np.float32(2.56)).all()
+    path = save(tmp_path / "b.npy", np.full(SIZE, 2500.0))
+    assert (read(path, reading=Reading(scale=0.001)) == 2.5).all()
 
 
 INTEGERS = np.full(SIZE, 2560, np.uint16)
@@ -153,28 +157,20 @@ NORMALS = Reading(task="normals")
     ("name", "values", "reading"),
     [
         ("a.png", INTEGERS, Reading()),  # without a unit
-        ("a.png", INTEGERS, Reading(scale=0)),
         ("a.png", INTEGERS.astype(np.uint8), Reading(scale=0.001)),
         ("a.npy", np.ones((3, 4, 3)), Reading()),
         ("a.npy", np.ones((5, 5)), Reading()),
         ("a.npy", np.ones((*SIZE, 3)), NORMALS),
     ],
-    ids=["no unit", "scale 0", "8-bit", "three channels", "size", "normals in an array"],
+    ids=["no unit", "8-bit", "three channels", "size", "normals in an array"],
 )
-def test_what_cannot_be_read_is_an_error(
+def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, name: str, values: NDArray[np.generic], reading: Reading
 ) -> None:
-    with pytest.raises(InputError):
-        read(save(tmp_path / name, values), reading=reading)
-
-
-@pytest.mark.parametrize("suffix", [".png", ".npy"])
-def test_a_truncated_file_is_named(tmp_path: Path, suffix: str) -> None:
-    random = np.random.default_rng(0).integers(1, 65535, (40, 50), dtype=np.uint16)
-    path = save(tmp_path / f"a{suffix}", random)
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(InputError, match=str(path)):
-        read(path, size=(40, 50), reading=Reading(scale=0.001))
+    path = save(tmp_path / name, values)
+    with pytest.raises(InputError) as caught:
+        read(path, reading=reading)
+    assert caught.value.subject == str(path)
 
 
 def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_path: Path) -> None:
@@ -247,14 +243,9 @@ def test_the_usual_sizes_of_a_dataset_are_distinguished(
 
 def test_another_aspect_than_that_of_crop_and_frame_is_an_error(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npy", np.ones((256, 256)))
-    with pytest.raises(InputError, match=r"256x256 .* \(870x1920 or 1216x1936\)"):
+    with pytest.raises(InputError) as caught:
         read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
-
-
-def test_a_scale_holds_for_floats_too(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.npy", np.full(SIZE, 2500.0))
-    assert (read(path) == 2500).all()
-    assert (read(path, reading=Reading(scale=0.001)) == 2.5).all()
+    assert caught.value.subject == str(path)
 
 
 def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
@@ -280,8 +271,10 @@ def test_holes_are_an_error_unless_they_may_be_skipped(tmp_path: Path, values: l
     depth = np.full(SIZE, 2.0)
     depth[1, 1:3] = values
     path = save(tmp_path / "a.npy", depth)
-    with pytest.raises(InputError, match=r"a\.npy: 2 pixels"):
+    with pytest.raises(InputError) as caught:
         read(path)
+    assert caught.value.subject == str(path)
+    assert "--holes skip" in caught.value.remedy
     found = read(path, reading=Reading(holes="skip"))
     assert np.isnan(found[1, 1:3]).all()
     assert (found == 2).sum() == 10

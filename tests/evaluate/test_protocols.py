@@ -1,4 +1,4 @@
-"""Protocols: which pixels count, what becomes of a prediction, on each dataset by hand."""
+"""Protocols: which pixels count and how a prediction is changed, for each dataset."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def counts(protocol: Protocol, dataset: str, *depths: float) -> list[bool]:
 
 @pytest.mark.parametrize("dataset", SIZES)
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_every_protocol_looks_where_it_says(name: str, dataset: str) -> None:
+def test_each_protocol_scores_the_pixels_of_its_window(name: str, dataset: str) -> None:
     expected = whole(dataset)
     if name != "kitti-devkit" and dataset in ("nyu", "nyu_labelled", "sunrgbd", "diode"):
         expected = EIGEN
@@ -89,17 +89,12 @@ def test_a_window_on_a_reduced_labelled_frame_is_reduced_with_it() -> None:
     assert box(PAPER.valid(sample, catalog.NYU_LABELLED)) == (22, 235, 20, 299)
 
 
-def test_kittis_other_window_is_counted_on_the_crop_as_in_the_released_code() -> None:
+def test_the_eigen_window_of_kitti_is_counted_on_the_crop() -> None:
     protocol = replace(PAPER, window="eigen")
     assert box(protocol.valid(flat("kitti"), catalog.KITTI)) == (117, 320, 43, 1171)
     for dataset in ("nyu", "ddad"):  # one window or none: nothing to choose
         spec = catalog.find(dataset)
         assert protocol.window_of(spec) is spec.window
-
-
-def test_no_window_where_none_is_wanted() -> None:
-    protocol = replace(PAPER, window="none")
-    assert box(protocol.valid(flat("nyu"), catalog.NYU)) == whole("nyu")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +138,7 @@ def test_ground_truth_must_be_above_the_smallest_depth(protocol: Protocol, least
     assert counts(protocol, "nyu", 0, below, above) == [False, False, True]
 
 
-def test_ground_truth_that_is_no_number_never_counts() -> None:
+def test_ground_truth_that_is_not_finite_never_counts() -> None:
     assert counts(DEVKIT, "kitti", np.nan, np.inf, 5) == [False, False, True]
 
 
@@ -155,7 +150,7 @@ def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(protocol: Protoc
     assert protocol.valid(sample_of(target, sensor="CAMERA_01"), catalog.DDAD).all()
 
 
-def test_normals_count_where_they_are_and_no_range_is_asked_of_them() -> None:
+def test_every_pixel_with_a_normal_counts() -> None:
     target = np.full((6, 8, 3), 0.5, np.float32)
     target[2, 3] = 0
     valid = CODE.valid(sample_of(target), catalog.NYU_NORMALS)
@@ -201,13 +196,11 @@ def test_a_rescaled_prediction_is_clamped_afterwards() -> None:
     assert adjusted(protocol, "nyu", [2.0, 4.0], [6.0, 15.0]) == pytest.approx([7, 10])
 
 
-def test_without_a_valid_pixel_nothing_is_rescaled() -> None:
-    assert adjusted(replace(PAPER, rescale="median"), "nyu", [2.0], [0.0]) == [2.0]
-
-
-def test_a_prediction_of_no_depth_cannot_be_rescaled() -> None:
+def test_a_prediction_without_pixels_or_depth_is_not_rescaled() -> None:
+    by_median = replace(PAPER, rescale="median")
+    assert adjusted(by_median, "nyu", [2.0], [0.0]) == [2.0]
     with pytest.raises(InputError):
-        adjusted(replace(PAPER, rescale="median"), "nyu", [-1.0, -1.0], [2.0, 2.0])
+        adjusted(by_median, "nyu", [-1.0, -1.0], [2.0, 2.0])
 
 
 BATCHES = dict.fromkeys(("nyu", "nyu_labelled", "sunrgbd", "diode", "kitti", "folder"), 8)

@@ -26,6 +26,7 @@ from idisc.evaluate import html_report, report, tables
 from idisc.evaluate.calibration import MEANING, Calibration, Part
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Bin, Result, Row, evaluate
+from idisc.evaluate.units import UnitHint
 
 PAPER = PROTOCOLS["paper"]
 NAMES = ("a.png", 'halls & <b>"rooms".png', "no truth.png")
@@ -198,27 +199,27 @@ def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("count", "prepared", "text"),
+    ("count", "prepared", "holes", "text"),
     [
-        (8, {}, "8 of the 654 pictures"),
-        (654, {}, "654 pictures"),
-        (1449, {}, "1,449 pictures (the paper: 654)"),
-        (8, {"faults": 3}, "8 of the 654 pictures, preparation incomplete, 3 faults"),
+        (8, {}, 0, "8 of the 654 pictures"),
+        (654, {}, 0, "654 pictures"),
+        (1449, {}, 0, "1,449 pictures (the paper: 654)"),
+        (8, {"faults": 3}, 0, "8 of the 654 pictures, preparation incomplete, 3 faults"),
+        (
+            654,
+            {},
+            1e-6,
+            "654 pictures, holes skipped: less than 0.1% of the valid pixels not scored",
+        ),
     ],
 )
 def test_a_part_of_a_dataset_is_reported_as_such(
-    count: int, prepared: dict[str, int], text: str
+    count: int, prepared: dict[str, int], holes: float, text: str
 ) -> None:
     rows = tuple(Row(f"{number}.png", 1, {}) for number in range(count))
-    result = replace(bare_result("nyu"), rows=rows, prepared=prepared)
+    result = replace(bare_result("nyu"), rows=rows, prepared=prepared, holes=holes)
     assert tables.scored(result) == text
     assert report.to_json(result)["dataset"]["prepared"] == prepared
-
-
-def test_a_small_share_of_holes_is_not_reported_as_zero() -> None:
-    result = replace(bare_result("folder"), rows=(Row("a.png", 1, {}),), holes=1e-6)
-    assert "less than 0.1%" in tables.scored(result)
-    assert "less than 0.1%" in tables.measured(result)
 
 
 @pytest.mark.parametrize(
@@ -237,11 +238,17 @@ def test_json_states_the_protocol_as_it_was_applied(
     assert found | applied == found
 
 
-def test_json_counts_pictures_and_pixels_by_distance(result: Result) -> None:
+def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result: Result) -> None:
     read = report.to_json(result)
-    assert (read["dataset"]["scored"], read["dataset"]["skipped"]) == (2, 1)
-    assert read["dataset"]["manifest_sha256"] == "ab" * 32
-    assert sum(each["pixels"] for each in read["by_distance"]) == 2 * 48 * 64
+    assert (read["median_ratio"], read["unit_hint"]) == (pytest.approx(1.1), None)
+    assert "Predictions are 1.1 times the ground truth" in Page(result).text
+    hint = UnitHint("unit", {"unit": "1/256 m (KITTI)", "scale": 1 / 256, "used": 0.001})
+    doubtful = replace(result, median_ratio=0.256, unit_hint=hint)
+    record = report.to_json(doubtful)["unit_hint"]
+    assert (record["code"], record["details"]["scale"]) == ("unit", 1 / 256)
+    assert "try --scale 0.00390625" in Page(doubtful).text
+    for other in (UnitHint("inverse_depth", {"correlation": -0.9}), UnitHint("ratio")):
+        assert tables.describe_hint(other) in Page(replace(result, unit_hint=other)).text
 
 
 def test_the_csv_contains_every_number_exactly(result: Result, tmp_path: Path) -> None:
@@ -253,6 +260,9 @@ def test_the_csv_contains_every_number_exactly(result: Result, tmp_path: Path) -
         assert int(line["pixels"]) == row.pixels
         assert {name: float(line[name]) for name in result.totals if line[name]} == row.numbers
     assert lines[2]["abs_rel"] == ""  # no ground truth
+    read = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
+    assert (read["dataset"]["scored"], read["dataset"]["skipped"]) == (2, 1)
+    assert sum(each["pixels"] for each in read["by_distance"]) == 2 * 48 * 64
 
 
 def test_the_same_result_gives_the_same_bytes(result: Result, tmp_path: Path) -> None:
@@ -289,17 +299,14 @@ def test_worst_pictures_are_shown_with_ground_truth_prediction_and_error(result:
     assert "≥ 0.5 m" in page.text
 
 
-def test_large_pictures_are_reduced(tmp_path: Path) -> None:
+def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(
+    tmp_path: Path,
+) -> None:
     dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (600, 1920))
-    page = Page(evaluate(dataset, ten_percent_too_far, [PAPER])[0])
+    far = replace(dataset.source, target=DepthMap(metres_per_unit=1 / 100))
+    page = Page(evaluate(Dataset(far, "test", catalog.FOLDER), ten_percent_too_far)[0])
     assert {(each["width"], each["height"]) for each in page.all_of("img")} == {("640", "200")}
     assert {"class": "pictures wide"} in page.all_of("div")
-
-
-def test_far_ground_truth_of_a_folder_has_the_colours_of_a_road(tmp_path: Path) -> None:
-    dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (8, 8))
-    far = replace(dataset.source, target=DepthMap(metres_per_unit=1 / 100))
-    page = Page(evaluate(Dataset(far, "test", catalog.FOLDER), ten_percent_too_far, [PAPER])[0])
     assert "≥ 5 m" in page.text
 
 
@@ -364,12 +371,12 @@ def test_charts_have_labels_and_tooltips() -> None:
     drawings = [each for each in page.all_of("svg") if each.get("role") == "img"]
     assert [each["aria-label"] for each in drawings] == [
         "Error by distance",
-        "Error by spread",
+        "Error by deviation of the levels",
         "Picture by picture",
     ]
     assert "10 to 20 m: abs_rel 0.100, mean |error| 1.50 m, bias +0.40 m, 100 pixels" in page.text
     assert "distance of the ground truth, m" in page.text
-    assert "spread 0.200 m: mean |error| 0.400 m, abs_rel 0.100, 100 pixels" in page.text
+    assert "deviation 0.200 m: mean |error| 0.400 m, abs_rel 0.100, 100 pixels" in page.text
     assert "0.1 to 0.2: 5 pictures" in page.text
     assert "median 0.19" in page.text
     assert "idisc[figures]" not in page.text
@@ -393,9 +400,9 @@ def test_perfect_predictions_can_be_drawn(tmp_path: Path) -> None:
     assert "median 0" in Page(exact).text
 
 
-def test_json_contains_the_curve_of_the_spread(result: Result) -> None:
-    assert report.to_json(result)["spread"] is None
-    record = report.to_json(CHARTED)["spread"]
+def test_json_contains_the_curve_of_the_deviation(result: Result) -> None:
+    assert report.to_json(result)["level_std"] is None
+    record = report.to_json(CHARTED)["level_std"]
     assert record["meaning"] == MEANING
-    assert (record["rank_correlation"], record["error_per_spread"]) == (0.5, None)
-    assert record["parts"][1] == {"spread": 0.2, "abs_error": 0.4, "abs_rel": 0.1, "pixels": 100}
+    assert (record["rank_correlation"], record["error_per_std"]) == (0.5, None)
+    assert record["parts"][1] == {"level_std": 0.2, "abs_error": 0.4, "abs_rel": 0.1, "pixels": 100}

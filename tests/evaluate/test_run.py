@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes.brightness import Brightness
 
 from idisc import files
 from idisc.camera import Camera
-from idisc.data import catalog
+from idisc.data import catalog, framing
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import DepthMap, NormalMap, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS, Protocol
-from idisc.evaluate.run import KEPT, EnginePredictor, Extras, Predictor, Result, evaluate, score
+from idisc.evaluate.run import (
+    KEPT,
+    Extras,
+    Result,
+    SamplePredictor,
+    ScoringError,
+    evaluate,
+    predict_sample,
+    score,
+)
+from idisc.predict.predictor import Predictor
 
 PAPER, CODE = PROTOCOLS["paper"], PROTOCOLS["published-code"]
 BY_PIXEL = replace(PAPER, name="by pixel", averaging="pixel")
@@ -64,7 +75,7 @@ def dataset_of(root: Path, targets: Maps, camera: tuple[float, ...] | None = Non
     return Dataset(source, "test", catalog.FOLDER)
 
 
-def guessing(guesses: Maps) -> Predictor:
+def guessing(guesses: Maps) -> SamplePredictor:
     def predict(sample: Sample) -> NDArray[np.float32]:
         return as_map(guesses[sample.record.image.removesuffix(".png")], below=1)
 
@@ -83,9 +94,8 @@ def result_of(root: Path, protocol: Protocol, targets: Maps, guesses: Maps) -> R
         (BY_PIXEL, 2 / 5, 3 / 5, math.sqrt(2 / 5)),
         (replace(CODE, batch_size=2), 2 / 5, 3 / 5, 0.7500007),
         (replace(CODE, batch_size=1), 0.625, 0.375, 0.7500007),
-        (CODE, 2 / 5, 3 / 5, 0.7500007),  # eight of them are not there
     ],
-    ids=["image", "pixel", "batch of 2", "batches of 1", "batch of 8"],
+    ids=["image", "pixel", "batch of 2", "batches of 1"],
 )
 def test_two_pictures_by_each_average(
     tmp_path: Path, protocol: Protocol, abs_rel: float, d1: float, rmse: float
@@ -96,71 +106,23 @@ def test_two_pictures_by_each_average(
     assert totals["rmse"] == pytest.approx(rmse, abs=1e-7)
 
 
-def test_one_pixel_has_no_spread_under_the_published_code_and_none_by_the_textbook(
-    tmp_path: Path,
-) -> None:
-    assert math.isnan(result_of(tmp_path, CODE, TARGETS, GUESSES).totals["silog"])
-    # ln 2 in one of four pixels: 100 ln 2 sqrt(1/4 - 1/16); and 0 of the other picture
-    expected = 100 * math.log(2) * math.sqrt(3 / 16) / 2
-    found = result_of(tmp_path, PAPER, TARGETS, GUESSES).totals["silog"]
-    assert found == pytest.approx(expected)
-
-
-def test_each_picture_has_its_row(tmp_path: Path) -> None:
-    rows = result_of(tmp_path, BY_PIXEL, TARGETS, GUESSES).rows
-    assert [(row.name, row.pixels) for row in rows] == [("a.png", 4), ("b.png", 1)]
-    assert [row.numbers["abs_rel"] for row in rows] == [0.25, 1.0]
-
-
-def some(count: int) -> tuple[Maps, Maps]:
-    """Ground truth and guesses of pictures with more and more valid pixels."""
-    random = np.random.default_rng(7)
-    targets, guesses = {}, {}
-    for number in range(count):
-        target = random.uniform(1, 9, (4, 6))
-        target.ravel()[2 + 3 * number :] = 0
-        targets[f"p{number}"] = target.tolist()
-        guesses[f"p{number}"] = random.uniform(1, 9, (4, 6)).tolist()
-    return targets, guesses
-
-
-@pytest.mark.parametrize("protocol", [PAPER, BY_PIXEL], ids=["image", "pixel"])
-def test_totals_depend_neither_on_the_order_of_pictures_nor_on_batches(
-    tmp_path: Path, protocol: Protocol
-) -> None:
-    targets, guesses = some(6)
-    backwards = dict(reversed(targets.items()))
-    ours = [replace(protocol, batch_size=size) for size in (1, 2, 4)]
-    theirs = [replace(CODE, batch_size=size) for size in (1, 2, 4)]
-    results = evaluate(dataset_of(tmp_path, targets), guessing(guesses), [*ours, *theirs])
-    assert results[0].totals == results[1].totals == results[2].totals
-    assert len({result.totals["abs_rel"] for result in results[3:]}) == 3  # the hybrid does
-    again = result_of(tmp_path, protocol, backwards, guesses).totals
-    assert again == pytest.approx(results[0].totals, rel=1e-12)
-
-
 def test_several_protocols_score_the_same_predictions_in_one_run(tmp_path: Path) -> None:
-    asked = []
+    asked, steps = [], []
 
     def predict(sample: Sample) -> NDArray[np.float32]:
         asked.append(sample.record.image)
         return guessing(GUESSES)(sample)
 
-    results = evaluate(dataset_of(tmp_path, TARGETS), predict, [PAPER, BY_PIXEL])
-    assert asked == ["a.png", "b.png"]
-    assert [result.protocol.name for result in results] == ["paper", "by pixel"]
-    assert results[0].manifest_sha256 == "5ha"
-
-
-def test_progress_counts_every_picture(tmp_path: Path) -> None:
-    steps = []
-    evaluate(
+    results = evaluate(
         dataset_of(tmp_path, TARGETS),
-        guessing(GUESSES),
-        [PAPER],
+        predict,
+        [PAPER, BY_PIXEL],
         progress=lambda done, total: steps.append((done, total)),
     )
+    assert asked == ["a.png", "b.png"]
     assert steps == [(1, 2), (2, 2)]
+    assert [result.protocol.name for result in results] == ["paper", "by pixel"]
+    assert results[0].manifest_sha256 == "5ha"
 
 
 def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -171,129 +133,147 @@ def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path)
     assert result.totals["abs_rel"] == pytest.approx(0.625)
 
 
-def test_a_dataset_without_a_valid_pixel_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError):
+def test_a_dataset_without_a_valid_pixel_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
         result_of(tmp_path, PAPER, {"a": [[0, 0]]}, {"a": [[1, 1]]})
+    assert caught.value.subject == str(tmp_path)
 
 
-def test_holes_of_a_prediction_are_left_out(tmp_path: Path) -> None:
+def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path: Path) -> None:
     guesses = {"a": [[1, 1, math.nan, 2]], "b": [[2, math.nan, math.nan, math.nan]]}
-    rows = result_of(tmp_path, PAPER, TARGETS, guesses).rows
-    assert [(row.pixels, row.numbers["abs_rel"]) for row in rows] == [
-        (3, pytest.approx(1 / 3)),
-        (1, 1.0),
-    ]
+    result = result_of(tmp_path, PAPER, TARGETS, guesses)
+    found = [(row.name, row.pixels, row.numbers["abs_rel"]) for row in result.rows]
+    assert found == [("a.png", 3, pytest.approx(1 / 3)), ("b.png", 1, 1.0)]
+    assert result.holes == pytest.approx(1 / 5)
 
 
-def test_rescaling_and_clamping_come_before_the_metrics(tmp_path: Path) -> None:
-    targets, guesses = {"a": [[2, 4]]}, {"a": [[1, 2]]}
-    by_median = replace(PAPER, rescale="median")
-    assert result_of(tmp_path, by_median, targets, guesses).totals["rmse"] == 0
-    clamped = replace(PAPER, clamp=True, max_depth=5.0)
-    totals = result_of(tmp_path, clamped, targets, {"a": [[2, 400]]}).totals
-    assert totals["rmse"] == pytest.approx(math.sqrt(1 / 2))
-
-
-def test_failures_are_named_together_by_cause_and_no_total_is_given(tmp_path: Path) -> None:
+def test_failures_are_kept_and_named_together_by_cause(tmp_path: Path) -> None:
     targets = {f"p{number}": [[1.0, 2.0]] for number in range(9)}
     guesses = {name: [[1.0, -1.0]] for name in targets}
     guesses |= {"p7": [[1.0, -2.0]], "p8": [[1.0, 2.0]]}
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ScoringError) as caught:
         result_of(tmp_path, PAPER, targets, guesses)
+    failures = caught.value.failures
+    assert [error.subject for error in failures] == [f"p{n}.png: prediction" for n in range(8)]
+    assert len({error.reason for error in failures}) == 2
     message = str(caught.value)
-    assert message.startswith("8 of 9 pictures cannot be scored: p0.png, p1.png, p2.png, p3.png, ")
-    assert re.search(r"p4\.png and 2 more: .* -1 .*; p7\.png: .* -2 ", message)
-    assert message.count("prediction") == 2  # each cause once
-    assert "\n" not in message
+    assert message.startswith(f"{tmp_path}: 8 of 9 pictures cannot be scored: p0.png: prediction, ")
+    assert "p4.png: prediction, and 2 more: " in message
+    assert message.count("logarithm") == 2  # each cause once
 
 
-def test_a_damaged_ground_truth_is_named_and_the_others_are_still_read(tmp_path: Path) -> None:
+def test_damaged_and_changed_files_are_not_scored(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, {**TARGETS, "c": [[1, 1]]})
-    for name in ("a", "c"):
-        (tmp_path / f"{name}.npy").write_bytes(b"junk")
-    with pytest.raises(InputError, match=r"^2 of 3 pictures .*a\.npy, .*c\.npy: "):
-        evaluate(dataset, guessing(GUESSES), [PAPER])
+    dataset.records = [
+        replace(record, sha256=files.sha256(tmp_path / record.image, tmp_path / record.target))
+        for record in dataset.records
+    ]
+    guesses = {**GUESSES, "c": [[1, 1]]}
+    assert len(evaluate(dataset, guessing(guesses), [PAPER])[0].rows) == 3
+    (tmp_path / "a.npy").write_bytes(b"junk")
+    np.save(tmp_path / "c.npy", np.load(tmp_path / "c.npy") / 2)
+    with pytest.raises(ScoringError) as caught:
+        evaluate(dataset, guessing(guesses), [PAPER])
+    damaged, changed = caught.value.failures
+    assert (type(damaged), damaged.subject) == (InputError, str(tmp_path / "a.npy"))
+    assert (type(changed), changed.subject) == (DataError, str(tmp_path / "c.png"))
 
 
-def test_a_package_that_is_not_there_is_said_once(tmp_path: Path) -> None:
+def test_a_missing_package_is_reported_once(tmp_path: Path) -> None:
     def predict(sample: Sample) -> NDArray[np.float32]:
-        raise MissingExtra("scipy is not installed")
+        raise MissingExtra("scipy", "not installed")
 
     with pytest.raises(MissingExtra):
         evaluate(dataset_of(tmp_path, TARGETS), predict, [PAPER])
 
 
-def test_a_file_that_was_changed_since_the_preparation_is_not_scored(tmp_path: Path) -> None:
-    dataset = dataset_of(tmp_path, TARGETS)
-    dataset.records = [
-        replace(record, sha256=files.sha256(tmp_path / record.image, tmp_path / record.target))
-        for record in dataset.records
-    ]
-    assert len(evaluate(dataset, guessing(GUESSES), [PAPER])[0].rows) == 2
-    np.save(tmp_path / "b.npy", np.load(tmp_path / "b.npy") / 2)
-    with pytest.raises(InputError, match=r"1 of 2 .*/b\.png"):
-        evaluate(dataset, guessing(GUESSES), [PAPER])
+def test_the_ratio_to_the_ground_truth_is_that_before_rescaling(tmp_path: Path) -> None:
+    guesses = {"a": [[1000, 1000, 1000, 3000]], "b": [[1002, 9, 9, 9]]}
+    result = result_of(tmp_path, replace(PAPER, rescale="median"), TARGETS, guesses)
+    assert result.median_ratio == pytest.approx(1001)
+    assert result.unit_hint is not None
+    assert (result.unit_hint.code, result.unit_hint.details["scale"]) == ("unit", 0.001)
+    exact = result_of(tmp_path, PAPER, TARGETS, TARGETS | {"b": [[1, 9, 9, 9]]})
+    assert (exact.median_ratio, exact.unit_hint) == (1, None)
 
 
-def test_predictions_in_another_unit_show_in_their_ratio(tmp_path: Path) -> None:
-    guesses = {"a": [[1000, 1000, 1000, 1000]], "b": [[1000, 9, 9, 9]]}
-    by_median = replace(PAPER, rescale="median")  # which would hide it
-    assert result_of(tmp_path, by_median, TARGETS, guesses).ratio == pytest.approx(1000)
-    assert result_of(tmp_path, PAPER, TARGETS, TARGETS | {"b": [[1, 9, 9, 9]]}).ratio == 1
+def test_predictions_that_fall_with_the_depth_look_like_inverse_depth(tmp_path: Path) -> None:
+    depths = np.linspace(1, 9, 20)
+    result = result_of(tmp_path, PAPER, {"a": [depths.tolist()]}, {"a": [(3 / depths).tolist()]})
+    assert result.unit_hint is not None
+    assert result.unit_hint.code == "inverse_depth"
+    assert result.unit_hint.details["correlation"] == pytest.approx(-1)
 
 
 def test_what_needs_depth_is_refused_for_normals(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, TARGETS)
     dataset.spec = catalog.NYU_NORMALS
-    with pytest.raises(InputError, match="--clouds"):
+    with pytest.raises(InputError) as clouds:
         evaluate(dataset, guessing(GUESSES), [PAPER], extras=Extras(clouds=True))
-    with pytest.raises(InputError, match="--protocol kitti-devkit"):
+    with pytest.raises(InputError) as devkit:
         evaluate(dataset, guessing(GUESSES), [PROTOCOLS["kitti-devkit"]])
+    with pytest.raises(InputError) as depth:
+        evaluate(dataset, Predictor(FakeEngine(1.0)), [PAPER])
+    subjects = [caught.value.subject for caught in (clouds, devkit, depth)]
+    assert subjects == ["--clouds", "--protocol kitti-devkit", "fake"]
 
 
-@pytest.mark.parametrize("bad", [math.inf, 0.0, -2.0])
-def test_a_prediction_without_a_logarithm_names_the_picture(tmp_path: Path, bad: float) -> None:
+def test_a_prediction_without_a_logarithm_or_of_another_shape_names_the_picture(
+    tmp_path: Path,
+) -> None:
     sample = dataset_of(tmp_path, TARGETS)[0]
-    with pytest.raises(InputError, match=r"^a\.png"):
-        score(sample, as_map([[1, 1, 1, bad]], below=1), PAPER, catalog.FOLDER)
-
-
-def test_a_prediction_of_another_shape_names_the_picture(tmp_path: Path) -> None:
-    sample = dataset_of(tmp_path, TARGETS)[0]
-    with pytest.raises(DataError, match=r"^a\.png"):
+    with pytest.raises(InputError) as negative:
+        score(sample, as_map([[1, 1, 1, -2]], below=1), PAPER, catalog.FOLDER)
+    with pytest.raises(DataError) as shape:
         score(sample, np.ones((2, 4, 3), np.float32), PAPER, catalog.FOLDER)
+    assert [negative.value.subject, shape.value.subject] == ["a.png: prediction", "a.png"]
 
 
-class FakeEngine:
-    """One depth everywhere, or NaN; its spread, if any, grows from left to right."""
+class FakeEngine(Brightness):
+    """One depth everywhere, or NaN; its deviation, if any, grows from left to right."""
 
-    name, sha256, origin, fixed_size = "fake", "", {}, None
-    task: Literal["depth", "normals"] = "depth"
+    name = "fake"
 
-    def __init__(self, depth: float, spread: float | None = None) -> None:
-        self.depth, self.spread = depth, spread
-
-    def __call__(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> NDArray[np.float32]:
-        return self.with_spread(images, size)[0]
+    def __init__(self, depth: float, spread: float | None = None, **origin: Any) -> None:
+        super().__init__(origin, spread)
+        self.depth = depth
 
     def with_spread(
         self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        depth = np.full((len(images), *(size or images.shape[1:3])), self.depth, np.float32)
+        depth = np.full_like(super().with_spread(images, size)[0], self.depth)
         if self.spread is None:
             return depth, None
         ramp = np.arange(1, depth.shape[2] + 1, dtype=np.float32)
         return depth, np.broadcast_to(self.spread * ramp, depth.shape)
 
 
-def test_an_engine_is_asked_for_the_size_of_the_ground_truth(tmp_path: Path) -> None:
-    dataset = dataset_of(tmp_path, {"a": [[2, 2, 2], [2, 2, 2]]})
-    Image.new("RGB", (1, 1)).save(tmp_path / "a.png")
-    (result,) = evaluate(dataset, EnginePredictor(FakeEngine(3.0)), [PAPER])
-    assert result.totals["abs_rel"] == 0.5
-    assert result.rows[0].pixels == 6
+@pytest.mark.parametrize(
+    ("trained", "usual", "seen"),
+    [
+        (None, None, (448, 672)),  # pictures of one's own, as they are predicted
+        ((64, 96), None, (64, 96)),
+        ((64, 96), (40, 60), (64, 96)),  # another size than that of the dataset
+        ((480, 640), (40, 60), (40, 60)),  # a size of the paper: the dataset's, as in the paper
+        (None, (40, 60), (40, 60)),
+    ],
+)
+def test_a_network_sees_a_dataset_at_the_size_of_its_training_or_of_the_paper(
+    tmp_path: Path,
+    trained: tuple[int, int] | None,
+    usual: tuple[int, int] | None,
+    seen: tuple[int, int],
+) -> None:
+    dataset = dataset_of(tmp_path, {"a": np.full((20, 30), 2.0).tolist()})
+    if usual:
+        framed = partial(framing.resized, size=usual)
+        dataset.spec = replace(dataset.spec, size=usual, framing=framed)
+    engine = FakeEngine(3.0, training_size=trained)
+    (result,) = evaluate(dataset, Predictor(engine))
+    assert (result.totals["abs_rel"], result.rows[0].pixels) == (0.5, 600)
+    evaluate(dataset.at_network_size((32, 64)), Predictor(engine))  # a size that was asked for
+    assert engine.calls == [((1, *seen, 3), (20, 30)), ((1, 32, 64, 3), (20, 30))]
+    assert result.about == {"weights": "fake", "weights_sha256": engine.sha256}
 
 
 @pytest.mark.parametrize(("canonical", "factor"), [(True, 2.0), (False, 1.0)])
@@ -301,47 +281,45 @@ def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(
     tmp_path: Path, canonical: bool, factor: float
 ) -> None:
     """It was trained with half the focal length; others are scored as they are."""
-    engine = FakeEngine(1.0, spread=0.1)
-    training = Camera.from_focal(4.0, (2, 4))
-    engine.origin = {
-        "training_fov_deg": training.fov_deg,
-        "training_size": [2, 4],
-        "canonical": canonical,
-    }
+    fov_deg = Camera.from_focal(4.0, (2, 4)).fov_deg
+    engine = FakeEngine(
+        1.0, spread=0.1, training_fov_deg=fov_deg, training_size=[2, 4], canonical=canonical
+    )
     (sample,) = dataset_of(tmp_path, {"a": [[2, 2, 2, 2]]}, (8.0, 8.0, 1.5, 0.5))
-    depth, spread = EnginePredictor(engine).with_spread(sample)
+    depth, level_std, _ = predict_sample(Predictor(engine), sample)
     np.testing.assert_allclose(depth, factor, rtol=1e-5)
-    assert spread is not None
-    assert spread[0, 0] == pytest.approx(0.1 * factor)
-    uncalibrated, _ = EnginePredictor(engine).with_spread(replace(sample, camera=None))
-    np.testing.assert_allclose(uncalibrated, 1.0)
+    assert level_std is not None
+    assert level_std[0, 0] == pytest.approx(0.1 * factor)
+    uncalibrated = predict_sample(Predictor(engine), replace(sample, camera=None))
+    np.testing.assert_allclose(uncalibrated.maps, 1.0)
 
 
-def test_errors_are_set_against_the_spread_of_an_engine(tmp_path: Path) -> None:
+def test_errors_are_compared_with_the_deviation_of_the_levels(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, {"a": [[2, 3, 4], [2, 3, 4]], "b": [[2, 0, 0], [0, 0, 0]]})
-    (found,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0, spread=0.1)), [PAPER])
+    (found,) = evaluate(dataset, Predictor(FakeEngine(1.0, spread=0.1)))
     assert found.calibration is not None
     parts = [(part.pixels, part.abs_error) for part in found.calibration.parts]
-    assert parts == [(3, 1.0), (2, 2.0), (2, 3.0)]  # spreads 0.1, 0.2, 0.3 m
+    assert parts == [(3, 1.0), (2, 2.0), (2, 3.0)]  # deviations 0.1, 0.2, 0.3 m
     assert found.calibration.rank_correlation == pytest.approx(1)
-    (plain,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0)), [PAPER])
+    (plain,) = evaluate(dataset, Predictor(FakeEngine(1.0)))
     assert plain.calibration is None
     assert plain.totals == found.totals
 
 
-def test_a_protocol_that_rescales_scales_the_spread_along(tmp_path: Path) -> None:
+def test_a_protocol_that_rescales_scales_the_deviation_along(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, {"a": [[2, 2, 5], [2, 2, 2]]})
     rescaling = replace(PAPER, name="median", rescale="median")
-    (found,) = evaluate(dataset, EnginePredictor(FakeEngine(1.0, spread=0.1)), [rescaling])
+    (found,) = evaluate(dataset, Predictor(FakeEngine(1.0, spread=0.1)), [rescaling])
     assert found.calibration is not None
-    assert [part.spread for part in found.calibration.parts] == pytest.approx([0.2, 0.4, 0.6])
+    assert [part.level_std for part in found.calibration.parts] == pytest.approx([0.2, 0.4, 0.6])
     assert [part.abs_error for part in found.calibration.parts] == pytest.approx([0, 0, 1.5])
 
 
-def test_an_engine_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path: Path) -> None:
+def test_a_network_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path: Path) -> None:
     dataset = dataset_of(tmp_path, TARGETS)
-    with pytest.raises(InputError, match=r"a\.png, b\.png: fake"):
-        evaluate(dataset, EnginePredictor(FakeEngine(math.nan)), [PAPER])
+    with pytest.raises(ScoringError) as caught:
+        evaluate(dataset, Predictor(FakeEngine(math.nan)))
+    assert [error.subject for error in caught.value.failures] == ["a.png: fake", "b.png: fake"]
 
 
 def test_points_in_space_by_hand(tmp_path: Path) -> None:
@@ -372,10 +350,10 @@ def test_points_follow_the_size_of_the_ground_truth(tmp_path: Path) -> None:
 
 
 def test_clouds_without_a_camera_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--clouds"):
-        evaluate(
-            dataset_of(tmp_path, TARGETS), guessing(GUESSES), [PAPER], extras=Extras(clouds=True)
-        )
+    sample = dataset_of(tmp_path, TARGETS)[0]
+    with pytest.raises(DataError) as caught:
+        score(sample, sample.target + 1, PAPER, catalog.FOLDER, Extras(clouds=True))
+    assert caught.value.subject == "a.png"
 
 
 def test_errors_by_distance_are_over_all_pixels(tmp_path: Path) -> None:

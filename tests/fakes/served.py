@@ -14,6 +14,7 @@ from PIL import Image
 
 from idisc.errors import InputError
 from idisc.explain.idrs import Level
+from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
 from idisc.serve.admission import LOOPBACK, AdmissionMiddleware, Limits
 from idisc.serve.app import create_app
@@ -47,10 +48,8 @@ class RedEngine:
         red = 1 + images[..., 0].astype(np.float32) / 100
         return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[Maps, Maps | None]:
-        return self(images, size), None
+    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
+        return RawOutput(self(images, size))
 
 
 class Thirds:

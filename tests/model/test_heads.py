@@ -51,6 +51,14 @@ def test_guided_upsampling_mixes_the_values_around_a_pixel() -> None:
     torch.testing.assert_close(flat, torch.full((1, 1, 28, 36), 2.5))
 
 
+def test_an_untrained_guide_keeps_a_slanted_plane_smooth() -> None:
+    guide = GuidedUpsampling(8, 6, "gelu")(torch.randn(1, 6, 8, 8), torch.randn(1, 8, 8, 8))
+    ramp = torch.arange(8.0).expand(1, 1, 8, 8)
+    inner = upsample(ramp, guide)[0, 0, 4:-4, 4:-4]
+    torch.testing.assert_close(inner.diff(dim=1), torch.full((24, 23), 0.25), atol=0.05, rtol=0)
+    torch.testing.assert_close(inner.diff(dim=0), torch.zeros(23, 24), atol=1e-5, rtol=0)
+
+
 def test_a_guide_places_an_edge_within_a_coarse_pixel() -> None:
     """Of the 4x4 new pixels those in the left half have the value of the neighbour on the left."""
     maps = torch.arange(3.0).expand(1, 1, 2, 3)

@@ -18,7 +18,7 @@ from tests.fakes.brightness import FACTS, Brightness, picture, ramp
 import idisc
 from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.evaluate.run import EnginePredictor
+from idisc.evaluate.run import predict_sample
 from idisc.images import read_photo
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
@@ -204,10 +204,10 @@ def test_predicting_a_file_equals_evaluating_it(checkpoint: Path, tmp_path: Path
     model = idisc.load(checkpoint)
     for size in (None, (48, 64), (54, 72)):
         dataset = open_dataset(data, "folder", "test", size=size or pairs.SIZE)
-        evaluate = EnginePredictor(model.engine)
         for index in range(2):
             predicted = model.predict(data / "test" / "images" / f"{index}.png", size=size)
-            np.testing.assert_array_equal(predicted.depth, evaluate(dataset[index]))
+            scored = predict_sample(model, dataset[index]).maps
+            np.testing.assert_array_equal(predicted.depth, scored)
 
 
 def test_both_engines_are_loaded_by_their_path(checkpoint: Path, tmp_path: Path) -> None:

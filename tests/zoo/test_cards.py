@@ -12,6 +12,7 @@ import pytest
 from tests.fakes import onnx_files, shipped
 
 import idisc
+from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.predict.predictor import Predictor
 from idisc.zoo import cards
@@ -45,6 +46,15 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
         assert grey(model) == pytest.approx(1.5)
     made = idisc.load().predict(np.zeros((30, 40, 3), np.uint8)).provenance
     assert made.model.name == "rooms"
+
+
+def test_the_files_of_a_model_are_hashed_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped.make(home / "rooms")
+    expected, hashed = files.sha256(home / "rooms.onnx"), []
+    original = files.sha256
+    monkeypatch.setattr(files, "sha256", lambda *paths: hashed.extend(paths) or original(*paths))
+    assert idisc.load().model.sha256 == expected
+    assert sorted(path.name for path in hashed) == ["rooms.onnx", "rooms.safetensors"]
 
 
 def test_what_a_card_says_counts_before_its_files(home: Path) -> None:

@@ -42,9 +42,9 @@ def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient(
     assert all(ingredient.licence for ingredient in CARD.ingredients)
 
 
-@pytest.mark.parametrize("photo", sorted(EXAMPLES.glob("*.jpg")), ids=lambda path: path.stem)
-def test_a_room_has_its_floor_before_its_far_wall(photo: Path) -> None:
-    result = idisc.load().predict(photo)
+@pytest.mark.parametrize("room", ["bedroom", "kitchen", "living_room", "waiting_room"])
+def test_a_room_has_its_floor_before_its_far_wall(room: str) -> None:
+    result = idisc.load().predict(EXAMPLES / f"{room}.jpg")
     height, width = result.depth.shape
     assert 0.5 < np.median(result.depth) < 8
     floor = np.median(result.depth[-height // 8 :])  # what lies before the photographer's feet

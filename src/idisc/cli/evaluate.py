@@ -1,10 +1,9 @@
-"""`idisc evaluate`: a network, an exported file or anybody's predictions, scored by a protocol."""
+"""`idisc evaluate`: score a network, an exported file or files of predictions by a protocol."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,24 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from idisc import config, files
-from idisc.cli import datasets, options, progress, tables
-from idisc.data import catalog, folder
+from idisc.cli import options, progress, tables
+from idisc.data import folder
 from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
     from idisc.evaluate.protocols import Protocol
-    from idisc.evaluate.run import EnginePredictor, Result
-    from idisc.predict.engine import Engine
-
-
-_ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is so wrong
+    from idisc.evaluate.run import Result
+    from idisc.predict.predictor import Predictor
 
 
 @click.command(name="evaluate")
 @options.model
-@click.option("--onnx", type=options.PATH, help="As --weights, of an exported file.")
-@click.option("--predictions", type=options.PATH, help="Folder of PNG, NPY or NPZ by name.")
+@click.option("--onnx", type=options.PATH, help="Exported file, instead of --weights.")
+@click.option(
+    "--predictions",
+    type=options.PATH,
+    help="Folder of PNG, NPY or NPZ files, named after the pictures.",
+)
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
 @click.option("--dataset", help="Name, name:paper or name:normals [that of the manifest]")
 @click.option(
@@ -43,12 +43,12 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
     multiple=True,
     default=["paper"],
     show_default=True,
-    help="Give it twice to see the same predictions under two.",
+    help="Repeat it to score the same predictions under several.",
 )
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
-    help="Metres of one unit of a prediction, e.g. 0.001; arrays of floats are metres without it.",
+    help="Metres of one unit of a prediction, e.g. 0.001; without it, arrays of floats are metres.",
 )
 @click.option(
     "--fit",
@@ -62,14 +62,14 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="Predicted pixels of 0 or NaN: refuse or leave out.",
+    help="Predicted pixels of 0 or NaN: refuse, or leave them out.",
 )
 @click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
 @click.option("--boundaries", is_flag=True, help="Also F1 of depth edges, for exact depth.")
 @click.option(
     "--size",
     type=options.NetworkSize(),
-    help="Of the picture in the network [as in training, or the dataset's]",
+    help="Size of the picture in the network [as in training, or the dataset's]",
 )
 @options.device
 @options.precision
@@ -80,7 +80,7 @@ _ANOTHER_UNIT = 100.0  # times the ground truth, or a part of it: no network is 
     "--kitti-submission",
     "benchmark",
     type=options.FOLDER,
-    help="Pictures of KITTI's benchmark, to be predicted into --out and zipped; nothing is scored.",
+    help="Predict the pictures of KITTI's benchmark into --out and zip them; nothing is scored.",
 )
 @options.changes
 def command(
@@ -104,7 +104,7 @@ def command(
     benchmark: Path | None,
     changes: tuple[str, ...],
 ) -> None:
-    """Score predictions on a dataset and set them beside the paper's numbers.
+    """Score predictions on a dataset and compare them with the numbers of the paper.
 
     --set changes a field of the protocol: averaging=pixel, window=full_frame, eigen or garg,
     cap=none, clamp=true, rescale=median, batch_size=4. The result is named after the changes.
@@ -112,72 +112,61 @@ def command(
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
     from idisc.evaluate.run import Extras, evaluate
-    from idisc.predict.open import open_model
+    from idisc.predict.predictor import load
 
+    source: Predictor | PredictionFiles
     _check(click.get_current_context().params)
-    opening = partial(open_model, onnx or model, device, precision)
-    if out:
-        files.check_new_folder(out)
-    if benchmark is not None and out is not None:
+    protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
+    opening = partial(load, onnx or model, device, precision)
+    if benchmark and out:
         _submit(opening(), benchmark, out)
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
-    protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    name = dataset or datasets.named_in(data)
-    engine = opening() if predictions is None else None
-    if engine is not None:
-        name = catalog.name_for_task(name, engine.task)
-    reopen = partial(open_dataset, data, name, split, listing)
-    opened = reopen(size)
-    predictor: PredictionFiles | EnginePredictor
-    if predictions is not None:
+    if predictions is None:
+        source = opening()
+        opened = open_dataset(data, dataset, split, listing, size, source.engine.task)
+        note_size(source, opened)
+    else:
+        opened = open_dataset(data, dataset, split, listing)
         reading = Reading(scale=scale, fit=fit, holes=holes, task=opened.spec.task)
-        predictor = PredictionFiles(predictions, opened.records, reading)
-    elif engine is not None:
-        predictor = _network(engine, opened)
-        if size is None and (rule := datasets.size_rule(engine, opened.spec.size)):
-            opened = reopen(rule)
-    extras = Extras(clouds=clouds, boundaries=boundaries)
+        source = PredictionFiles(predictions, opened.records, reading)
     _note_source(opened)
+    extras = Extras(clouds=clouds, boundaries=boundaries)
     with progress.bar(f"evaluating {opened.spec.name}") as advance:
-        results = evaluate(opened, predictor, protocols, extras=extras, progress=advance)
-    about = predictor.about()
-    _tell([replace(result, about=about) for result in results], out)
+        _tell(evaluate(opened, source, protocols, extras=extras, progress=advance), out)
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    """UsageError for options that exclude each other, or would do nothing."""
-    other_than = {
-        name: given[name] != usual
-        for name, usual in {
-            "device": "cpu",
-            "fit": "error",
-            "holes": "error",
-            "split": "test",
-            "names": ("paper",),
-        }.items()
-    }
+def note_size(predictor: Predictor, dataset: Dataset) -> None:
+    """Print a note if a network sees a dataset at another size than the dataset's own."""
+    if not dataset.has_own_size and predictor.size_rule(dataset.spec.size):
+        tables.note(
+            f"{predictor.model.name}: sees pictures at {predictor.usual_size()};"
+            " --size asks for another"
+        )
+
+
+def _check(params: Mapping[str, Any]) -> None:
+    """Raise UsageError for options that exclude each other, or would have no effect."""
+    usual = {"device": "cpu", "fit": "error", "holes": "error", "split": "test"}
+    given = {name: None if value == usual.get(name) else value for name, value in params.items()}
+    given["names"] = None if given["names"] == ("paper",) else given["names"]
     if sum(given[source] is not None for source in ("model", "onnx", "predictions")) > 1:
         raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
+    kind, unused = "networks", ("device", "precision", "size")
     if given["predictions"] is None:
-        changed = {name: other_than[name] for name in ("fit", "holes")}
-        options.refuse("--predictions", scale=given["scale"], **changed)
-    else:
-        own = {name: given[name] for name in ("precision", "size")}
-        options.refuse("networks", device=other_than["device"], **own)
+        kind, unused = "--predictions", ("scale", "fit", "holes")
+    options.refuse(kind, **{name: given[name] for name in unused})
+    if given["out"]:
+        files.check_new_folder(given["out"])
     if given["benchmark"] is None:
         return
     if given["predictions"] is not None or given["out"] is None:
         raise click.UsageError("--kitti-submission needs a network and --out")
-    options.refuse(
-        "scoring, not for --kitti-submission",
-        **{name: given[name] for name in ("data", "dataset", "clouds", "boundaries", "size")},
-        list=given["listing"],
-        split=other_than["split"],
-        protocol=other_than["names"],
-        set=given["changes"],
-    )
+    named = {"list": given["listing"], "protocol": given["names"], "set": given["changes"]}
+    scoring = ("data", "dataset", "clouds", "boundaries", "size", "split")
+    named |= {name: given[name] for name in scoring}
+    options.refuse("scoring, not for --kitti-submission", **named)
 
 
 def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
@@ -190,15 +179,8 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
     return changed(protocol, config.override(protocol, changes))
 
 
-def _network(engine: Engine, dataset: Dataset) -> EnginePredictor:
-    from idisc.evaluate.run import EnginePredictor
-
-    datasets.check_task(engine.name, engine, dataset.spec)
-    return EnginePredictor(engine)
-
-
 def _note_source(dataset: Dataset) -> None:
-    """What a file that lists the pictures was found to be, or to lack."""
+    """Print which list of pictures was used, and what it lacks or repeats."""
     prepared = dataset.source.prepared
     if prepared.get("from") == folder.LIST:
         tables.note(f"{dataset.source.root}: pairs are those of {folder.LIST}")
@@ -214,28 +196,23 @@ def _note_source(dataset: Dataset) -> None:
         )
 
 
-def _note_doubts(result: Result) -> None:
-    """What was done to predictions of another size, and a unit that cannot be."""
-    if resized := result.about.get("resized"):
-        tables.note(f"predictions of another size, by their aspect: {resized}")
-    if not 1 / _ANOTHER_UNIT < result.ratio < _ANOTHER_UNIT:
-        tables.note(
-            f"predictions are {result.ratio:.3g} times the ground truth: another unit?"
-            " --scale says the metres of one, 0.001 for millimetres"
-        )
-
-
 def _tell(results: Sequence[Result], out: Path | None) -> None:
-    """On the screen, and in a folder if there is one."""
+    """Print the results, and write reports if there is a folder for them."""
+    from idisc.evaluate.tables import describe_hint
+
     for result in results:
         _print(result)
-    _note_doubts(results[0])
+    first = results[0]
+    if resized := first.about.get("resized"):
+        tables.note(f"predictions of another size, by their aspect: {resized}")
+    if first.unit_hint:
+        tables.note(describe_hint(first.unit_hint))
     if out:
         _write(results, out)
 
 
 def _write(results: Sequence[Result], out: Path) -> None:
-    """A report of each result, in folders of their own if there are several."""
+    """Write a report of each result, in a folder of its own if there are several."""
     from idisc.evaluate import report
 
     for result in results:
@@ -245,12 +222,12 @@ def _write(results: Sequence[Result], out: Path) -> None:
         click.echo(f"report: {place / report.HTML}")
 
 
-def _submit(engine: Engine, images: Path, out: Path) -> None:
+def _submit(predictor: Predictor, images: Path, out: Path) -> None:
     """Predict the pictures of KITTI's benchmark into a new folder, with the zip to upload."""
     from idisc.evaluate import kitti_benchmark
 
     with progress.bar("predicting") as advance:
-        count = kitti_benchmark.write_submission(engine, images, out, advance)
+        count = kitti_benchmark.write_submission(predictor, images, out, advance)
     if count != kitti_benchmark.PICTURES:
         tables.note(
             f"{images}: {counted(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
@@ -259,12 +236,12 @@ def _submit(engine: Engine, images: Path, out: Path) -> None:
 
 
 def _print(result: Result) -> None:
-    from idisc.evaluate.tables import headline, measured, rows_beside_paper, scored, text
+    from idisc.evaluate import tables as told
+    from idisc.evaluate.tables import text
 
-    spec, protocol = result.spec, result.protocol
-    columns, rows = rows_beside_paper(result)
+    columns, rows = told.rows_beside_paper(result)
     tables.show(
-        f"{spec.title}, {scored(result)}; protocol {protocol.name}",
+        f"{result.spec.title}, {told.scored(result)}; protocol {result.protocol.name}",
         ["", *columns],
         [
             [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]
@@ -272,10 +249,12 @@ def _print(result: Result) -> None:
         ],
         {row.name: row.note for row in rows},
     )
-    for name in dict.fromkeys([*headline(result), *result.totals]):
+    for name in dict.fromkeys([*told.headline(result), *result.totals]):
         low, high = result.intervals.get(name, (None, None))
         interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
         click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
     if result.calibration:
-        tables.paragraph(f"Spread: {result.calibration}. No error bound.")
-    tables.paragraph(f"{measured(result)} 95 % intervals by bootstrap over pictures.")
+        tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
+    if ratio := told.describe_ratio(result):
+        tables.paragraph(ratio)
+    tables.paragraph(f"{told.measured(result)} 95 % intervals by bootstrap over pictures.")

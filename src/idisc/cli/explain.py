@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from idisc.cli import options, tables
-from idisc.cli.explain_dataset import common_rule, explain_dataset, thin_out
+from idisc.cli.explain_dataset import explain_dataset, fit_size, thin_out
 from idisc.cli.explain_photos import FigureFolder, Mute, PhotoRun, Selection
 from idisc.errors import InputError, require
 
@@ -79,7 +78,6 @@ def command(
     network; and panels of picture, ground truth, prediction and error of all networks, for typical
     and for the worst pictures.
     """
-    from idisc.cli.datasets import named_in
     from idisc.data.dataset import open_dataset
     from idisc.predict import inputs
 
@@ -87,13 +85,12 @@ def command(
         raise click.UsageError("name pictures, or a dataset with --data")
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
-        reopen = partial(open_dataset, data, dataset or named_in(data), split, None)
-        opened = reopen(size)  # before the networks, because errors are found faster here
+        # Before the networks, because errors are found faster here.
+        opened = open_dataset(data, dataset, split, size=size)
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         note_size(size, predictors)
-        if size is None and (rule := common_rule(opened.spec.size, [*predictors.values()])):
-            opened = reopen(rule)
+        opened = fit_size(opened, [*predictors.values()])
         folder = FigureFolder(out, suffix, next(iter(predictors.values())))
         explain_dataset(thin_out(opened, limit), predictors, folder)
         return

@@ -11,44 +11,46 @@ import click
 import numpy as np
 
 from idisc import config, files, visualize
-from idisc.cli import datasets, progress, tables
+from idisc.cli import progress, tables
+from idisc.cli.evaluate import note_size
 from idisc.cli.explain_photos import FigureFolder
 from idisc.errors import InputError, counted
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
-    from idisc.data.framing import SizeRule
     from idisc.evaluate.run import Result
     from idisc.explain.figures import Comparison
     from idisc.explain.usage import Report
     from idisc.predict.predictor import Predictor
-    from idisc.sizes import Size
 
 PANELS = 5  # rows of a figure of panels
 
 
-def common_rule(usual: Size | None, predictors: Sequence[Predictor]) -> SizeRule | None:
-    """Return the size rule of `idisc evaluate` for the first network; None: the dataset's size.
+def fit_size(dataset: Dataset, predictors: Sequence[Predictor]) -> Dataset:
+    """Return the dataset at the size that `idisc evaluate` chooses for the first network.
 
     It holds for all networks, and a note names those that were trained at another size.
     """
     first, *others = predictors
-    rule = datasets.size_rule(first.engine, usual)
+    rule = None if dataset.has_own_size else first.size_rule(dataset.spec.size)
+    if rule is None:
+        return dataset
+    note_size(first, dataset)
     for other in others:
-        if rule and other.model.training_size != first.model.training_size:
+        if other.model.training_size != first.model.training_size:
             tables.note(
                 f"{other.model.name}: uses the picture size of {first.model.name}; --size selects"
                 " another"
             )
-    return rule
+    return dataset.at_network_size(rule)
 
 
 def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
     """Return the dataset with `limit` evenly spaced pictures; None: with all."""
-    from idisc.data.dataset import spread_evenly
+    from idisc.data.dataset import evenly_spaced
 
     some = copy(dataset)
-    some.records = [dataset.records[place] for place in spread_evenly(len(dataset), limit or 0)]
+    some.records = [dataset.records[place] for place in evenly_spaced(len(dataset), limit or 0)]
     return some
 
 
@@ -57,23 +59,24 @@ def explain_dataset(
 ) -> None:
     """Write the usage report of the first network, and panels of all networks."""
     from idisc.evaluate.protocols import PROTOCOLS
-    from idisc.evaluate.run import evaluate
+    from idisc.evaluate.run import check_task, evaluate
     from idisc.explain.idrs import explain
     from idisc.explain.usage import Collector
     from idisc.predict.open import network_of
 
     for name, predictor in predictors.items():
-        datasets.check_task(name, predictor.engine, dataset.spec)
-    network, collector = network_of(folder.predictor.engine), Collector()
+        check_task(name, predictor.engine.task, dataset.spec)
+    first = folder.predictor
+    network, collector = network_of(first.engine), Collector()
 
     def collect(sample: Sample) -> Any:
         size = sample.target.shape[0], sample.target.shape[1]
         try:
             explanation = explain(network, sample.image, size)
         except InputError as error:
-            raise InputError(f"{sample.record.image}: {error}") from None
+            raise error.within(sample.record.image) from None
         collector.add(sample.record.image, explanation)
-        return explanation.prediction
+        return explanation.prediction * np.float32(first.camera_factor(sample.camera))
 
     with progress.bar(f"explaining {dataset.spec.name}") as advance:
         (result,) = evaluate(dataset, collect, [PROTOCOLS["paper"]], progress=advance)
@@ -119,27 +122,26 @@ def _panels(
     dataset: Dataset, result: Result, predictors: Mapping[str, Predictor], folder: FigureFolder
 ) -> list[Path]:
     """Write panels of evenly spaced pictures, and of the worst pictures of the first network."""
-    from idisc.data.dataset import spread_evenly
+    from idisc.data.dataset import evenly_spaced
     from idisc.evaluate.protocols import PROTOCOLS
-    from idisc.evaluate.run import EnginePredictor, score
+    from idisc.evaluate.run import predict_sample, score
     from idisc.evaluate.tables import ranking_metric
     from idisc.explain import figures
 
-    ask = {name: EnginePredictor(predictor.engine) for name, predictor in predictors.items()}
-
     def compare(sample: Sample) -> Comparison:
         predictions, valid = {}, np.zeros(sample.target.shape[:2], bool)
-        for name, predictor in ask.items():
-            scored, _ = score(sample, predictor(sample), PROTOCOLS["paper"], dataset.spec)
+        for name, predictor in predictors.items():
+            prediction = predict_sample(predictor, sample).maps
+            scored, _ = score(sample, prediction, PROTOCOLS["paper"], dataset.spec)
             predictions[name], valid = scored.prediction, scored.valid
         label = Path(sample.record.image).as_posix()
         return figures.Comparison(label, sample.image, sample.target, valid, predictions)
 
     chosen = {
-        "panels": [compare(dataset[index]) for index in spread_evenly(len(dataset), PANELS)],
+        "panels": [compare(dataset[index]) for index in evenly_spaced(len(dataset), PANELS)],
         "worst": [compare(each.sample) for each in result.worst[:PANELS] if each.row.numbers],
     }
-    first, ranked = next(iter(ask)), ranking_metric(result)
+    first, ranked = next(iter(predictors)), ranking_metric(result)
     titles = {
         "panels": f"{dataset.spec.title}: evenly spaced pictures",
         "worst": f"{dataset.spec.title}: the worst pictures of {first}, by {ranked}",

@@ -89,6 +89,12 @@ def model(command: Any) -> Any:
     return click.option("--weights", "model", metavar="MODEL", help=MODEL)(command)
 
 
+def model_or_auto(command: Any) -> Any:
+    """The option --weights of commands that predict pictures."""
+    chosen = f"{MODEL}; auto: chosen for each picture by its domain"
+    return click.option("--weights", "model", metavar="MODEL", help=chosen)(command)
+
+
 def device(command: Any) -> Any:
     """The option --device of commands that run a network."""
     option = click.option(

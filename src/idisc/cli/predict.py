@@ -52,7 +52,7 @@ class PredictCommand(click.Command):
 @click.option(
     "-o", "--out", type=options.PATH, help="Folder for the results [next to each picture]"
 )
-@options.model
+@options.model_or_auto
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="Formats to write [png,png16]"
 )

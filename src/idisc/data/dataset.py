@@ -23,6 +23,7 @@ from idisc.data.decode import DepthMap, FloatArray
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 from idisc.images import read_image
+from idisc.settings import Task
 from idisc.sizes import Size
 
 
@@ -38,8 +39,8 @@ class Sample:
     record: Record
 
 
-def spread_evenly(length: int, count: int) -> list[int]:
-    """`count` of the indices below `length`, evenly spread; all of them for 0."""
+def evenly_spaced(length: int, count: int) -> list[int]:
+    """Return `count` evenly spaced indices below `length`; all of them for 0."""
     if not count or count >= length:
         return list(range(length))
     return [int(index) for index in np.linspace(0, length - 1, count).round()]
@@ -51,6 +52,7 @@ class Dataset:
     def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
         self.spec, self.source, self.split = spec, source, split
         self.records: Sequence[Record] = source.of(split)
+        self.has_own_size = False  # a network size was chosen for it; see `at_network_size`
 
     def __len__(self) -> int:
         return len(self.records)
@@ -83,6 +85,18 @@ class Dataset:
             except InputError as error:
                 raise error.within(path) from None
         return target.read(path)
+
+    def at_network_size(self, size: Size | framing.SizeRule) -> Dataset:
+        """Return the same pictures in another network size than the catalog's.
+
+        `size` is a size, or a rule that gives it for a picture of some size.
+        """
+        shown = copy(self)
+        shown.has_own_size = True
+        if size != self.spec.size:
+            rule = partial(framing.at_size, first=self.spec.framing, size=size)
+            shown.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)
+        return shown
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """Hold out whole scenes, drawn by the seed: (rest, `share` or more of the pictures).
@@ -133,40 +147,40 @@ class Dataset:
 
 def open_dataset(
     data: Path,
-    name: str,
+    name: str | None,
     split: str,
     listing: Path | None = None,
     size: Size | framing.SizeRule | None = None,
+    task: Task | None = None,
 ) -> Dataset:
-    """A split of the dataset `name` below `data`: prepared, by a published list, or a user's own.
+    """Open a split of the dataset `name` below `data`: prepared, listed, or a user's own.
 
     A folder with lists called train.txt and test.txt needs no `listing`; list.txt lists a user's
-    own pairs. `size` is the size of the picture in the network if it is not the catalog's, or a
-    rule that gives it for the size of a picture.
+    own pairs. `name` is by default the one in the manifest, or "folder"; with `task`, its variant
+    that has what a network predicts. `size` is the size of the picture in the network if it is not
+    the catalog's; see `Dataset.at_network_size`.
     """
-    spec = catalog.find(name)
+    source = None
+    if (data / manifest.NAME).is_file() and (name is None or listing is None):
+        source = manifest.read(data)
+    name = name or (source.dataset if source else "folder")
+    spec = catalog.find(catalog.name_for_task(name, task) if task else name)
+    plain = spec.name.partition(":")[0]
     if not data.is_dir():
         raise InputError(data, "no such folder")
     if listing is not None:
         source = manifest.from_list(listing, data, spec)
         split = source.records[0].split
-    elif (data / f"{split}.txt").is_file() and not (data / manifest.NAME).is_file():
+    elif source is not None and source.dataset != plain:
+        raise InputError(data, f"holds {source.dataset}, not {spec.name}")
+    elif source is None and (data / f"{split}.txt").is_file():
         source = manifest.from_list(data / f"{split}.txt", data, spec)
-    elif (data / manifest.NAME).is_file():
-        source = manifest.read(data)
-        if source.dataset != spec.name.partition(":")[0]:
-            raise InputError(data, f"holds {source.dataset}, not {spec.name}")
-    elif spec.name.partition(":")[0] == "folder":
-        source = folder.read(data)
-    else:
-        source = manifest.read(data)  # raises an error that says what is missing
-    if size is not None and size != spec.size:
-        rule = partial(framing.at_size, first=spec.framing, size=size)
-        spec = replace(spec, framing=rule, size=None if callable(size) else size)
+    elif source is None:  # manifest.read says what is missing
+        source = folder.read(data) if plain == "folder" else manifest.read(data)
     dataset = Dataset(source, split, catalog.as_prepared(spec, source.prepared))
     if spec.normals:
         dataset.check_camera()
-    return dataset
+    return dataset if size is None else dataset.at_network_size(size)
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:

@@ -1,8 +1,8 @@
-"""95 % intervals by resampling pictures: how far a total moves when other pictures are met.
+"""95 % intervals of totals, by resampling the pictures.
 
-Every resample is averaged as the protocol averages: by image, by pixel, or by batch; pictures
-without a valid pixel are not drawn. Numbers that have no terms to pool (the median under other
-averages than by image) and numbers that are NaN get no interval.
+Every resample is averaged as the protocol averages: by image, by pixel or by batch. Pictures
+without a valid pixel are not drawn. There is no interval for numbers without terms to pool (the
+median, unless averaged by image) and for numbers that are NaN.
 """
 
 from __future__ import annotations
@@ -24,20 +24,24 @@ def intervals(
     protocol: Protocol,
     batch_size: int,
 ) -> dict[str, tuple[float, float]]:
-    """Intervals by metric from the terms and the numbers of each picture, in the same order."""
+    """Return intervals by metric from the terms and numbers of each picture, in the same order."""
     there = [index for index, each in enumerate(terms) if each.pixels]
     if len(there) < 2:
         return {}
     terms, numbers = [terms[i] for i in there], [numbers[i] for i in there]
+    names = list(numbers[0])
     picks = np.random.default_rng(SEED).integers(len(there), size=(RESAMPLES, len(there)))
+    if protocol.averaging == "batch":  # roots and deviations by image, with the released formulas
+        published = [each.metrics(PUBLISHED) for each in terms]
+        numbers = [{**ours, **theirs} for ours, theirs in zip(numbers, published, strict=True)]
     found = {}
-    for name in numbers[0]:
-        metric = METRICS.get(name)
-        if protocol.averaging == "image" or (metric is None and name != "median_deg"):
-            means = _by_image(np.array([each[name] for each in numbers]), picks)
-        elif metric is None:
-            continue
-        elif protocol.averaging == "batch":
+    for name in names:
+        metric, batch = METRICS.get(name), protocol.averaging == "batch"
+        if name == "median_deg" and protocol.averaging != "image":
+            continue  # it has no terms to pool
+        if not metric or protocol.averaging == "image" or (batch and metric.kind != "mean"):
+            means = np.array([each[name] for each in numbers])[picks].mean(axis=1)
+        elif batch:
             means = _by_batch(terms, metric, picks, batch_size)
         else:
             means = _by_pixel(terms, metric, picks)
@@ -47,50 +51,34 @@ def intervals(
     return found
 
 
-def _by_image(values: Double, picks: NDArray[np.int64]) -> Double:
-    means: Double = values[picks].mean(axis=1)
-    return means
-
-
 def _by_pixel(terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64]) -> Double:
-    """Resampled totals (R,) of all pixels pooled."""
-    pixels, mean, spread = _columns(terms, metric)
-    n, m, s = pixels[picks], mean[picks], spread[picks]  # (R, images)
+    """Return resampled totals (R,) over all pixels."""
+    pixels, mean, squares = _columns(terms, metric)
+    n, m, s = pixels[picks], mean[picks], squares[picks]  # (R, images)
     total = n.sum(axis=1)
     pooled = (n * m).sum(axis=1) / total
+    if metric.kind == "mean":
+        return np.asarray(metric.factor * pooled)
     variance = (s.sum(axis=1) + (n * (m - pooled[:, None]) ** 2).sum(axis=1)) / total
-    return _finished(metric, pooled, variance, TEXTBOOK.epsilon)
+    inside = variance if metric.kind == "deviation" else pooled**2 + variance + TEXTBOOK.epsilon
+    return np.asarray(metric.factor * np.sqrt(inside))
 
 
 def _by_batch(
     terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64], batch_size: int
 ) -> Double:
-    """Resampled totals (R,) of the published hybrid: means pooled in a batch, roots by image."""
-    pixels, mean, spread = _columns(terms, metric)
-    if metric.kind != "mean":
-        freedom = np.where(pixels > 1, pixels - PUBLISHED.unbiased, np.nan)
-        variance = spread / (freedom if metric.kind == "deviation" else pixels)
-        return _by_image(_finished(metric, mean, variance, PUBLISHED.epsilon), picks)
+    """Return resampled totals (R,) of a metric that the released code pools in a batch."""
+    pixels, mean, _ = _columns(terms, metric)
     starts = np.arange(0, picks.shape[1], batch_size)
     n, weighted = pixels[picks], (pixels * mean)[picks]
     batches = np.add.reduceat(weighted, starts, axis=1) / np.add.reduceat(n, starts, axis=1)
     sizes = np.diff([*starts, picks.shape[1]])
-    totals: Double = metric.factor * (batches @ sizes) / picks.shape[1]
-    return totals
+    return np.asarray(metric.factor * (batches @ sizes) / picks.shape[1])
 
 
 def _columns(terms: Sequence[Terms], metric: Metric) -> tuple[Double, Double, Double]:
+    """Return pixels, mean and squares of each picture, (images,)."""
     moments = [each.moments[metric.quantity] for each in terms]
-    return (
-        np.array([float(each.pixels) for each in terms]),
-        np.array([each.mean for each in moments]),
-        np.array([each.spread for each in moments]),
-    )
-
-
-def _finished(metric: Metric, mean: Double, variance: Double, epsilon: float) -> Double:
-    if metric.kind == "mean":
-        return metric.factor * mean
-    inside = variance if metric.kind == "deviation" else mean**2 + variance + epsilon
-    result: Double = metric.factor * np.sqrt(inside)
-    return result
+    rows = [(each.pixels, *of) for each, of in zip(terms, moments, strict=True)]
+    pixels, mean, squares = np.array(rows, np.float64).T
+    return pixels, mean, squares

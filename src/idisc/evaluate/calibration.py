@@ -1,9 +1,9 @@
-"""Calibration: whether the error of a network grows with the spread that it states.
+"""Calibration: whether the error of a network grows with the standard deviation of its levels.
 
-The spread is the standard deviation of the predictions of a network's levels. It does not bound the
-error, because the levels share an encoder and can be wrong together. The curve shows its value on
-a dataset: pixels in ten parts of equal number by their spread, and the mean error of each part. If
-the spread carries no information, the curve is flat.
+This deviation, `level_std`, does not bound the error, because the levels share an encoder and can
+be wrong together. The curve shows its value on a dataset: pixels are put in ten parts of equal
+number by their deviation, and each part has its mean error. The curve is flat if the deviation
+carries no information.
 
 Pixels are counted in bins of 8 % width, so that memory does not grow with the dataset; the rank of
 a pixel is the mean rank of its bin.
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.floating]
 MEANING = (
-    "Pixels are put in ten parts of equal number by the spread of the network's predictions at its"
-    " levels; each part has its mean |error|. The spread ranks pixels by reliability; it is no"
-    " error bound."
+    "Pixels are put in ten parts of equal number by the standard deviation of the network's"
+    " predictions at its levels; each part has its mean |error|. The deviation ranks pixels by"
+    " reliability; it is no error bound."
 )
 PARTS = 10
 _FIRST, _LAST, _BINS = 1e-4, 1e3, 210  # metres of the first and last edge; 30 bins per decade
@@ -28,9 +28,9 @@ _FIRST, _LAST, _BINS = 1e-4, 1e3, 210  # metres of the first and last edge; 30 b
 
 @dataclass(frozen=True)
 class Part:
-    """Pixels of similar spread."""
+    """Pixels with a similar deviation of the levels."""
 
-    spread: float  # mean, metres
+    level_std: float  # mean, metres
     abs_error: float  # mean |error|, metres
     abs_rel: float
     pixels: int
@@ -38,36 +38,36 @@ class Part:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The curve, from the smallest spread to the largest."""
+    """The curve, from the smallest deviation to the largest."""
 
     parts: tuple[Part, ...]
-    rank_correlation: float  # Spearman's, of spread and |error| over all pixels
-    error_per_spread: float  # mean |error| over mean spread
+    rank_correlation: float  # Spearman's, of level_std and |error| over all pixels
+    error_per_std: float  # mean |error| / mean level_std
 
     def __str__(self) -> str:
         first, last = self.parts[0], self.parts[-1]
         return (
-            f"rank correlation of spread and |error| {self.rank_correlation:.2f}; mean |error|"
-            f" {first.abs_error:.3f} m at the smallest spread ({first.spread:.3f} m),"
-            f" {last.abs_error:.3f} m at the largest ({last.spread:.3f} m)"
+            f"rank correlation with |error| {self.rank_correlation:.2f}; mean |error|"
+            f" {first.abs_error:.3f} m at the smallest deviation ({first.level_std:.3f} m),"
+            f" {last.abs_error:.3f} m at the largest ({last.level_std:.3f} m)"
         )
 
 
 class CalibrationSums:
-    """Sums over pictures: `add` each, then ask for the `result`."""
+    """Sums over pictures: `add` each of them, then take the `result`."""
 
     def __init__(self) -> None:
-        self.joint = np.zeros((_BINS + 2, _BINS + 2))  # pixels by bin of spread and of error
-        self.sums = np.zeros((3, _BINS + 2))  # of spread, |error| and |error| / truth, by spread
+        self.joint = np.zeros((_BINS + 2, _BINS + 2))  # pixels by bin of level_std and of error
+        self.sums = np.zeros((3, _BINS + 2))  # level_std, |error|, |error| / truth; by level_std
 
-    def add(self, spread: FloatArray, error: FloatArray, target: FloatArray) -> None:
-        """Add the pixels (P,) of a picture: spread, prediction - truth, and truth, in metres."""
+    def add(self, level_std: FloatArray, error: FloatArray, target: FloatArray) -> None:
+        """Add the pixels (P,) of a picture: deviation, prediction - truth and truth, in metres."""
         error = np.abs(error.astype(np.float64))
-        rows, columns = _bins(spread), _bins(error)
+        rows, columns = _bins(level_std), _bins(error)
         size = len(self.joint)
         counts = np.bincount(rows * size + columns, minlength=size * size)
         self.joint += counts.reshape(size, size)
-        for sums, values in zip(self.sums, (spread, error, error / target), strict=True):
+        for sums, values in zip(self.sums, (level_std, error, error / target), strict=True):
             sums += np.bincount(rows, values, minlength=size)
 
     def result(self) -> Calibration | None:
@@ -75,11 +75,11 @@ class CalibrationSums:
         pixels = self.joint.sum(axis=1)
         if not pixels.any():
             return None
-        spread, error = self.sums[0].sum(), self.sums[1].sum()
+        std, error = self.sums[0].sum(), self.sums[1].sum()
         return Calibration(
             parts=tuple(self._parts(pixels)),
             rank_correlation=_spearman(self.joint),
-            error_per_spread=float(error / spread) if spread else float("nan"),
+            error_per_std=float(error / std) if std else float("nan"),
         )
 
     def _parts(self, pixels: NDArray[np.float64]) -> list[Part]:
@@ -90,8 +90,8 @@ class CalibrationSums:
         for number in range(PARTS):
             count = pixels[numbers == number].sum()
             if count:
-                spread, error, rel = (self.sums[:, numbers == number].sum(1) / count).tolist()
-                found.append(Part(spread, error, rel, int(count)))
+                std, error, rel = (self.sums[:, numbers == number].sum(1) / count).tolist()
+                found.append(Part(std, error, rel, int(count)))
         return found
 
 

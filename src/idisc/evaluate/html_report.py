@@ -23,6 +23,7 @@ from idisc.html_parts import Markup, entries, fill, join, legend, picture_addres
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
 PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
+_DEVIATION = "Error by deviation of the levels"
 _WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
 
 
@@ -36,8 +37,8 @@ def page(result: Result, record: Mapping[str, Any]) -> str:
         title=f"{result.spec.title}, {result.split}",
         lead=" · ".join(filter(None, lead)),
         headline=_headline(result),
-        overview=_paper(result),
-        method=tables.measured(result),
+        overview=join([_hint(result), _paper(result)]),
+        method=f"{tables.measured(result)} {tables.describe_ratio(result)}",
         charts=_charts(result),
         details=join([_all_metrics(result), _worst(result)]),
         sources=_sources(result, record),
@@ -56,6 +57,12 @@ def _headline(result: Result) -> Markup:
         )
         for name in tables.headline(result)
     )
+
+
+def _hint(result: Result) -> Markup:
+    if result.unit_hint is None:
+        return Markup()
+    return fill("note", text=f"Check the unit: {tables.describe_hint(result.unit_hint)}.")
 
 
 def _paper(result: Result) -> Markup:
@@ -126,9 +133,9 @@ def _charts(result: Result) -> Markup:
     if found:
         text = (
             f"{MEANING} Rank correlation over all pixels: {found.rank_correlation:.2f};"
-            f" mean |error| is {found.error_per_spread:.1f} times the mean spread."
+            f" mean |error| is {found.error_per_std:.1f} times the mean deviation."
         )
-        plots["Error by spread"] = text, partial(_plot_spreads, found.parts)
+        plots[_DEVIATION] = text, partial(_plot_deviations, found.parts)
     values = np.array([row.numbers[name] for row in result.rows if row.numbers])
     values = values[np.isfinite(values)]
     if len(values):
@@ -140,9 +147,7 @@ def _charts(result: Result) -> Markup:
             section(title, text, charts.draw(plot, title)) for title, (text, plot) in plots.items()
         )
     note = fill("note", text=charts.MISSING)
-    return join(
-        [section("Error by spread", plots["Error by spread"][0]), note] if found else [note]
-    )
+    return join([section(_DEVIATION, plots[_DEVIATION][0]), note] if found else [note])
 
 
 def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
@@ -162,18 +167,18 @@ def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
     lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
 
 
-def _plot_spreads(parts: Sequence[Part], figure: Any) -> None:
+def _plot_deviations(parts: Sequence[Part], figure: Any) -> None:
     axes = figure.subplots()
     tooltips = [
-        f"spread {each.spread:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
+        f"deviation {each.level_std:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
         f" {each.abs_rel:.3f}, {each.pixels:,} pixels"
         for each in parts
     ]
     places = np.arange(len(parts))
     charts.bars(axes, (places + 0.02).tolist(), [each.abs_error for each in parts], 0.96, tooltips)
-    axes.hlines([each.spread for each in parts], places, places + 1, INK, linestyles="dashed")
-    axes.set_xticks(places + 0.5, [f"{each.spread:.2g}" for each in parts])
-    axes.set(title="mean |error|, m; dashed: spread", xlabel="mean spread of each tenth, m")
+    axes.hlines([each.level_std for each in parts], places, places + 1, INK, linestyles="dashed")
+    axes.set_xticks(places + 0.5, [f"{each.level_std:.2g}" for each in parts])
+    axes.set(title="mean |error|, m; dashed: deviation", xlabel="mean deviation of each tenth, m")
 
 
 def _plot_histogram(values: metrics.Double, label: str, figure: Any) -> None:

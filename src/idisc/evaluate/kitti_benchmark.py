@@ -1,7 +1,7 @@
-"""A submission to KITTI's depth prediction benchmark: one 16-bit PNG for each test picture.
+"""Writes a submission to KITTI's depth prediction benchmark: a 16-bit PNG for each test picture.
 
 The benchmark's archive holds `test_depth_prediction_anonymous/image/*.png`, 500 pictures of
-352x1216; it wants depth times 256 under the same names, in one zip without folders.
+352x1216; a submission has depth times 256 under the same names, in one zip without folders.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from idisc import files
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.decode import write_png
-from idisc.errors import InputError
+from idisc.errors import IdiscError, InputError
 from idisc.images import read_image
-from idisc.predict.engine import Engine
+from idisc.predict.predictor import Predictor
 
 METRES_PER_UNIT = KITTI_UNITS.metres_per_unit
 PICTURES, SIZE = 500, (352, 1216)
@@ -25,16 +25,20 @@ ARCHIVE = "submission.zip"
 
 
 def write_submission(
-    engine: Engine, images: Path, out: Path, progress: Callable[[int, int], None] | None = None
+    predictor: Predictor,
+    images: Path,
+    out: Path,
+    progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Predict every PNG of `images` into the new folder `out`, zipped; returns how many."""
+    """Predict every PNG of `images` into the new folder `out`, zip them, return their number."""
     paths = sorted(images.glob("*.png")) if images.is_dir() else []
     if not paths:
         raise InputError(
             images, "no PNG in it", "the folder test_depth_prediction_anonymous/image is needed"
         )
-    if engine.task != "depth":
-        raise InputError(engine.name, f"predicts {engine.task}", "the benchmark is for depth")
+    task = predictor.engine.task
+    if task != "depth":
+        raise InputError(predictor.model.name, f"predicts {task}", "the benchmark is for depth")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
             image = read_image(path)
@@ -44,9 +48,10 @@ def write_submission(
                     f"{image.shape[0]}x{image.shape[1]} pixels",
                     f"the benchmark's pictures have {SIZE[0]}x{SIZE[1]}",
                 )
-            depth = engine(image[None])[0]
-            if not np.isfinite(depth).all():
-                raise InputError(path, f"{engine.name} predicts numbers that are not finite")
+            try:
+                depth = predictor.predict_at(image, SIZE).maps
+            except IdiscError as error:
+                raise error.within(path) from None
             # 0 means "no depth" to the benchmark.
             units = np.rint(np.clip(depth, METRES_PER_UNIT, 255.0) / METRES_PER_UNIT)
             write_png(draft / path.name, units.astype(np.uint16))

@@ -1,8 +1,8 @@
-"""Anybody's outputs on disk, matched to pictures by name: 16-bit PNG, NPY, NPZ; normals as PNG.
+"""Predictions on disk, matched to pictures by name: 16-bit PNG, NPY, NPZ; normals as 8-bit PNG.
 
 A prediction for `rgb/kitchen_0004/rgb_00045.jpg` may be called `rgb/kitchen_0004/rgb_00045.png`,
-`kitchen_0004/rgb_00045.npy`, `rgb_00045.png`, or have `_` for `/`, as far as that is unique; all of
-them may lie below further folders, the same for all.
+`kitchen_0004/rgb_00045.npy` or `rgb_00045.png`, also with `_` for `/`, if that is unique. All files
+may be in further folders, the same ones for all.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How files of predictions are to be understood."""
+    """How files of predictions are read."""
 
     scale: float | None = None  # metres of one unit; integers need it, floats are metres without
-    # Another size than ground truth or full frame: an error, or resized with aligned corners to
-    # that of the two whose aspect it has.
+    # For other sizes than those of ground truth and full frame: an error, or a resize with aligned
+    # corners to that of the two whose aspect it has.
     fit: Literal["error", "resize"] = "error"
-    # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
+    # For pixels of 0, less or NaN, which are no prediction: an error, or they are not scored.
     holes: Literal["error", "skip"] = "error"
     task: Task = "depth"
 
@@ -50,7 +50,7 @@ class PredictionFiles:
         self.resized = {"scored crop": 0, "full frame": 0}  # files, by what they were resized to
 
     def about(self) -> dict[str, str]:
-        """What the predictions are and how they were read, for the report."""
+        """Return what the predictions are and how they were read, for the report."""
         about = {
             "predictions": self.folder.resolve().name,
             "predictions_sha256": files.sha256(*self.paths.values()),
@@ -66,76 +66,65 @@ class PredictionFiles:
         return about
 
     def __call__(self, sample: Sample) -> FloatArray:
-        """The prediction for a sample, (H, W) metres or (H, W, 3) at the ground truth's size.
+        """Return the prediction for a sample, (Hg, Wg) metres or (Hg, Wg, 3), in its target's size.
 
-        Holes come back as NaN if they may be skipped.
+        Holes are NaN if they may be skipped.
         """
         path = self.paths[sample.record.image]
         values = self._decoded(path)
         size, (top, left, full) = _size(sample.target), sample.place
-        if _size(values) not in (size, full):
-            return self._fitted(values, path, sample)
-        if _size(values) != size:  # holes outside the crop are nobody's business
-            values = values[top : top + size[0], left : left + size[1]]
-        return self._without_holes(values, path)
-
-    def _fitted(self, values: FloatArray, path: Path, sample: Sample) -> FloatArray:
-        """Another size, resized to what it shows by its aspect: the crop, or the full frame."""
-        size, (top, left, full) = _size(sample.target), sample.place
-        height, width = found = _size(values)
-        expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
-        if self.reading.fit == "error":
-            raise InputError(
-                path,
-                f"{size_text(found)} pixels, {expected} expected",
-                "pass --fit resize to stretch it",
-            )
-        off = {
-            other: abs(math.log(width * other[0] / (height * other[1]))) for other in (size, full)
-        }
-        whole = off[full] < off[size]
-        if size != full and min(off.values()) > _ASPECT:
-            raise InputError(
-                path,
-                (
-                    f"{size_text(found)} pixels have the aspect neither of the scored crop"
-                    f" nor of the full frame ({expected}), so it is unknown what they show"
-                ),
-                "resize them to one",
-            )
+        crop = np.s_[top : top + size[0], left : left + size[1]]
+        if _size(values) == size:
+            return self._without_holes(values, path)
+        if _size(values) == full:  # holes outside the crop do not matter
+            return self._without_holes(values[crop], path)
+        whole = self._shows_full_frame(_size(values), size, full, path)
         self.resized["full frame" if whole else "scored crop"] += 1
-        values = self._without_holes(values, path)  # before a resize that would smear them
-        if not whole:
-            return resize_map(values, size)
-        return resize_map(values, full)[top : top + size[0], left : left + size[1]]
+        values = self._without_holes(values, path)  # first, as a resize would mix them in
+        return resize_map(values, full)[crop] if whole else resize_map(values, size)
+
+    def _shows_full_frame(self, found: Size, size: Size, full: Size, path: Path) -> bool:
+        """Tell by its aspect ratio what a prediction of another size shows: full frame or crop."""
+        expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
+        reason = f"{size_text(found)} pixels, {expected} expected"
+        if self.reading.fit == "error":
+            raise InputError(path, reason, "pass --fit resize to stretch it")
+        off_size, off_full = (
+            abs(math.log(found[1] * other[0] / (found[0] * other[1]))) for other in (size, full)
+        )
+        if size != full and min(off_size, off_full) > _ASPECT:
+            raise InputError(
+                path,
+                f"{reason}; its aspect is neither that of the scored crop nor of the full frame",
+                "resize it to one of them",
+            )
+        return off_full < off_size
 
     def _without_holes(self, values: FloatArray, path: Path) -> FloatArray:
         holes = ~(np.isfinite(values) & (values > 0))
-        if values.ndim == 3 or not holes.any():  # normals are any numbers
+        if values.ndim == 3 or not holes.any():  # normals may be negative
             return values
         if self.reading.holes == "error":
             what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
             raise InputError(
                 path,
                 f"{holes.sum()} pixels are {what}",
-                "mend them, or pass --holes skip to score the others only",
+                "correct them, or pass --holes skip to score the others only",
             )
         return np.where(holes, np.float32(np.nan), values)
 
     def _decoded(self, path: Path) -> FloatArray:
         if self.reading.task == "normals":
             if path.suffix.lower() == ".png":
-                return NormalMap(empty=-1).read(path)  # no byte: a predicted black is a direction
+                return NormalMap(empty=-1).read(path)  # never empty: black is a direction here
             raise InputError(path, "normals are read from 8-bit RGB PNG")
         if self.reading.scale is None:
             if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
                 return DepthMap(metres_per_unit=1.0).read(path)
             raise InputError(
                 path,
-                (
-                    "what is one unit of it? Pass --scale 0.001 for millimetres, 0.00390625"
-                    " for KITTI's 1/256 m"
-                ),
+                "its unit is not known",
+                "pass --scale 0.001 for millimetres, 0.00390625 for KITTI's 1/256 m",
             )
         return DepthMap(metres_per_unit=self.reading.scale).read(path)
 
@@ -145,11 +134,11 @@ def _size(values: FloatArray) -> Size:
 
 
 def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
-    """The file of each picture; all pictures without one are named in one error.
+    """Return the file of each picture; one error names all pictures without one.
 
-    As many leading folders are left off as gives most matches, of pictures the same number and of
-    files the same folder for all: a file of another scene with the same number must not stand in
-    for a missing one.
+    The number of leading folders that is left off is the one with most matches. It is the same for
+    all pictures, and the folder is the same for all files, so that a file of another scene with the
+    same number is not used for a missing one.
     """
     index = _by_ending(folder)
     best: list[_Match] = [{}]
@@ -167,31 +156,27 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
         if paths and image in best[0]:
             found[image] = paths[0]
     if not found:
-        raise InputError(f"{folder}: {_unlike(folder, images, index)}")
+        raise _unmatched(folder, images, index)
     missing = [image for image in images if image not in found]
     if missing:
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-        raise InputError(
-            folder,
-            (
-                f"{len(missing)} of {len(images)} predictions missing:"
-                f" {', '.join(missing[:10])}{more}"
-            ),
-        )
+        names = ", ".join(missing[:10]) + more
+        raise InputError(folder, f"{len(missing)} of {len(images)} predictions missing: {names}")
     return found
 
 
-def _unlike(folder: Path, images: Sequence[str], index: _Index) -> str:
-    """What a prediction would be called and what the files are called, side by side."""
+def _unmatched(folder: Path, images: Sequence[str], index: _Index) -> InputError:
+    """Return an error that shows an expected name next to an existing one."""
     first = PurePosixPath(images[0])
     names = [path.relative_to(folder) for files in index.values() for _, path in files]
     name = next((name for name in names if first.stem in name.stem), names[0])
     unique = len({PurePosixPath(image).stem for image in images}) == len(images)
     expected = (PurePosixPath(first.name) if unique else first).with_suffix(name.suffix)
-    return (
+    return InputError(
+        folder,
         f"none of the {len(images)} predictions found by name: that of {first} would be called"
-        f" {expected}, but the folder has e.g. {name.as_posix()}; rename the files after the"
-        " pictures, without additions"
+        f" {expected}, but the folder has e.g. {name.as_posix()}",
+        "rename the files after the pictures, without additions",
     )
 
 
@@ -216,7 +201,7 @@ def _by_ending(folder: Path) -> _Index:
 
 
 def _matches(images: Sequence[str], index: _Index, leave_off: int) -> list[_Match]:
-    """What each folder of files has for the pictures; a file is for one picture only."""
+    """Return the files of the pictures for each folder; a file is for one picture only."""
     matches: dict[str, _Match] = defaultdict(dict)
     taken: set[Path] = set()
     for image in images:

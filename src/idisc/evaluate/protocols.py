@@ -1,7 +1,7 @@
 """PROTOCOLS: window, range, clamp, rescaling and averaging of an evaluation under one name.
 
-The same predictions score differently under each of them, so a number without its protocol means
-nothing; every result carries the name, and what was changed of it.
+The same predictions have other scores under each of them, so every result carries the name of its
+protocol and the changes that were made to it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ class Protocol:
     name: str
     averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
     batch_size: int = 0  # of averaging=batch; 0: the dataset's `published_batch`
-    # Where to look: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
+    # Scored pixels: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
     # et al. instead of Garg's, on the crop as in the released code; Garg's for pictures of one's
-    # own; everywhere.
+    # own; all.
     window: Literal["dataset", "full_frame", "eigen", "garg", "none"] = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
     # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
-    max_depth: float = 0.0  # metres, a bound of one's own instead; 0: as `cap` says
+    max_depth: float = 0.0  # metres, another bound instead; 0: as `cap` says
     clamp: bool = False  # predictions into the range of ground truth
     # Predictions times one number per picture; paper: the mean of the ground truth for DIODE.
     rescale: Literal["none", "median", "mean", "paper"] = "none"
     numbers: Literal["all", "kitti_benchmark"] = "all"  # which metrics to report
-    source: str = ""  # who evaluates so
+    source: str = ""  # who uses it
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "min_depth", "max_depth"):
@@ -51,7 +51,7 @@ class Protocol:
                 raise InputError("protocol", f"{name} {value}", "0 or more is needed")
 
     def average(self, spec: DatasetSpec) -> metrics.Average:
-        """A new average over the images of a dataset."""
+        """Return a new average over the images of a dataset."""
         return metrics.average(self.averaging, self.batch_of(spec))
 
     def batch_of(self, spec: DatasetSpec) -> int:
@@ -59,7 +59,7 @@ class Protocol:
         return self.batch_size or spec.published_batch
 
     def cap_of(self, spec: DatasetSpec) -> float | None:
-        """Ground truth at or beyond it is left out; None: there is no bound."""
+        """Return the depth from which on ground truth is left out; None: there is no bound."""
         if self.max_depth:
             return self.max_depth
         if self.cap == "none" or (self.cap == "code" and not spec.capped):
@@ -68,17 +68,17 @@ class Protocol:
         return bounds.get(spec.name, spec.max_depth)
 
     def least_of(self, spec: DatasetSpec) -> float:
-        """Ground truth at or below it, in metres, is left out."""
+        """Return the depth in metres up to which ground truth is left out."""
         return self.min_depth or spec.min_depth
 
     def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean"]:
-        """To what of the ground truth a prediction is brought."""
+        """Return which value of a prediction is made that of the ground truth."""
         if self.rescale == "paper":
             return "mean" if spec.mean_rescaled else "none"
         return self.rescale
 
     def window_of(self, spec: DatasetSpec) -> masks.WindowRule | None:
-        """Where ground truth counts; None: everywhere."""
+        """Return the window in which ground truth counts; None: everywhere."""
         if self.window == "none":
             return None
         if self.window == "garg":
@@ -90,7 +90,7 @@ class Protocol:
     def window_name(
         self, spec: DatasetSpec
     ) -> Literal["dataset", "full_frame", "eigen", "garg", "none"]:
-        """The window as it comes out for a dataset, which may have one only, or none."""
+        """Return the window that applies to a dataset, which may have only one, or none."""
         rule = self.window_of(spec)
         if rule is None:
             return "none"
@@ -101,11 +101,11 @@ class Protocol:
         return "dataset" if rule is spec.window else "eigen"
 
     def on_full_frame(self, spec: DatasetSpec) -> bool:
-        """Whether the window is a share of the full frame, not of the crop."""
+        """Return whether the window is a share of the full frame, not of the crop."""
         return self.window == "full_frame" and spec.window_of_frame
 
     def valid(self, sample: Sample, spec: DatasetSpec) -> Mask:
-        """Pixels of the ground truth that count, (H, W)."""
+        """Return the mask (H, W) of the ground truth that counts."""
         target = sample.target
         size = target.shape[0], target.shape[1]
         valid = has_value(target, self.least_of(spec))
@@ -124,7 +124,7 @@ class Protocol:
     def adjusted(
         self, prediction: FloatArray, target: FloatArray, valid: Mask, spec: DatasetSpec
     ) -> FloatArray:
-        """A depth prediction (H, W) rescaled by its valid pixels, then clamped."""
+        """Return a depth prediction (H, W) rescaled by its valid pixels, then clamped."""
         factor = self._factor(prediction[valid], target[valid], spec)
         prediction = prediction * np.float32(factor)
         if self.clamp:
@@ -138,7 +138,7 @@ class Protocol:
         middle = np.median if kind == "median" else np.mean
         ours = float(middle(prediction.astype(np.float64)))
         if not ours > 0:
-            raise InputError(f"{kind} of the prediction is {ours:g} m", "it cannot be rescaled")
+            raise InputError("prediction", f"its {kind} is {ours:g} m, so it cannot be rescaled")
         return float(middle(target.astype(np.float64))) / ours
 
 
@@ -185,7 +185,7 @@ PROTOCOLS: dict[str, Protocol] = {
 
 
 def changed(protocol: Protocol, result: Protocol) -> Protocol:
-    """`result` under a name that says what it changes of `protocol`."""
+    """Return `result` under a name that states how it differs from `protocol`."""
     differing = [
         f"{name}={getattr(result, name)}"
         for name in Protocol.__dataclass_fields__

@@ -21,7 +21,7 @@ from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
 from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Result
-from idisc.evaluate.tables import rows_beside_paper
+from idisc.evaluate.tables import describe_hint, rows_beside_paper
 
 JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
@@ -37,6 +37,7 @@ def write(result: Result, folder: Path) -> None:
 def to_json(result: Result) -> dict[str, Any]:
     """Return everything but pictures as JSON values; NaN and infinity become null."""
     columns, rows = rows_beside_paper(result)
+    curve, hint = result.calibration, result.unit_hint
     record = {
         "format": config.FORMAT,
         "dataset": {
@@ -54,9 +55,11 @@ def to_json(result: Result) -> dict[str, Any]:
         "intervals": {name: list(ends) for name, ends in result.intervals.items()},
         "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
         "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
-        "spread": _spread(result),
+        "level_std": curve and {"meaning": MEANING, **dataclasses.asdict(curve)},
+        "median_ratio": result.median_ratio,
+        "unit_hint": hint and {**dataclasses.asdict(hint), "message": describe_hint(hint)},
         "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
-        "about": result.about,
+        "about": dict(result.about),
         "versions": versions(),
     }
     cleaned: dict[str, Any] = _without_nan(record)
@@ -85,12 +88,6 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         **{name: str(module.__version__) for name, module in engines.items() if module},
     }
-
-
-def _spread(result: Result) -> dict[str, Any] | None:
-    if result.calibration is None:
-        return None
-    return {"meaning": MEANING, **dataclasses.asdict(result.calibration)}
 
 
 def _protocol(result: Result) -> dict[str, Any]:

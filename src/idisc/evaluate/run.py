@@ -1,8 +1,8 @@
-"""A dataset, a predictor and a protocol -> one row for each picture, totals with intervals.
+"""Evaluation: a dataset, predictions and protocols give rows for each picture, and totals.
 
-The predictor is anything that maps a sample to a prediction at the size of its ground truth: an
-engine, or files on disk. Pictures are taken one by one and in order, so that no result depends on
-batches or processes unless the protocol itself does (averaging by batch).
+Predictions come from a `Predictor`, from files (`PredictionFiles`) or from any function of a
+sample. Pictures are scored one by one and in order, so that no result depends on batches or
+processes unless the protocol itself does (averaging by batch).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,17 +21,21 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import FloatArray
 from idisc.errors import DataError, IdiscError, InputError, MissingExtra
-from idisc.evaluate import bootstrap, calibration
+from idisc.evaluate import bootstrap, calibration, units
 from idisc.evaluate.calibration import Calibration
-from idisc.evaluate.protocols import Mask, Protocol
+from idisc.evaluate.predictions import PredictionFiles
+from idisc.evaluate.protocols import PAPER, Mask, Protocol
+from idisc.evaluate.units import UnitHint
 from idisc.metrics import Terms
-from idisc.predict import reliability
-from idisc.predict.engine import Engine
-from idisc.predict.model_info import read_model_info
+from idisc.predict.predictor import Output, Predictor
+from idisc.prediction import UNKNOWN
+from idisc.settings import Task
 
-Predictor = Callable[[Sample], FloatArray]
+SamplePredictor = Callable[[Sample], FloatArray]
+"""Maps a sample to depth (Hg, Wg) in metres or normals (Hg, Wg, 3), in the size of its target."""
 Progress = Callable[[int, int], None]
 KEPT = 8  # worst pictures kept for the report
+_NAMED = 5  # pictures of one cause, and causes, that an error names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +48,17 @@ class Extras:
 
 @dataclass(frozen=True)
 class Row:
-    """One picture's numbers."""
+    """The metrics of one picture."""
 
     name: str
     pixels: int  # valid ones
     numbers: dict[str, float]  # empty without a valid pixel
-    holes: int = 0  # pixels that would count, had the prediction a value there
+    holes: int = 0  # pixels that would count if the prediction had a value there
 
 
 @dataclass(frozen=True)
 class Case:
-    """A picture with its prediction, kept to be looked at."""
+    """A scored picture with its prediction, for figures and reports."""
 
     row: Row
     sample: Sample
@@ -75,113 +80,143 @@ class Bin:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What an evaluation found."""
+    """The result of an evaluation under one protocol."""
 
     spec: DatasetSpec
     split: str
     protocol: Protocol
     manifest_sha256: str
-    prepared: Mapping[str, Any] = field(default_factory=dict)  # how the dataset came about
+    prepared: Mapping[str, Any] = field(default_factory=dict)  # how the dataset was made
     totals: dict[str, float]
     intervals: dict[str, tuple[float, float]]  # 95 %, by bootstrap over pictures
     rows: tuple[Row, ...]
     by_distance: tuple[Bin, ...]  # depth only
     worst: tuple[Case, ...]  # worst first
-    calibration: Calibration | None = None  # of depth with a spread
+    calibration: Calibration | None = None  # of depth with a standard deviation of levels
     skipped: int  # pictures without a valid pixel
     holes: float = 0.0  # share of the pixels that count which predictions leave out
-    ratio: float = 1.0  # median over pictures of mean prediction / mean ground truth; depth
-    about: dict[str, str] = field(default_factory=dict)  # what made the predictions
+    # Of prediction / ground truth over the pixels of a picture, then over the pictures; before any
+    # rescaling. None for normals.
+    median_ratio: float | None = None
+    unit_hint: UnitHint | None = None  # if the ratio suggests another unit
+    about: Mapping[str, str] = field(default_factory=dict)  # what made the predictions
 
 
-class EnginePredictor:
-    """An engine asked for the size of the ground truth, which it reaches in one step."""
+class ScoringError(InputError):
+    """Some pictures cannot be scored; `failures` has the error of each."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine, self.model = engine, read_model_info(engine)
+    failures: tuple[IdiscError, ...] = ()
 
-    def about(self) -> dict[str, str]:
-        """What made the predictions, for the report."""
-        about = {"weights": self.engine.name, "weights_sha256": self.engine.sha256}
-        if (precision := self.engine.origin.get("precision", "fp32")) != "fp32":
-            about["precision"] = str(precision)
-        return about
+    def __str__(self) -> str:
+        """Render the first causes, each with the first subjects that have it."""
+        causes: dict[tuple[str, str], list[str]] = {}
+        for error in self.failures:
+            causes.setdefault((error.reason, error.remedy), []).append(error.subject)
+        parts = [
+            str(InputError(_first(", ", subjects, ""), *cause))
+            for cause, subjects in causes.items()
+        ]
+        return ": ".join(filter(None, [super().__str__(), _first("; ", parts, " causes")]))
 
-    def __call__(self, sample: Sample) -> FloatArray:
-        return self.with_spread(sample)[0]
 
-    def with_spread(self, sample: Sample) -> tuple[FloatArray, FloatArray | None]:
-        """The prediction and, if the engine has one, its spread in metres."""
-        size = sample.target.shape[0], sample.target.shape[1]
-        predictions, spreads = self.engine.with_spread(sample.image[None], size)
-        if np.isnan(predictions).any():  # only files may have holes
-            raise InputError(sample.record.image, f"{self.engine.name} predicts NaN")
-        factor = np.float32(self._factor(sample))
-        return factor * predictions[0], None if spreads is None else factor * spreads[0]
-
-    def _factor(self, sample: Sample) -> float:
-        """From the canonical camera to the sample's; published networks are scored as they are."""
-        if not self.model.canonical or sample.camera is None or self.engine.task == "normals":
-            return 1.0
-        return reliability.camera_correction(self.model, sample.camera).factor
+def _first(separator: str, texts: Sequence[str], noun: str) -> str:
+    more = f"{separator}and {len(texts) - _NAMED} more{noun}" if len(texts) > _NAMED else ""
+    return separator.join(texts[:_NAMED]) + more
 
 
 def evaluate(
     dataset: Dataset,
-    predictor: Predictor,
-    protocols: Sequence[Protocol],
+    predictor: Predictor | PredictionFiles | SamplePredictor,
+    protocols: Sequence[Protocol] = (PAPER,),
     *,
     extras: Extras = Extras(),
     progress: Progress | None = None,
 ) -> list[Result]:
-    """Score a predictor on a dataset, the same predictions under each of the protocols.
+    """Score predictions on a dataset, the same predictions under each of the protocols.
 
-    Pictures that cannot be scored are named
-    together in one error: a total over the others would pass for a total over all.
+    A network sees the pictures at the size that `Predictor.size_rule` chooses, unless the dataset
+    was opened with a size. If pictures cannot be scored, a ScoringError names all of them: totals
+    over the others would be mistaken for totals over all.
     """
-    _check_task(dataset.spec, protocols, extras)
-    tallies = [_Tally(dataset, protocol, extras) for protocol in protocols]
-    failures: list[str] = []
+    dataset, source = _open(dataset, predictor)
+    _check_extras(dataset.spec, protocols, extras)
+    sums = [_Sums(dataset, protocol, extras) for protocol in protocols]
+    failures: list[IdiscError] = []
     for index, coming in enumerate(_read_ahead(dataset)):
         try:
             sample = coming.result()
-            prediction, spread = _asked(predictor, sample)
-            for tally in tallies:
-                tally.add(sample, prediction, spread)
+            output = source.predict(sample)
+            for each in sums:
+                each.add(sample, output)
         except MissingExtra:
             raise  # the same for every picture
         except IdiscError as error:
-            failures.append(str(error))
+            failures.append(error)
         if progress:
             progress(index + 1, len(dataset))
     if failures:
-        raise InputError(_summed_up(failures, len(dataset)))
-    return [tally.result() for tally in tallies]
+        failed = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
+        together = ScoringError(dataset.source.root, failed)
+        together.failures = tuple(failures)
+        raise together
+    about = source.describe()
+    try:
+        return [each.result(about, source.metres_per_unit) for each in sums]
+    except DataError as error:  # no valid pixel in any picture
+        raise error.within(dataset.source.root) from None
 
 
-def _asked(predictor: Predictor, sample: Sample) -> tuple[FloatArray, FloatArray | None]:
-    if isinstance(predictor, EnginePredictor):
-        return predictor.with_spread(sample)
-    return predictor(sample), None
+class _Source(NamedTuple):
+    """Predictions of any origin."""
+
+    predict: Callable[[Sample], Output]
+    describe: Callable[[], Mapping[str, str]]  # for the report; called after the predictions
+    metres_per_unit: float | None = 1.0  # None: a network, which predicts metres
 
 
-def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
-    """Normals have no distances: what needs some is refused before anything is read."""
-    if spec.task == "depth":
-        return
-    if extras != Extras():
-        option = "--clouds" if extras.clouds else "--boundaries"
-        raise InputError(option, f"{spec.name} holds normals, and this metric compares depth")
-    for protocol in protocols:
-        if protocol.numbers != "all":
-            raise InputError(
-                f"--protocol {protocol.name}",
-                f"its numbers are of depth, {spec.name} holds normals",
-                "choose another protocol",
-            )
+def _open(
+    dataset: Dataset, predictor: Predictor | PredictionFiles | SamplePredictor
+) -> tuple[Dataset, _Source]:
+    """Return the dataset as a network sees it, and the predictions."""
+    if isinstance(predictor, Predictor):
+        check_task(predictor.model.name, predictor.engine.task, dataset.spec)
+        rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
+        about = {"weights": predictor.model.name, "weights_sha256": predictor.model.sha256}
+        if predictor.model.precision not in ("fp32", UNKNOWN):
+            about["precision"] = predictor.model.precision
+        source = _Source(partial(predict_sample, predictor), lambda: about, None)
+        return dataset.at_network_size(rule) if rule else dataset, source
+    if isinstance(predictor, PredictionFiles):
+        unit = predictor.reading.scale or 1.0
+        return dataset, _Source(lambda each: Output(predictor(each)), predictor.about, unit)
+    return dataset, _Source(lambda each: Output(predictor(each)), dict)
 
 
-class _Tally:
+def predict_sample(predictor: Predictor, sample: Sample) -> Output:
+    """Predict a sample with a network, at the size of its ground truth; see `predict_at`."""
+    size = sample.target.shape[0], sample.target.shape[1]
+    try:
+        return predictor.predict_at(sample.image, size, sample.camera)
+    except IdiscError as error:
+        raise error.within(sample.record.image) from None
+
+
+def check_task(name: str, task: Task, spec: DatasetSpec) -> None:
+    """Raise InputError if the network `name` does not predict what the dataset holds."""
+    if task != spec.task:
+        raise InputError(name, f"predicts {task}, {spec.name} holds {spec.task}")
+
+
+def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
+    """Refuse metrics of depth for a dataset of normals before anything is read."""
+    of_depth = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
+    of_depth |= {f"--protocol {each.name}": each.numbers != "all" for each in protocols}
+    for option, chosen in of_depth.items():
+        if chosen and spec.task != "depth":
+            raise InputError(option, f"compares depth, {spec.name} holds {spec.task}")
+
+
+class _Sums:
     """Rows and sums of one protocol."""
 
     def __init__(self, dataset: Dataset, protocol: Protocol, extras: Extras) -> None:
@@ -193,36 +228,45 @@ class _Tally:
         self.terms: list[Terms] = []
         self.worst: list[Case] = []
         self.ratios: list[float] = []
+        self.correlations: list[float] = []
 
-    def add(self, sample: Sample, prediction: FloatArray, spread: FloatArray | None) -> None:
-        case, terms = score(sample, prediction, self.protocol, self.dataset.spec, self.extras)
+    def add(self, sample: Sample, output: Output) -> None:
+        case, terms = score(sample, output.maps, self.protocol, self.dataset.spec, self.extras)
         self.average.add(terms)
-        if spread is not None and terms.pixels:
-            valid, adjusted = case.valid, case.prediction[case.valid]
-            factor = np.median(adjusted / prediction[valid])  # of a protocol that rescales
-            target = sample.target[valid]
-            self.calibration.add(factor * spread[valid], adjusted - target, target)
-        self.distances.add(case)
         self.rows.append(case.row)
-        if case.row.pixels and sample.target.ndim == 2:  # before any rescaling
-            self.ratios.append(
-                float(prediction[case.valid].mean() / sample.target[case.valid].mean())
-            )
         self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
         self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
+        if terms.pixels and self.dataset.spec.task == "depth":
+            self._add_depth(case, output)
 
-    def result(self) -> Result:
+    def _add_depth(self, case: Case, output: Output) -> None:
+        predicted, target = output.maps[case.valid], case.sample.target[case.valid]
+        adjusted = case.prediction[case.valid]
+        self.distances.add(adjusted, target)
+        self.ratios.append(float(np.median(predicted / target)))
+        if not np.isnan(correlation := units.log_correlation(predicted, target)):
+            self.correlations.append(correlation)
+        if output.level_std is not None:
+            factor = np.median(adjusted / predicted)  # of a protocol that rescales
+            self.calibration.add(factor * output.level_std[case.valid], adjusted - target, target)
+
+    def result(self, about: Mapping[str, str], metres_per_unit: float | None) -> Result:
         numbers = [row.numbers for row in self.rows]
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
         pixels = holes + sum(row.pixels for row in self.rows)
+        totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
+        ratio, hint = None, None
+        if self.ratios:
+            ratio, correlation = float(np.median(self.ratios)), np.median(self.correlations or 0)
+            hint = units.check_unit(ratio, float(correlation), metres_per_unit)
         return Result(
             spec=self.dataset.spec,
             split=self.dataset.split,
             protocol=self.protocol,
             manifest_sha256=self.dataset.source.sha256,
             prepared=self.dataset.source.prepared,
-            totals=reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows),
+            totals=totals,
             intervals=bootstrap.intervals(self.terms, numbers, self.protocol, batch_size),
             rows=tuple(self.rows),
             by_distance=self.distances.bins(),
@@ -230,23 +274,25 @@ class _Tally:
             calibration=self.calibration.result(),
             skipped=sum(not row.pixels for row in self.rows),
             holes=holes / max(pixels, 1),
-            ratio=float(np.median(self.ratios)) if self.ratios else 1.0,
+            median_ratio=ratio,
+            unit_hint=hint,
+            about=about,
         )
 
 
 def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
-    """The samples in order; the next is read while the present one is being predicted."""
+    """Yield the samples in order; the next one is read during the prediction of the present one."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(_unchanged, dataset, 0)
+        coming = pool.submit(_read, dataset, 0)
         for index in range(len(dataset)):
             present = coming
             if index + 1 < len(dataset):
-                coming = pool.submit(_unchanged, dataset, index + 1)
+                coming = pool.submit(_read, dataset, index + 1)
             yield present
 
 
-def _unchanged(dataset: Dataset, index: int) -> Sample:
-    """A sample whose files are those that the manifest pins: a result states its hash."""
+def _read(dataset: Dataset, index: int) -> Sample:
+    """Return a sample; DataError if its files are not those of the manifest, which is reported."""
     sample, root = dataset[index], dataset.source.root
     if manifest.is_changed(root, sample.record):
         raise DataError(
@@ -264,7 +310,7 @@ def score(
     spec: DatasetSpec,
     extras: Extras = Extras(),
 ) -> tuple[Case, Terms]:
-    """One picture under a protocol: its row with what was compared, and its terms to average."""
+    """Score one picture under a protocol: return what was compared, and the terms to average."""
     target = sample.target
     if prediction.shape != target.shape:
         raise DataError(
@@ -275,7 +321,7 @@ def score(
     valid, holes = protocol.valid(sample, spec), 0
     try:
         if spec.task == "depth":
-            there = ~np.isnan(prediction)  # holes that the reader of the files let pass
+            there = ~np.isnan(prediction)  # files may have holes
             holes = int((valid & ~there).sum())
             valid &= there
             prediction = protocol.adjusted(prediction, target, valid, spec)
@@ -283,7 +329,7 @@ def score(
         else:
             terms = metrics.normal_terms(prediction[valid], target[valid])
     except InputError as error:
-        raise InputError(f"{sample.record.image}: {error}") from None
+        raise error.within(sample.record.image) from None
     numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
     if extras.clouds and terms.pixels:
         numbers |= _cloud_numbers(sample, prediction, valid)
@@ -294,7 +340,7 @@ def score(
 
 
 def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[str, float]:
-    """F1 and chamfer distance of the valid pixels as points in space."""
+    """Return F1 and chamfer distance of the valid pixels as points in space."""
     if sample.camera is None:
         raise DataError(sample.record.image, "no camera known, so no point cloud (--clouds)")
     camera = sample.camera.resized((sample.target.shape[0], sample.target.shape[1]))
@@ -305,17 +351,15 @@ def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[
 
 
 def reported(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
-    """The metrics a protocol reports; those of KITTI's benchmark only where they are asked for."""
-    benchmark = set(metrics.KITTI_BENCHMARK)
+    """Return the metrics that a protocol reports; KITTI's benchmark has its own."""
+    own, shared = set(metrics.KITTI_BENCHMARK), {"silog"}
     if protocol.numbers == "kitti_benchmark":
-        return {name: value for name, value in numbers.items() if name in benchmark}
-    return {
-        name: value for name, value in numbers.items() if name == "silog" or name not in benchmark
-    }
+        return {name: value for name, value in numbers.items() if name in own}
+    return {name: value for name, value in numbers.items() if name not in own - shared}
 
 
 def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
-    """Means over the pictures that have the metric, under every protocol."""
+    """Return means over the pictures that have the metric, under every protocol."""
     names = dict.fromkeys(n for row in rows for n in row.numbers if metrics.is_of_maps(n))
     found = {name: [row.numbers.get(name, np.nan) for row in rows] for name in names}
     return {name: float(np.nanmean(v)) for name, v in found.items() if not np.isnan(v).all()}
@@ -326,36 +370,17 @@ def _badness(case: Case) -> float:
     return next((numbers[name] for name in metrics.RANKING if name in numbers), -1.0)
 
 
-def _summed_up(failures: list[str], total: int) -> str:
-    """The first failures; those of one cause, which differ in the file's name, stand together."""
-    causes: dict[str, list[str]] = {}
-    for failure in failures:
-        name, _, reason = failure.partition(": ")
-        causes.setdefault(reason, []).append(name)
-    parts = [
-        f"{', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}: {reason}"
-        for reason, names in causes.items()
-    ]
-    more = f"; and {len(parts) - 5} more causes" if len(parts) > 5 else ""
-    return f"{len(failures)} of {total} pictures cannot be scored: {'; '.join(parts[:5])}{more}"
-
-
 class _Distances:
     """Errors by the distance of the ground truth, over all pixels."""
 
     def __init__(self, spec: DatasetSpec) -> None:
-        self.task = spec.task
-        far = spec.max_depth or 100.0
-        self.width = 1.0 if far <= 20 else 10.0  # metres of one bin
+        self.width = 1.0 if (spec.max_depth or 100.0) <= 20 else 10.0  # metres of one bin
         self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; none is further away
 
-    def add(self, case: Case) -> None:
-        if self.task != "depth":
-            return
-        p = case.prediction[case.valid].astype(np.float64)
-        t = case.sample.target[case.valid].astype(np.float64)
-        near = t < self.width * self.sums.shape[1]
-        p, t = p[near], t[near]
+    def add(self, prediction: FloatArray, target: FloatArray) -> None:
+        """Add pixels (P,) in metres."""
+        near = target < self.width * self.sums.shape[1]
+        p, t = prediction[near].astype(np.float64), target[near].astype(np.float64)
         index, error = (t // self.width).astype(int), p - t
         for sums, values in zip(
             self.sums, (np.ones_like(t), np.abs(error) / t, np.abs(error), error), strict=True

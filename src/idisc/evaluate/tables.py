@@ -1,6 +1,6 @@
-"""Results as text: comparison with the paper, units, directions, digits, and the protocol.
+"""Results as text: comparison with the paper, units, directions, digits, protocol, hints.
 
-The numbers of the paper are in `paper`; which of them belong to a result is decided here.
+The numbers of the paper are in `paper`; this module decides which of them belong to a result.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from idisc import metrics, paper, recipes
 from idisc.errors import counted
 from idisc.evaluate.run import Result
+from idisc.evaluate.units import UnitHint
 
 HEADLINES = {
     "depth": ("d1", "rmse", "abs_rel", "silog"),
@@ -27,6 +28,19 @@ _RESCALED = {
 _AVERAGED = {
     "image": "Each metric is taken of each picture, then averaged over the pictures.",
     "pixel": "Each metric is taken over all pixels of all pictures at once.",
+    "batch": "Shares and relative errors are pooled over the pixels of {size} pictures at a time,"
+    " roots and deviations are taken by picture: these numbers depend on the batch size, here N ="
+    " {size}, and change with it.",
+}
+
+
+_HINTS = {
+    "unit": "predictions look like {unit}, but were read with {used:.6g} m per unit; try --scale"
+    " {scale:.8g}",
+    "inverse_depth": "predictions look like inverse depth or disparity (correlation with the depth"
+    " {correlation:.2f}, in logarithms); convert them to metres, or name other files",
+    "ratio": "predictions and ground truth differ by more than any network is wrong; check the unit"
+    " of both: --scale for predictions, idisc doctor for ground truth",
 }
 
 
@@ -57,7 +71,7 @@ MEANINGS: dict[str, Meaning] = {
     "rmse": Meaning("root mean square error", "m"),
     "rmse_log": Meaning("root mean square error of log depth"),
     "log10": Meaning("mean of |log10 depth ratio|"),
-    "silog": Meaning("100 times the spread of log error, free of scale", digits=2),
+    "silog": Meaning("100 times the standard deviation of the log error, free of scale", digits=2),
     "sq_rel_percent": Meaning("mean of (error / depth)²", "%", digits=2),
     "abs_rel_percent": Meaning("mean of |error| / depth", "%", digits=2),
     "irmse": Meaning("root mean square error of inverse depth", "1/km", digits=2),
@@ -102,13 +116,9 @@ def scored(result: Result) -> str:
     if result.skipped:
         parts.append(f"{result.skipped:,} without a valid pixel left out")
     if result.holes:
-        parts.append(f"holes skipped: {share(result.holes)} of the valid pixels not scored")
+        share = f"{result.holes:.1%}" if result.holes >= 0.0005 else "less than 0.1%"
+        parts.append(f"holes skipped: {share} of the valid pixels not scored")
     return ", ".join(parts)
-
-
-def share(value: float) -> str:
-    """Return a positive share in per cent; small ones do not become 0.0%."""
-    return f"{value:.1%}" if value >= 0.0005 else "less than 0.1%"
 
 
 def headline(result: Result) -> tuple[str, ...]:
@@ -201,18 +211,20 @@ def measured(result: Result) -> str:
         )
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
         parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
-    if result.holes:
-        parts.append(f"Holes skipped: {share(result.holes)} of these pixels are not scored.")
-    parts.append(_averaging(result))
+    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_of(spec)))
     return " ".join(parts)
 
 
-def _averaging(result: Result) -> str:
-    if result.protocol.averaging != "batch":
-        return _AVERAGED[result.protocol.averaging]
-    size = result.protocol.batch_of(result.spec)
+def describe_ratio(result: Result) -> str:
+    """Return the ratio of predictions to ground truth as a sentence; empty for normals."""
+    if result.median_ratio is None:
+        return ""
     return (
-        f"Shares and relative errors are pooled over the pixels of {size} pictures at a time, roots"
-        f" and deviations are taken by picture: these numbers depend on the batch size, here"
-        f" N = {size}, and change with it."
+        f"Predictions are {result.median_ratio:.3g} times the ground truth before any rescaling"
+        " (median over the pixels of each picture, then over the pictures)."
     )
+
+
+def describe_hint(hint: UnitHint) -> str:
+    """Return a likely reason for a large ratio as a sentence with its remedy."""
+    return _HINTS[hint.code].format(**hint.details)

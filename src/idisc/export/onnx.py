@@ -1,7 +1,8 @@
 """ONNX graphs from RGB bytes to metres, for images of any size or of one size.
 
-    image  uint8 (1, H, W, 3)      depth   float32 (1, h, w) in metres, or normals (1, h, w, 3)
-    size   int64 (2,): h, w        spread  float32 (1, h, w): metres between the resolutions
+    image  uint8 (1, H, W, 3)      depth      float32 (1, h, w) in metres, or normals (1, h, w, 3)
+    size   int64 (2,): h, w        level_std  float32 (1, h, w): metres between the resolutions
+                                   scene      float32 (1, C): the class token of a ViT encoder
 
 The metadata of a file holds everything that `idisc.load` needs; see `metadata`. The graph has no
 GridSample, which several runtimes run slowly or wrongly: deformable attention is Gather with
@@ -29,6 +30,7 @@ from idisc.errors import CheckpointError
 from idisc.export import tracing
 from idisc.export.sampling import DOMAIN, sample_function
 from idisc.model.network import IDisc
+from idisc.predict.onnx_engine import LEVEL_STD
 from idisc.predict.torch_engine import TorchEngine
 from idisc.sizes import Size
 
@@ -45,16 +47,13 @@ def build(network: IDisc, size: Size | None = None) -> Any:
     from onnx import inliner
 
     strides = () if size else tracing.STRIDES
-    outputs: list[str] = [network.config.task]
-    if network.config.task == "depth" and network.config.resolutions > 1:
-        outputs.append("spread")
     with quietly("torch.onnx", "torch.export", "onnxscript"):
         program = torch.onnx.export(
             tracing.trace(network, size),
             opset_version=OPSET,
             custom_translation_table=_translations(),
             input_names=["image", "output_size", *map(_size_input, strides)],
-            output_names=outputs,
+            output_names=tracing.output_names(network),
             optimize=False,
             verbose=False,
         )
@@ -300,7 +299,7 @@ def _name_axes(model: Any, size: Size | None) -> None:
     axes: dict[str, list[int | str]] = {
         "image": [1, height, width, 3],
         "depth": [1, "size_0", "size_1"],
-        "spread": [1, "size_0", "size_1"],
+        LEVEL_STD: [1, "size_0", "size_1"],
         "normals": [1, "size_0", "size_1", 3],
     }
     for value in (*model.graph.input, *model.graph.output):

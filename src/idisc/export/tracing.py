@@ -28,6 +28,7 @@ from idisc.model.deformable import DeformableAttention, DeformableLayer
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.sampling import sample_by_rows
 from idisc.model.vit import PIXELS_PER_TOKEN, VitPyramid
+from idisc.predict.onnx_engine import LEVEL_STD, SCENE
 from idisc.predict.torch_engine import disagreement
 from idisc.sizes import Size
 
@@ -60,13 +61,21 @@ def _(value: Tensor, sizes: Tensor, locations: Tensor, weights: Tensor) -> Tenso
     return value.new_empty(locations.shape[0], value.shape[1] * value.shape[2])
 
 
+def output_names(network: IDisc) -> list[str]:
+    """Return the names of the outputs of an exported network, in their order."""
+    names: list[str] = [network.config.task]
+    if network.config.task == "depth" and network.config.resolutions > 1:
+        names.append(LEVEL_STD)
+    return [*names, SCENE] if isinstance(network.encoder, VitPyramid) else names
+
+
 class BytesToMetres(nn.Module):
     """A copy of a network with the inputs and outputs of an exported file."""
 
     def __init__(self, network: IDisc, *, dynamic: bool) -> None:
         super().__init__()
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
-        self.dynamic = dynamic
+        self.dynamic, self.outputs = dynamic, output_names(network)
         self.sizes: dict[int, Tensor] = {}  # the size inputs by stride, during a forward pass
         for module in self.network.modules():
             if isinstance(module, DeformableLayer):
@@ -75,23 +84,27 @@ class BytesToMetres(nn.Module):
             self._declare_sizes(self.network.encoder)
 
     def forward(self, image: Tensor, output_size: Tensor, *sizes: Tensor) -> tuple[Tensor, ...]:
-        """Bytes (1, H, W, 3) -> depth (1, h, w) and spread, or normals (1, h, w, 3).
+        """Bytes (1, H, W, 3) -> the outputs named by `output_names`, maps of size (h, w).
 
         `output_size` (h, w) is the size input of the result. `sizes` are those of `STRIDES`; a
         graph for one image size has none.
         """
         if sizes:
             self.sizes = dict(zip(STRIDES, sizes, strict=True))  # read by the hooks, too
-        maps = self.network.encode(rgb_of(image))
+        rgb = rgb_of(image)
+        extracted = self.network.extract(rgb)
+        maps = self.network.encode(rgb, extracted)
         maps = [self._sized(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
         self.sizes = {}
         size = (output_size.shape[0], output_size.shape[1])
         result = self.network.decode(maps, size)
-        if self.network.config.task == "normals":
-            return (result.prediction.permute(0, 2, 3, 1),)
-        if len(result.levels) < 2:
-            return (result.prediction[:, 0],)
-        return result.prediction[:, 0], disagreement(result.levels, size)[:, 0]
+        scene = self.network.scene_of(extracted)
+        found = {"normals": result.prediction.permute(0, 2, 3, 1), "depth": result.prediction[:, 0]}
+        if LEVEL_STD in self.outputs:
+            found[LEVEL_STD] = disagreement(result.levels, size)[:, 0]
+        if scene is not None:
+            found[SCENE] = scene
+        return tuple(found[name] for name in self.outputs)
 
     def _sized(self, maps: Tensor, stride: int, *, axis: int = 2, padded: bool = False) -> Tensor:
         """Declare the size of maps; `padded`: those of an image padded to multiples of 32."""

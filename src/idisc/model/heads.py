@@ -19,6 +19,7 @@ from idisc.settings import Activation
 from idisc.sizes import Size
 
 GUIDE_WIDTH = 64  # channels in which pixel embeddings and edges meet
+SMALLEST_WEIGHT = 0.002  # of a neighbour that bilinear interpolation leaves out
 FACTOR = 4  # a guided map has so many pixels, along each side, for one of the encoder's finest map
 
 
@@ -43,20 +44,37 @@ class GuidedUpsampling(nn.Module):
 
     Each new pixel is a convex combination of the 3x3 coarse pixels around it (as in RAFT, Teed and
     Deng 2020), so that a depth step may be as sharp as the image shows it, and no value outside the
-    range of the coarse map can appear.
+    range of the coarse map can appear. The logits are added to those of bilinear interpolation:
+    where the image shows no edge they can stay zero, and a slanted plane stays smooth.
     """
+
+    bilinear: Tensor
 
     def __init__(self, width: int, edges: int, activation: Activation) -> None:
         super().__init__()
         self.embed = nn.Conv2d(width, GUIDE_WIDTH, 1)
         self.mix = ConvNorm(GUIDE_WIDTH + edges, GUIDE_WIDTH, 1, activation)
         self.weights = nn.Conv2d(GUIDE_WIDTH, 9 * FACTOR**2, 1)
+        nn.init.zeros_(self.weights.weight)
+        nn.init.zeros_(self.weights.bias)
+        self.register_buffer("bilinear", _bilinear_logits(), persistent=False)
 
     def forward(self, edges: Tensor, p: Tensor) -> Tensor:
         """Edges (B, C, h, w) and P (B, C, H_l, W_l) -> weights (B, 9, FACTOR^2, h, w), sum 1."""
         embedded = _halfway(self.embed(p), size_of(edges))
         weights = self.weights(self.mix(torch.cat((embedded, edges), dim=1)))
-        return weights.unflatten(1, (9, FACTOR**2)).softmax(dim=1)
+        return (weights.unflatten(1, (9, FACTOR**2)) + self.bilinear).softmax(dim=1)
+
+
+def _bilinear_logits() -> Tensor:
+    """Logits (9, FACTOR^2, 1, 1) of the weights of bilinear interpolation.
+
+    No weight is exactly zero, so that each can be learned.
+    """
+    position = (torch.arange(FACTOR) + 0.5) / FACTOR - 0.5  # of a new pixel in its coarse pixel
+    along = torch.stack(((-position).relu(), 1 - position.abs(), position.relu()))  # (3, FACTOR)
+    weights = torch.einsum("ai,bj->abij", along, along).reshape(9, FACTOR**2, 1, 1)
+    return (weights + SMALLEST_WEIGHT).log()
 
 
 def upsample(maps: Tensor, guide: Tensor) -> Tensor:

@@ -107,6 +107,10 @@ class IDisc(nn.Module):
             return [self.encoder.tokens(normalised)]
         return self.encoder(normalised)
 
+    def scene_of(self, extracted: Sequence[Tensor]) -> Tensor | None:
+        """The class token (B, C) among what `extract` returned; None without a ViT."""
+        return extracted[0][:, -1, 0] if isinstance(self.encoder, VitPyramid) else None
+
     def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:
         """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():

@@ -6,13 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.settings import Task
 from idisc.sizes import Size
+
+
+class RawOutput(NamedTuple):
+    """What a network computes from a batch of pictures."""
+
+    maps: NDArray[np.float32]  # depth (B, H, W) in metres, or normals (B, H, W, 3)
+    level_std: NDArray[np.float32] | None = None  # (B, H, W) metres; None: no levels to compare
+    scene: NDArray[np.float32] | None = None  # class token of a ViT encoder (B, C); see `scene`
 
 
 class Engine(Protocol):
@@ -31,11 +39,6 @@ class Engine(Protocol):
         """
         ...
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: Size | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Return the same, and the standard deviation over the levels (B, H, W) in metres.
-
-        The second value is None if the engine has no levels to compare.
-        """
+    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+        """Return the same maps, and what else the network computes on the way."""
         ...

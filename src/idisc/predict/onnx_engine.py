@@ -1,8 +1,9 @@
 """The engine that runs an exported file with onnxruntime, without torch.
 
 The graph maps the input `image` uint8 (B, H, W, 3) to `depth` (B, H, W) in metres or `normals`
-(B, H, W, 3). An optional input `size` int64 (2,) is the size of the output; an optional second
-output `spread` (B, H, W) is the standard deviation over the levels, in metres.
+(B, H, W, 3). An optional input `size` int64 (2,) is the size of the output. Optional outputs are
+`level_std` (B, H, W), the standard deviation over the levels in metres, and `scene` (B, C), the
+class token of the encoder.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 
 from idisc import files
 from idisc.errors import CheckpointError, InputError, first_line
+from idisc.predict.engine import RawOutput
 from idisc.settings import Task
 from idisc.sizes import Size, resize_map, size_text
 from idisc.zoo.cards import ModelCard
 
+LEVEL_STD, SCENE = "level_std", "scene"  # names of the optional outputs
+_AXES = {"depth": 3, "normals": 4, LEVEL_STD: 3, SCENE: 2}
 _AGAIN = "get it again, or export it again"
 
 
@@ -67,8 +71,10 @@ class OnnxEngine:
                 path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
         # The file name of a shipped model says less than its card.
-        self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
-        self.card = card
+        self.name, self.card = card.name if card else path.name, card
+        # The hashes of a card were verified when its file was located.
+        stated = {file.path: file.sha256 for file in card.files} if card else {}
+        self.sha256 = stated.get(path.name) or files.sha256(path)
         self.task: Task = "depth" if outputs[0] == "depth" else "normals"
         self._sized = "size" in inputs
         self._outputs = outputs
@@ -80,24 +86,22 @@ class OnnxEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._run(images, size, self._outputs[:1])[0]
+        return self._run(images, size, self._outputs[:1])[self.task]
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: Size | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Return the same, and the standard deviation (B, H, W) in metres, if the graph has it."""
-        wanted = [self._outputs[0], *(name for name in self._outputs if name == "spread")]
-        maps, *spread = self._run(images, size, wanted)
-        return maps, spread[0] if spread else None
+    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+        """Return the same maps, and the other outputs that the graph has."""
+        wanted = [name for name in self._outputs if name in (self.task, LEVEL_STD, SCENE)]
+        found = self._run(images, size, wanted)
+        return RawOutput(found[self.task], found.get(LEVEL_STD), found.get(SCENE))
 
     def _run(
         self, images: NDArray[np.uint8], size: Size | None, names: list[str]
-    ) -> list[NDArray[np.float32]]:
-        """Return the named outputs of the graph, at `size`."""
+    ) -> dict[str, NDArray[np.float32]]:
+        """Return the named outputs of the graph, maps at `size`."""
         size = size or (images.shape[1], images.shape[2])
         if self._one_by_one and len(images) > 1:
             each = [self._run(images[i : i + 1], size, names) for i in range(len(images))]
-            return [np.concatenate(maps) for maps in zip(*each, strict=True)]
+            return {name: np.concatenate([one[name] for one in each]) for name in names}
         seen = images.shape[1], images.shape[2]
         if self.fixed_size not in (None, seen):
             raise CheckpointError(
@@ -117,19 +121,18 @@ class OnnxEngine:
             raise CheckpointError(
                 self.name, f"does not run on {size_text(seen)} ({first_line(error)})"
             ) from None
-        self._check(outputs, len(images))
-        return [
-            maps if maps.shape[1:3] == size else np.stack([resize_map(each, size) for each in maps])
-            for maps in outputs
-        ]
+        found = dict(zip(names, outputs, strict=True))
+        for name, values in found.items():
+            self._check(values, _AXES[name], len(images))
+            if name != SCENE and values.shape[1:3] != size:
+                found[name] = np.stack([resize_map(each, size) for each in values])
+        return found
 
-    def _check(self, outputs: list[NDArray[np.float32]], count: int) -> None:
-        """Check the outputs: those of a damaged graph may be anything."""
-        axes = [4 if self.task == "normals" else 3, *(3 for _ in outputs[1:])]
-        for maps, wanted in zip(outputs, axes, strict=True):
-            fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
-            if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:
-                raise CheckpointError(self.name, "its answer is no map of floats", _AGAIN)
+    def _check(self, values: NDArray[np.float32], axes: int, count: int) -> None:
+        """Check an output: those of a damaged graph may be anything."""
+        fits = isinstance(values, np.ndarray) and values.dtype == np.float32
+        if not fits or values.ndim != axes or len(values) != count or not values.size:
+            raise CheckpointError(self.name, "the output of the graph is no map of floats", _AGAIN)
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera, camera_of, matrix_camera
+from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import Photo, PhotoSource, read_photo
 from idisc.predict import reliability, tiles
@@ -30,8 +31,10 @@ from idisc.predict.engine import Engine
 from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
 from idisc.predict.open import open_model
 from idisc.predict.options import PredictOptions
+from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
+from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.settings import Precision
 from idisc.sizes import Size, resize_smooth, size_text
 
@@ -41,11 +44,20 @@ BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their 
 
 
 class Output(NamedTuple):
-    """Output of the network for pictures of one size."""
+    """Output of the network for pictures of one size, or for one picture (without axis B)."""
 
     maps: FloatMaps  # depth (B, H, W) in metres, or normals (B, H, W, 3)
-    level_std: FloatMaps | None  # (B, H, W) metres
+    level_std: FloatMaps | None = None  # (B, H, W) metres
+    scene: FloatMaps | None = None  # (B, C); see `engine.RawOutput`
     compared: tuple[Compared, ...] = ("levels",)  # what the standard deviation compares
+
+    def each(self) -> Iterator[Output]:
+        """Yield the output for each picture, without the first axis."""
+        for index, maps in enumerate(self.maps):
+            level_std, scene = (
+                None if values is None else values[index] for values in (self.level_std, self.scene)
+            )
+            yield Output(maps, level_std, scene, self.compared)
 
 
 def load(
@@ -53,9 +65,12 @@ def load(
 ) -> Predictor:
     """Load a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
-    `device` is cpu, cuda, cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx
-    file has the precision it was exported with).
+    "auto" chooses among the shipped models by the domain of each picture. `device` is cpu, cuda,
+    cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx file has the precision
+    it was exported with).
     """
+    if model == "auto":
+        return AutoPredictor(device, precision)
     return Predictor(open_model(model, device, precision))
 
 
@@ -78,7 +93,7 @@ class Predictor:
         """
         options = self._checked(options, changes)
         (found,) = self._predict_batch([read_photo(source)], options)
-        return found
+        return _with_warning(found)
 
     def predict_many(
         self,
@@ -99,7 +114,48 @@ class Predictor:
                 "use predict, or rescaled() of one result",
             )
         batches = _batches(_read_ahead(sources), options)
-        return (found for photos in batches for found in self._predict_batch(photos, options))
+        return (
+            _with_warning(found)
+            for photos in batches
+            for found in self._predict_batch(photos, options)
+        )
+
+    def for_picture(self, source: PhotoSource | Photo) -> Predictor:  # noqa: ARG002
+        """Return the predictor for pictures like this one: this one, unless it has a choice."""
+        return self
+
+    def predict_at(
+        self, image: NDArray[np.uint8], size: Size, camera: Camera | None = None
+    ) -> Output:
+        """Predict a picture (H, W, 3) that has the network's size already; the output has `size`.
+
+        Evaluation uses it for the pictures of a dataset, whose ground truth has `size`. Published
+        networks are scored as they are; see `camera_factor`.
+        """
+        (output,) = self._infer(image[None], size).each()
+        factor = np.float32(self.camera_factor(camera))
+        std = None if output.level_std is None else factor * output.level_std
+        return output._replace(maps=factor * output.maps, level_std=std)
+
+    def camera_factor(self, camera: Camera | None) -> float:
+        """Return the factor from canonical depth to a known camera's.
+
+        It is 1 for normals and for models that were not trained on many cameras.
+        """
+        if not self.model.canonical or camera is None or self.engine.task == "normals":
+            return 1.0
+        return reliability.camera_correction(self.model, camera).factor
+
+    def size_rule(self, usual: Size | None) -> SizeRule | None:
+        """Return the rule for the network size of a dataset's pictures; None: `usual`, its own.
+
+        Networks that were trained at a size of the paper use that of the dataset, as in the paper.
+        Others see a dataset as they see photos.
+        """
+        published = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
+        if usual is not None and self.model.training_size in {None, usual, *published}:
+            return None
+        return self.network_size
 
     def network_size(self, picture: Size) -> Size:
         """Return the size at which the network sees a picture if the options give none."""
@@ -127,8 +183,9 @@ class Predictor:
             )
         if self.engine.task == "normals" and (options.tile or options.known_distance):
             raise InputError(
-                f"{self.engine.name} predicts normals and no depth; tiles and a known distance need"
-                " depth"
+                self.engine.name,
+                "predicts normals and no depth",
+                "leave out tiles and the known distance, which need depth",
             )
         return options
 
@@ -137,16 +194,12 @@ class Predictor:
     ) -> Iterator[Prediction]:
         """Predict pictures of one size."""
         cameras = [_camera(photo, options) for photo in photos]
-        maps, level_std, compared = self._run(np.stack([photo.image for photo in photos]), options)
-        for index, (photo, camera) in enumerate(zip(photos, cameras, strict=True)):
-            std = None if level_std is None else level_std[index]
+        outputs = self._run(np.stack([photo.image for photo in photos]), options)
+        for photo, camera, output in zip(photos, cameras, outputs.each(), strict=True):
             try:
-                found = self._finish(photo, camera, Output(maps[index], std, compared), options)
+                found = self._finish(photo, camera, output, options)
             except InputError as error:
-                raise InputError(f"{photo.name}: {error}") from None
-            if found.provenance.warnings:
-                text = "; ".join(map(describe_warning, found.provenance.warnings))
-                warnings.warn(f"{photo.name}: {text}", IdiscWarning, stacklevel=3)
+                raise error.within(photo.name) from None
             yield found
 
     def _run(self, images: NDArray[np.uint8], options: PredictOptions) -> Output:
@@ -154,10 +207,15 @@ class Predictor:
         size = images.shape[1], images.shape[2]
         seen = options.size or self.network_size(size)
         small = np.stack([resize_smooth(image, seen) for image in images])
-        output = Output(*self.engine.with_spread(small, size))
+        output = self._infer(small, size)
         if options.flip:
             mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            output = _mean_with_flipped(output, Output(*self.engine.with_spread(mirrored, size)))
+            output = _mean_with_flipped(output, self._infer(mirrored, size))
+        return output
+
+    def _infer(self, images: NDArray[np.uint8], size: Size) -> Output:
+        """Run the network on pictures (B, H, W, 3) in their size; the output has `size`."""
+        output = Output(*self.engine.run(images, size))
         if not np.isfinite(output.maps).all():
             raise CheckpointError(self.engine.name, "predicts NaN or infinity")
         return output
@@ -167,6 +225,8 @@ class Predictor:
     ) -> Prediction:
         """Make a prediction from the output of the network for one picture."""
         provenance = self._provenance(photo, camera, options)
+        if output.scene is not None and (unlike := check_domain(self.model, output.scene)):
+            provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
         if self.engine.task == "normals":
             return _normals_prediction(photo, camera, output.maps, provenance)
         depth, level_std, seen = output.maps, output.level_std, photo.size
@@ -247,6 +307,41 @@ class Predictor:
         return (warning for warning in found if warning)
 
 
+class AutoPredictor(Predictor):
+    """Predicts with the default model, or with the shipped model of the picture's domain."""
+
+    def __init__(self, device: str = "cpu", precision: Precision | None = None) -> None:
+        super().__init__(open_model(None, device, precision))
+        self._open = cache(lambda name: Predictor(open_model(name, device, precision)))
+
+    def for_picture(self, source: PhotoSource | Photo) -> Predictor:
+        """Return the predictor of the model for this picture."""
+        (found,) = super()._predict_batch([read_photo(source)], PredictOptions())
+        return self._better(found) or self
+
+    def _predict_batch(
+        self, photos: Sequence[Photo], options: PredictOptions
+    ) -> Iterator[Prediction]:
+        for photo, found in zip(photos, super()._predict_batch(photos, options), strict=True):
+            other = self._better(found)
+            yield next(other._predict_batch([photo], options)) if other else found
+
+    def _better(self, prediction: Prediction) -> Predictor | None:
+        """Return the predictor that a warning about the domain names."""
+        warned = {each.code: each for each in prediction.provenance.warnings}
+        name = warned["domain"].details["model"] if "domain" in warned else None
+        return self._open(name) if name else None
+
+
+def _with_warning(found: Prediction) -> Prediction:
+    """Emit the warnings of a prediction as a Python warning, and return it."""
+    made = found.provenance
+    if made.warnings:
+        text = "; ".join(map(describe_warning, made.warnings))
+        warnings.warn(f"{made.picture}: {text}", IdiscWarning, stacklevel=3)
+    return found
+
+
 def fit_aspect(trained: Size, picture: Size) -> Size:
     """Return a size with the pixels of `trained` and the aspect ratio of the picture.
 
@@ -289,7 +384,7 @@ def _camera(photo: Photo, options: PredictOptions) -> Camera:
             given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
         return camera_of(given, photo.lens, photo.size)
     except InputError as error:
-        raise InputError(f"{photo.name}: {error}") from None
+        raise error.within(photo.name) from None
 
 
 def _read_ahead(sources: Iterable[PhotoSource | Photo]) -> Iterator[Photo]:
@@ -331,9 +426,10 @@ def _mean_with_flipped(plain: Output, flipped: Output) -> Output:
     """Return the mean of two outputs, the second for mirrored pictures, and their deviation."""
     maps, half = flipped.maps[:, :, ::-1], np.float32(0.5)
     if maps.ndim == 4:  # x of normals changes its sign in the mirror
-        return Output((plain.maps + maps * np.array([-1, 1, 1], np.float32)) * half, None)
+        mirror = np.array([-1, 1, 1], np.float32)
+        return plain._replace(maps=(plain.maps + maps * mirror) * half)
     mean, variance = (plain.maps + maps) * half, ((plain.maps - maps) * half) ** 2
     if plain.level_std is None or flipped.level_std is None:
-        return Output(mean, np.sqrt(variance), ("flip",))
+        return plain._replace(maps=mean, level_std=np.sqrt(variance), compared=("flip",))
     variance += (plain.level_std**2 + flipped.level_std[:, :, ::-1] ** 2) * half
-    return Output(mean, np.sqrt(variance), ("levels", "flip"))
+    return plain._replace(maps=mean, level_std=np.sqrt(variance), compared=("levels", "flip"))

@@ -18,6 +18,7 @@ from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
+from idisc.predict.engine import RawOutput
 from idisc.settings import Precision, Task
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
@@ -63,31 +64,34 @@ class TorchEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._as_maps(self._run(images, size))
+        return self.run(images, size).maps
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: Size | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Return the same, and the deviation of the levels (B, H, W); None for normals."""
-        output = self._run(images, size)
-        if self.task == "normals" or len(output.levels) < 2:
-            return self._as_maps(output), None
-        levels = tuple(level.float() for level in output.levels)
-        std = disagreement(levels, size or (images.shape[1], images.shape[2]))
-        return self._as_maps(output), std[:, 0].float().cpu().numpy()
-
-    def _run(self, images: NDArray[np.uint8], size: Size | None) -> Output:
+    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+        """Return the same maps, the deviation of the levels of depth, and the class token."""
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
-            output: Output = self.network(rgb, size=size)
-        return output
+            extracted = self.network.extract(rgb)
+            output: Output = self.network(rgb, size=size, extracted=extracted)
+        level_std = scene = None
+        if self.task == "depth" and len(output.levels) > 1:
+            levels = tuple(level.float() for level in output.levels)
+            std = disagreement(levels, size or (images.shape[1], images.shape[2]))
+            level_std = _as_array(std[:, 0])
+        if (token := self.network.scene_of(extracted)) is not None:
+            scene = _as_array(token)
+        return RawOutput(self._as_maps(output), level_std, scene)
 
     def _as_maps(self, output: Output) -> NDArray[np.float32]:
         prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, 1 or 3)
-        maps: NDArray[np.float32] = prediction.float().cpu().numpy()
+        maps = _as_array(prediction)
         return maps[..., 0] if self.task == "depth" else maps
+
+
+def _as_array(values: Tensor) -> NDArray[np.float32]:
+    array: NDArray[np.float32] = values.float().cpu().numpy()
+    return array
 
 
 def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:

@@ -244,6 +244,7 @@ def predict_video(
     if predictor.engine.task == "normals" or options.normals:
         raise InputError(path, "videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
+    predictor = predictor.for_picture(Photo(next(clip.frames()).image, path.name))
     film, homes = plan.places(folder, name or path.stem, path.name)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
     ask = _asking(predictor, clip, options)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from idisc.camera import Camera
-from idisc.data.dataset import Dataset, spread_evenly
+from idisc.data.dataset import Dataset, evenly_spaced
 from idisc.errors import CheckpointError, DataError, InputError
 from idisc.model.network import IDisc
 from idisc.predict.model_info import dataset_origin
@@ -116,7 +116,7 @@ class Trainer:
             finished=self.saved >= self.recipe.train.iterations,
             metrics=self.progress.metrics,
             best=self.progress.best,
-            pictures=len(spread_evenly(len(self.testing), count)),
+            pictures=len(evenly_spaced(len(self.testing), count)),
             trouble=str(self.stepper.guard),
         )
 

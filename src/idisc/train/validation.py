@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files, visualize
-from idisc.data.dataset import Dataset, spread_evenly
+from idisc.data.dataset import Dataset, evenly_spaced
 from idisc.errors import DataError, IdiscError
 from idisc.evaluate.protocols import PAPER
-from idisc.evaluate.run import Case, EnginePredictor, reported, score
+from idisc.evaluate.run import Case, predict_sample, reported, score
 from idisc.metrics import Terms
 from idisc.model.network import IDisc
+from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.train.distributed import World
 
@@ -42,14 +43,16 @@ def validate(
     `origin` is what the checkpoint of this network will say of itself.
     """
     network.eval()  # a step sets its own mode
-    mine: list[Scored | str] = []  # a message where a picture failed, for all processes to stop
+    mine: list[Scored | IdiscError] = []  # an error is shared, so that all processes stop
     try:
         mine.extend(_scored(network, dataset, world, count, origin))
-    except (IdiscError, OSError) as error:
-        mine.append(str(error))
+    except IdiscError as error:
+        mine.append(error)
+    except OSError as error:
+        mine.append(DataError(error.filename or "", error.strerror or str(error)))
     every = world.gather(mine)
-    if failures := [item for item in every if isinstance(item, str)]:
-        raise DataError(failures[0])
+    if failures := [item for item in every if isinstance(item, IdiscError)]:
+        raise failures[0]
     ordered = sorted((item for item in every if isinstance(item, Scored)), key=lambda s: s.number)
     average = PAPER.average(dataset.spec)
     for item in ordered:
@@ -61,12 +64,13 @@ def _scored(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> Iterator[Scored]:
     """This process's share."""
-    predictor = EnginePredictor(TorchEngine(network, "in training", origin=origin))
-    indices = spread_evenly(len(dataset), count)
-    shown = set(spread_evenly(len(indices), SHOWN))
+    predictor = Predictor(TorchEngine(network, "in training", origin=origin))
+    indices = evenly_spaced(len(dataset), count)
+    shown = set(evenly_spaced(len(indices), SHOWN))
     for number in range(world.rank, len(indices), world.size):
         sample = dataset[indices[number]]
-        case, terms = score(sample, predictor(sample), PAPER, dataset.spec)
+        prediction = predict_sample(predictor, sample).maps
+        case, terms = score(sample, prediction, PAPER, dataset.spec)
         yield Scored(number, terms, case if number in shown else None)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from idisc.data.decode import DepthMap
 from idisc.data.doctor.findings import Finding
 from idisc.data.doctor.inspection import DepthStats, Evidence
+from idisc.data.units import UNITS, nearest_unit
 
 
 class Domain(NamedTuple):
@@ -31,14 +32,6 @@ OWN = Domain(0.8, 10.0, 3.0)
 
 Rooms of TUM, stored in 1/5000 m, have 11 m when they are read as millimetres.
 """
-UNITS = {
-    "metres": 1.0,
-    "millimetres": 1 / 1000,
-    "1/256 m (KITTI)": 1 / 256,
-    "centimetres": 1 / 100,
-    "1/5000 m (TUM)": 1 / 5000,
-    "tenths of a millimetre": 1 / 10_000,
-}
 _FAR_HIGH, _FAR_LOW = 1.25, 1 / 6
 # Of a dataset's range, for the 95th percentile: between the right unit and one 256/1000 off.
 # NYU has 0.42 of its 10 m, KITTI 0.57 of 80 m; 3.9 times that is 1.6 and 2.2, a 3.9th 0.11, 0.15.
@@ -95,7 +88,7 @@ def _all_maps(evidence: Evidence, maps: dict[str, DepthStats], used: float) -> I
     else:
         return
     details["used_scale"] = used
-    unit = _likeliest(middle / used, domain)
+    unit = nearest_unit(domain.usual * used / middle)
     factor = UNITS[unit] / used
     remedy = "no known unit fits; look at the files"
     if domain.low <= middle * factor <= domain.high and abs(factor - 1) > 0.01:
@@ -109,7 +102,7 @@ def _is_unlikely(depths: list[DepthStats], middle: float, used: float) -> bool:
     sparse = float(np.median([depth.valid for depth in depths])) < _LIDAR
     if OWN.low <= middle <= OWN.high or (sparse and middle > OWN.high):
         return False
-    factor = UNITS[_likeliest(middle / used, OWN)] / used
+    factor = UNITS[nearest_unit(OWN.usual * used / middle)] / used
     low, high = np.percentile(np.concatenate([depth.values for depth in depths]), [1, 99]) * factor
     return bool(
         OWN.low <= middle * factor <= OWN.high and low >= _OWN_RANGE[0] and high <= _OWN_RANGE[1]
@@ -132,8 +125,3 @@ def _single_maps(maps: dict[str, DepthStats]) -> Iterator[Finding]:
     if odd:
         examples = tuple(f"{name}: {times:.3g} times off" for name, times in odd.items())
         yield Finding("unit", tuple(odd), len(maps), examples, own_severity="warning")
-
-
-def _likeliest(stored: float, domain: Domain) -> str:
-    """The unit that brings a stored median nearest to the usual depth."""
-    return min(UNITS, key=lambda unit: abs(math.log(stored * UNITS[unit] / domain.usual)))

@@ -1,0 +1,61 @@
+"""A hint for predictions that are stored in another unit, or are inverse depth.
+
+The hint is a value with a code; `tables.describe_hint` has the sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from idisc.data.decode import FloatArray
+from idisc.data.units import UNITS, nearest_unit
+
+_PLAUSIBLE, _IMPLAUSIBLE = 2.0, 100.0  # ratios that networks have, and that no network has
+_NEAR = 1.4  # times the ratio of a unit; the two units that are nearest to each other differ by 2
+_INVERSE = -0.5  # correlation of log prediction and log depth; below it, near is large
+_PIXELS = 16  # of a picture, from which on a correlation says something
+
+
+@dataclass(frozen=True)
+class UnitHint:
+    """A likely reason why predictions and ground truth differ by a large factor."""
+
+    code: Literal["unit", "inverse_depth", "ratio"]
+    details: Mapping[str, float | str] = field(default_factory=dict)
+
+
+def check_unit(
+    ratio: float, correlation: float, metres_per_unit: float | None = None
+) -> UnitHint | None:
+    """Return a hint if predictions seem to be stored in another unit than `metres_per_unit`.
+
+    `ratio` is that of prediction to ground truth, `correlation` that of their logarithms.
+    `metres_per_unit` is None for a network, whose output is always in metres.
+    """
+    if not 0 < ratio < math.inf:
+        return UnitHint("ratio")
+    off = max(ratio, 1 / ratio)
+    if metres_per_unit is not None:
+        if correlation < _INVERSE:
+            return UnitHint("inverse_depth", {"correlation": correlation})
+        unit = nearest_unit(metres_per_unit / ratio)
+        apart = abs(math.log(metres_per_unit / ratio / UNITS[unit]))
+        if off > _PLAUSIBLE and apart < math.log(_NEAR):
+            return UnitHint("unit", {"unit": unit, "scale": UNITS[unit], "used": metres_per_unit})
+    return UnitHint("ratio") if off > _IMPLAUSIBLE else None
+
+
+def log_correlation(prediction: FloatArray, target: FloatArray) -> float:
+    """Return the correlation of the logarithms of pixels (P,); NaN if they say nothing."""
+    there = prediction > 0
+    if there.sum() < _PIXELS:
+        return math.nan
+    p, t = np.log(prediction[there]), np.log(target[there])
+    p, t = p - p.mean(), t - t.mean()
+    scale = math.sqrt(float(p @ p) * float(t @ t))
+    return float(p @ t) / scale if scale > 0 else math.nan
