@@ -117,10 +117,11 @@ def command(
             f" {summary.repeated[0]}; each pair is prepared once"
         )
     if summary.faults:
+        first = summary.faults[0]
         wrong = counted(len({fault.subject for fault in summary.faults}), "raw file")
         raise DataError(
             out / runner.MISSING,
-            f"{wrong} missing or unreadable, first {summary.faults[0].subject}",
+            f"{wrong} missing or unreadable, the first is {first.subject} ({first.reason})",
             f"get them from {catalog.find(dataset).home} and run the same command again",
         )
 
