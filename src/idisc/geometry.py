@@ -280,6 +280,7 @@ def _offsets(camera: Camera) -> tuple[FloatArray, FloatArray]:
 def _check_size(depth: FloatArray, camera: Camera) -> None:
     if depth.shape != tuple(camera.size):
         raise InputError(
-            f"depth of shape {depth.shape} with a camera for {tuple(camera.size)}; "
-            "resize or crop the camera together with its picture"
+            "depth",
+            f"its shape is {depth.shape}, and the camera is for {tuple(camera.size)}",
+            "resize or crop the camera together with its picture",
         )

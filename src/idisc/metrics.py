@@ -40,7 +40,7 @@ RANKING = ("abs_rel", "mean_deg", "abs_rel_percent")
 """What pictures are ordered by, good is small: the first of them that a picture has."""
 _BINS_PER_DEGREE = 1000  # of the histogram that stands for all angles of a dataset
 _BLOCK = 1 << 15  # pixels whose quantities stay in the cache: five times faster than all at once
-_NO_PIXEL = "no valid pixel to take metrics of; check masks, crop and depth range"
+_NO_PIXEL = ("ground truth", "no valid pixel", "check masks, crop and depth range")
 
 
 class Metric(NamedTuple):
@@ -100,7 +100,7 @@ class Terms:
     def metrics(self, formula: Formula = TEXTBOOK) -> dict[str, float]:
         """All metrics that these terms have, by name."""
         if not self.pixels:
-            raise DataError(_NO_PIXEL)
+            raise DataError(*_NO_PIXEL)
         values = {
             name: self._value(metric, formula)
             for name, metric in METRICS.items()
@@ -243,7 +243,7 @@ class ImageAverage:
 
     def result(self) -> dict[str, float]:
         if not self._rows:
-            raise DataError(_NO_PIXEL)
+            raise DataError(*_NO_PIXEL)
         columns = {name: [row[name] for row in self._rows] for name in self._rows[0]}
         return {name: _mean_of_numbers(values) for name, values in columns.items()}
 
@@ -311,8 +311,9 @@ class BatchAverage:
         images = [terms for terms in self._open if terms.pixels]
         if not images:
             raise DataError(
-                f"batch {len(self._rows) + 1} of {self.batch_size} has no valid pixel, and its "
-                "average is not defined; take larger batches, or average by image or by pixel"
+                f"batch {len(self._rows) + 1} of {self.batch_size} images",
+                "no valid pixel, so its average is undefined",
+                "use larger batches, or average by image or by pixel",
             )
         values = pool(images).metrics(PUBLISHED)
         each = [image.metrics(PUBLISHED) for image in images]

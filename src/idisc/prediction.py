@@ -192,7 +192,7 @@ class Prediction:
     def __post_init__(self) -> None:
         depth = self.depth
         if depth is None and self.normals is None:
-            raise InputError("a prediction needs depth or normals")
+            raise InputError("prediction", "depth or normals are needed")
         if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
             raise InputError(
                 f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 metres needed"
@@ -226,7 +226,7 @@ class Prediction:
     def metres(self) -> FloatMap:
         """The depth (H, W); InputError if the network predicts normals."""
         if self.depth is None:
-            raise InputError(f"{self.provenance.model.name} predicts normals and no depth")
+            raise InputError(self.provenance.model.name, "predicts normals, not depth")
         return self.depth
 
     @property

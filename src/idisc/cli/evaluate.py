@@ -14,7 +14,7 @@ import click
 from idisc import config, files
 from idisc.cli import datasets, options, progress, tables
 from idisc.data import catalog, folder
-from idisc.errors import InputError, counted
+from idisc.errors import InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
@@ -209,7 +209,7 @@ def _note_source(dataset: Dataset) -> None:
         )
     if repeated := prepared.get("repeated"):
         tables.note(
-            f"{dataset.source.root}: {counted(len(repeated), 'pair')} named more than once, each"
+            f"{dataset.source.root}: {pluralize(len(repeated), 'pair')} named more than once, each"
             f" counts once, first {repeated[0]}"
         )
 
@@ -253,9 +253,9 @@ def _submit(engine: Engine, images: Path, out: Path) -> None:
         count = kitti_benchmark.write_submission(engine, images, out, advance)
     if count != kitti_benchmark.PICTURES:
         tables.note(
-            f"{images}: {counted(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
+            f"{images}: {pluralize(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
         )
-    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {counted(count, 'picture')}")
+    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {pluralize(count, 'picture')}")
 
 
 def _print(result: Result) -> None:

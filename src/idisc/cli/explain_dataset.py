@@ -13,7 +13,7 @@ import numpy as np
 from idisc import config, files, visualize
 from idisc.cli import datasets, progress, tables
 from idisc.cli.explain_photos import FigureFolder
-from idisc.errors import InputError, counted
+from idisc.errors import InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
@@ -71,7 +71,7 @@ def explain_dataset(
         try:
             explanation = explain(network, sample.image, size)
         except InputError as error:
-            raise InputError(f"{sample.record.image}: {error}") from None
+            raise error.within(sample.record.image) from None
         collector.add(sample.record.image, explanation)
         return explanation.prediction
 
@@ -94,7 +94,7 @@ def _print_usage(report: Report, dataset: Dataset) -> None:
         for level in report.levels
         for kind in level.total
     ]
-    title = f"IDRs over {dataset.spec.title}, {counted(len(dataset), 'picture')}"
+    title = f"IDRs over {dataset.spec.title}, {pluralize(len(dataset), 'picture')}"
     tables.show(title, ["maps", *COLUMNS], rows)
 
 

@@ -12,7 +12,7 @@ import click
 
 from idisc import __version__
 from idisc.cli import tables
-from idisc.errors import IdiscError, told
+from idisc.errors import IdiscError, describe
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a closed pipe is click's
 COMMANDS = {
@@ -78,7 +78,7 @@ def main(args: Sequence[str] | None = None) -> None:
         if error.filename is None:  # files of ours are named, so that it is stdout
             tables.give_up_stdout()
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
-        _fail(told(error), 2)
+        _fail(describe(error), 2)
     sys.exit(code or 0)
 
 
@@ -93,7 +93,7 @@ def run_script(script: Callable[[], None]) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        _fail(told(error), 2)
+        _fail(describe(error), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

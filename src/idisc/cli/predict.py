@@ -16,7 +16,7 @@ from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.cameras import camera_rule
 from idisc.cli.saving import Saving, Sources
-from idisc.errors import IdiscError, IdiscWarning, InputError, counted
+from idisc.errors import IdiscError, IdiscWarning, InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
@@ -272,7 +272,7 @@ def _summary(prediction: Prediction) -> str:
 
 def _film_summary(outcome: Outcome) -> str:
     """Return one line about the result of a video."""
-    parts = [f"{counted(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
+    parts = [f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
     if outcome.flicker is not None:

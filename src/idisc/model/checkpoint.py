@@ -48,7 +48,7 @@ def load_network(source: str | Path) -> IDisc:
         with torch.device("meta"):  # sizes alone: what a record states may not fit into memory
             expected = IDisc(model).state_dict()
     except InputError as error:  # an encoder that does not exist
-        raise CheckpointError(f"{path}: {error}") from None
+        raise CheckpointError(*error.within(path).args) from None
     state: State = {}
     names = [path.parent / str(name) for name in record.get("weights", [WEIGHTS])]
     for each in names:
@@ -79,8 +79,8 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
         raise CheckpointError(source, f"no {CONFIG} in it, so not a checkpoint folder")
     try:
         record = files.read_json(path)
-    except InputError as error:  # to its reader a checkpoint is one thing
-        raise CheckpointError(str(error)) from None
+    except InputError as error:
+        raise CheckpointError(*error.args) from None
     stated = record.get("format") if isinstance(record, dict) else None
     if stated != config.FORMAT:
         raise CheckpointError(path, f"format {stated!r}, this version reads {config.FORMAT!r}")
@@ -91,7 +91,7 @@ def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:
-        raise CheckpointError(str(error)) from None
+        raise CheckpointError(*error.args) from None
 
 
 def _widened(value: Tensor) -> Tensor:

@@ -182,7 +182,7 @@ def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
             isd=IsdConfig(layers=max(layers, 1)),
         )
     except InputError as error:  # shapes that no network has
-        raise CheckpointError(f"{where}: {error}") from None
+        raise CheckpointError(*error.within(where).args) from None
 
 
 def _encoder(state: Mapping[str, Tensor], where: str) -> str:

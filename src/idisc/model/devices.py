@@ -13,5 +13,5 @@ def usable(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1).to(device).item()  # "meta" is a device, too, and computes nothing
     except (RuntimeError, AssertionError, ImportError) as error:  # torch has no class for it
-        raise InputError(f"--device {name}: {first_line(error)}") from None
+        raise InputError(f"--device {name}", first_line(error)) from None
     return device

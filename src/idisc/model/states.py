@@ -28,9 +28,7 @@ def read_state(path: Path) -> State:
     Raises CheckpointError for anything that is not such a file; a pickle is never executed.
     """
     if not path.is_file():
-        raise CheckpointError(
-            f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}"
-        )
+        raise CheckpointError(path, "a folder, not a file" if path.is_dir() else "no such file")
     content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
     if isinstance(content, dict):
         inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
@@ -71,7 +69,7 @@ def check_state(
     complaints += [f"unexpected {_some(extra)}"] if extra else []
     complaints += [_some(wrong)] if wrong else []
     if complaints:
-        raise CheckpointError(f"{where}: {'; '.join(complaints)}")
+        raise CheckpointError(where, "; ".join(complaints))
     for name, value in state.items():
         if value.is_floating_point() and not bool(value.isfinite().all()):
             raise CheckpointError(where, f"{called[name]} has values that are not finite")
@@ -105,8 +103,8 @@ def _read_torch(path: Path) -> object:
         found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
         raise CheckpointError(path, f"contains {found}", "nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
-        reason = f"truncated or not a torch checkpoint ({first_line(error)}); get it again"
-        raise CheckpointError(f"{path}: {reason}") from None
+        reason = f"truncated or not a torch checkpoint ({first_line(error)})"
+        raise CheckpointError(path, reason, "get it again") from None
 
 
 def _plain(value: object) -> bool:

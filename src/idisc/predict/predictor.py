@@ -127,8 +127,9 @@ class Predictor:
             )
         if self.engine.task == "normals" and (options.tile or options.known_distance):
             raise InputError(
-                f"{self.engine.name} predicts normals and no depth; tiles and a known distance need"
-                " depth"
+                self.engine.name,
+                "predicts normals, and tiles and a known distance need depth",
+                "leave them out",
             )
         return options
 
@@ -143,7 +144,7 @@ class Predictor:
             try:
                 found = self._finish(photo, camera, Output(maps[index], std, compared), options)
             except InputError as error:
-                raise InputError(f"{photo.name}: {error}") from None
+                raise error.within(photo.name) from None
             if found.provenance.warnings:
                 text = "; ".join(map(describe_warning, found.provenance.warnings))
                 warnings.warn(f"{photo.name}: {text}", IdiscWarning, stacklevel=3)
@@ -289,7 +290,7 @@ def _camera(photo: Photo, options: PredictOptions) -> Camera:
             given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
         return camera_of(given, photo.lens, photo.size)
     except InputError as error:
-        raise InputError(f"{photo.name}: {error}") from None
+        raise error.within(photo.name) from None
 
 
 def _read_ahead(sources: Iterable[PhotoSource | Photo]) -> Iterator[Photo]:

@@ -29,7 +29,7 @@ from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Fault, Frame, Preparation, Scene, all_faults, check_image
-from idisc.errors import DataError, InputError, counted
+from idisc.errors import DataError, InputError, pluralize
 from idisc.images import picture_size
 
 NOTES = ".prepare"
@@ -284,7 +284,7 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
         first = f" (first: {faults[0].path}: {faults[0].reason})" if faults else ""
         raise DataError(
             out,
-            (f"no frame could be prepared; {report} lists {counted(len(faults), 'fault')}{first}"),
+            f"no frame could be prepared; {report} lists {pluralize(len(faults), 'fault')}{first}",
             (
                 f"get the files from {catalog.find(source.dataset).home} and run the same"
                 " command again"
