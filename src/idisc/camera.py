@@ -26,8 +26,8 @@ ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal 
 FILM_DIAGONAL_MM = math.hypot(36, 24)
 LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents that are made, fisheyes and telescopes included
 Source = Literal["given", "matrix", "exif", "assumed"]
-"""Who states the camera: a person or a dataset; a person by a matrix in pixels, which may be those of
-another size of the picture; the file; nobody."""
+"""Who states the camera: a person or a dataset; a person by a matrix in pixels, which may be those
+of another size of the picture; the file; nobody."""
 _SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 

@@ -234,11 +234,11 @@ def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
     server: served.Served, client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def fails(*_: object) -> None:
-        raise InputError("too dark")
+        raise InputError("room.png", "too dark")
 
     monkeypatch.setattr(server.explorer, "explain", fails)
     answer = client.post(f"/explain?format={kind}", files={"file": ("room.png", PNG)})
-    assert (answer.status_code, answer.json()) == (400, {"error": "too dark"})
+    assert (answer.status_code, answer.json()) == (400, {"error": "room.png: too dark"})
     assert "idisc_results_kept 0" in client.get("/metrics").text
 
 

@@ -1,0 +1,22 @@
+"""Assertions about errors: their type and fields, not their wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from idisc.errors import IdiscError
+
+
+@contextmanager
+def refused(kind: type[IdiscError], subject: object, *facts: object) -> Iterator[None]:
+    """Expect an error of one line with this type and subject; reason or remedy state the facts."""
+    with pytest.raises(IdiscError) as caught:
+        yield
+    error = caught.value
+    assert (type(error), error.subject) == (kind, str(subject)), str(error)
+    assert "\n" not in str(error)
+    for fact in facts:
+        assert str(fact) in f"{error.reason}; {error.remedy}"
