@@ -170,7 +170,7 @@ def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
     head = stream.read(32)
     stream.seek(0)
     if not head:
-        raise InputError(label, "the file is empty", "get it again")
+        raise InputError(label, "empty", "get it again")
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
     with _decoding(label), Image.open(stream, formats=formats) as picture:
         yield picture

@@ -101,7 +101,9 @@ class KnownDistance:
                     f"known distance '{value}'", "the unit is missing", "add m, cm or mm"
                 )
             if not match:
-                raise InputError(f"known distance '{value}'", "write it as 'x1,y1 x2,y2 = 2.40m'")
+                raise InputError(
+                    f"known distance '{value}'", "not understood", "write x1,y1 x2,y2 = 2.40m"
+                )
             x1, y1, x2, y2, length = map(float, match.groups()[:5])
             return cls((x1, y1), (x2, y2), length * _METRES[match[6]])
         try:

@@ -337,6 +337,6 @@ def _options(axes: str | None, limits: str | None, colormap: str | None) -> Form
     if limits is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
-            raise InputError(f"--range {limits}", "write it in metres, as 0.5,8")
+            raise InputError(f"--range {limits}", "not a range", "write it in metres, as 0.5,8")
         changes["limits"] = float(match[1]), float(match[2])
     return FormatOptions(**changes)
