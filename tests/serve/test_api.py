@@ -19,7 +19,6 @@ from PIL import Image
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 from fastapi.testclient import TestClient
-from tests.fakes.refusals import refused
 from tests.fakes import onnx_files, served
 
 import idisc
