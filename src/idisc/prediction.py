@@ -161,7 +161,7 @@ class FrameTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How a prediction was made, and what speaks against it."""
+    """How a prediction was made, with warnings about unreliable scale."""
 
     picture: str  # file name, without the folder
     model: ModelInfo
@@ -258,7 +258,7 @@ class Prediction:
         return table.save(self, Path(folder), name, rows, options or table.FormatOptions())
 
     def with_normals(self) -> Prediction:
-        """The same with normals; those that are missing are computed from depth and camera."""
+        """Return the prediction with normals, computed from depth and camera if it has none."""
         if self.normals is not None:
             return self
         cell = self.pixels_per_feature
@@ -284,7 +284,7 @@ class Prediction:
         return float(np.linalg.norm(ends[0] - ends[1]))
 
     def scale_for(self, known: object) -> float:
-        """Return the factor that makes two points as far apart as they are known to be."""
+        """Return the factor that gives two points their known distance."""
         wanted = KnownDistance.parse(known)
         found = self.measure(wanted.first, wanted.second)
         if not found > 1e-6:  # also NaN
@@ -296,16 +296,16 @@ class Prediction:
         return wanted.metres / found
 
     def rescaled(self, known: object) -> Prediction:
-        """The scene scaled so that two points are as far apart as they are known to be.
+        """Return the prediction scaled so that two points have their known distance.
 
-        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as one tuple,
-        ((x1, y1), (x2, y2), 2.40).
+        `known` is "x1,y1 x2,y2 = 2.40m", in pixels of the upright picture, or the tuple ((x1, y1),
+        (x2, y2), 2.40).
         """
         wanted = KnownDistance.parse(known)
         return self.apply(Rescaling(factor=self.scale_for(wanted), known=wanted))
 
     def apply(self, change: CameraCorrection | Rescaling) -> Prediction:
-        """The same with depth multiplied by a factor, which the provenance records."""
+        """Return the prediction with depth multiplied by a factor, which the provenance records."""
         before = self.provenance
         if isinstance(change, CameraCorrection):
             provenance = replace(before, camera_correction=change)

@@ -1,4 +1,4 @@
-"""Files of tensors: read without executing anything, and held against what a network expects."""
+"""Files of tensors: read without executing code, and compared with what a network expects."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from torch import Tensor, nn
 from idisc.errors import CheckpointError, first_line
 
 State = dict[str, Tensor]
-# What training scripts put around the weights.
+# keys under which training scripts store the weights
 _WRAPPERS = ("state_dict", "model", "model_state_dict")
 
 
 def read_state(path: Path) -> State:
-    """Tensors by name from a .safetensors file or a torch checkpoint.
+    """Read tensors by name from a .safetensors file or a torch checkpoint.
 
-    Taken out of a training script's wrapper, and without the prefixes of parallel training.
-
-    Raises CheckpointError for anything that is not such a file; a pickle is never executed.
+    The wrapper of a training script and the prefixes of parallel training are removed. Any other
+    file is a CheckpointError; a pickle is never executed.
     """
     if not path.is_file():
         raise CheckpointError(path, "a folder, not a file" if path.is_dir() else "no such file")
@@ -53,9 +52,9 @@ def check_state(
     where: str,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """Names, shapes and kinds must be those expected; the error lists those that are not.
+    """Raise a CheckpointError that lists unexpected names, shapes and types.
 
-    `names` are what the file calls its tensors, where that differs.
+    `names` maps tensors to their names in the file, where these differ.
     """
     called = {name: (names or {}).get(name, name) for name in state}
     missing = [name for name in expected if name not in state]
@@ -76,7 +75,7 @@ def check_state(
 
 
 def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
-    """Give a module its tensors from a larger state; each of them has to be there."""
+    """Load the tensors of a module from a larger state, which must contain all of them."""
     expected = module.state_dict()
     state = {name: value for name, value in source.items() if name in expected}
     check_state(state, expected, where)
@@ -94,12 +93,12 @@ def _read_torch(path: Path) -> object:
     try:
         damaged = zipfile.ZipFile(path).testzip() if zipfile.is_zipfile(path) else None
         if damaged:
-            raise ValueError(f"the checksum of {damaged} is wrong")  # torch does not look
+            raise ValueError(f"the checksum of {damaged} is wrong")  # torch does not check it
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
+            warnings.simplefilter("ignore")  # remarks about old formats; errors are raised
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        # torch says "Unsupported operand" of bytes that are no pickle of its own
+        # torch reports "Unsupported operand" for bytes that are not one of its pickles
         found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
         raise CheckpointError(path, f"contains {found}", "nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
@@ -108,7 +107,7 @@ def _read_torch(path: Path) -> object:
 
 
 def _plain(value: object) -> bool:
-    """A tensor whose values are all there: dense, on the CPU, not quantized."""
+    """Tell whether a value is a dense tensor on the CPU that is not quantized."""
     return (
         isinstance(value, Tensor)
         and value.layout == torch.strided
