@@ -120,7 +120,8 @@ def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth() -> None:
     depth = np.tile(row, (48, 1))
     camera = Camera.from_fov(60, (48, 64))
     patched, smooth = (
-        normals_from_depth(depth, camera, cell=each)[24, cell:-cell, 0] for each in (1, cell)
+        normals_from_depth(depth, camera, pixels_per_feature=each)[24, cell:-cell, 0]
+        for each in (1, cell)
     )
     jumps = [np.abs(np.diff(each)).max() for each in (patched, smooth)]
     assert jumps[1] < jumps[0] / 3

@@ -55,7 +55,7 @@ def unproject(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
 
 
 def normals_from_depth(
-    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE, cell: int = 1
+    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE, pixels_per_feature: int = 1
 ) -> NDArray[np.float32]:
     """Compute unit normals (H, W, 3), which point to the camera, from depth (H, W) in metres.
 
@@ -65,15 +65,15 @@ def normals_from_depth(
     two neighbours; a neighbour that is missing or across an edge (`edge`: relative step of depth)
     is ignored. The result is NaN where depth, or both neighbours along one axis, are missing.
 
-    Bilinearly enlarged depth consists of patches `cell` pixels wide, and its slope jumps between
-    them. The slope is therefore averaged over a cell, twice, which also fills pixels whose own
-    slope is lost at a blurred edge.
+    Bilinearly enlarged depth consists of patches `pixels_per_feature` wide, and its slope jumps
+    between them. The slope is therefore averaged over a patch, twice, which also fills pixels whose
+    own slope is lost at a blurred edge.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
-    if cell > 1:
-        right, lower = _smoothed(right, cell), _smoothed(lower, cell)
+    if pixels_per_feature > 1:
+        right, lower = _smoothed(right, pixels_per_feature), _smoothed(lower, pixels_per_feature)
     return _normals_of_planes(inverse, right, lower, camera)
 
 
@@ -251,18 +251,18 @@ def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
     return np.where(np.isnan(back), forward, np.where(np.isnan(forward), back, mean))
 
 
-def _smoothed(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """Average over a cell twice, along both axes, which suppresses ripples of any period."""
+def _smoothed(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Average over a window twice, along both axes, which suppresses ripples of any period."""
     for _ in range(2):
-        values = _mean_around(_mean_around(values, cell).T, cell).T
+        values = _mean_around(_mean_around(values, window).T, window).T
     return values
 
 
-def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """Return the mean over `cell` rows around each of (H, W), ignoring NaN; NaN if all are NaN."""
+def _mean_around(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Return the mean over `window` rows around each of (H, W), ignoring NaN; NaN if all are."""
     present = ~np.isnan(values)
     rows = np.arange(len(values))
-    first, last = np.maximum(rows - cell // 2, 0), np.minimum(rows + cell // 2 + 1, len(values))
+    first, last = np.maximum(rows - window // 2, 0), np.minimum(rows + window // 2 + 1, len(values))
 
     def sums(of: NDArray[np.float64]) -> NDArray[np.float64]:
         running = np.concatenate([np.zeros((1, of.shape[1])), np.cumsum(of, axis=0)])

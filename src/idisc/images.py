@@ -26,9 +26,7 @@ from idisc.camera import Lens
 from idisc.errors import InputError, MissingExtra, require
 from idisc.sizes import Size
 
-MOST_SEEN = (
-    2048 * 4096
-)  # pixels of a picture in a network, which needs a kilobyte or more per pixel
+MAX_NETWORK_PIXELS = 2048 * 4096  # a network needs a kilobyte or more per pixel
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "QOI")
 _REDUCED, _FLOATS = "16-bit reduced to 8", "floats reduced to 8 bits"
 _IN_RGB = {  # mode of Pillow -> note about its conversion to RGB

@@ -261,8 +261,9 @@ class Prediction:
         """Return the prediction with normals, computed from depth and camera if it has none."""
         if self.normals is not None:
             return self
-        cell = self.pixels_per_feature
-        normals = geometry.normals_from_depth(self.metres, self.camera, cell=cell)
+        normals = geometry.normals_from_depth(
+            self.metres, self.camera, pixels_per_feature=self.pixels_per_feature
+        )
         return replace(self, normals=normals, provenance=replace(self.provenance, normals="depth"))
 
     def measure(self, first: tuple[float, float], second: tuple[float, float]) -> float:

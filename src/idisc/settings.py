@@ -20,7 +20,7 @@ FilePrecision = Literal["fp32", "fp16-weights", "fp16", "int8"]
 
 
 # Far beyond any use; a damaged file with larger numbers must not fill the memory.
-MOST, MOST_LAYERS = 4096, 256
+MAX_COUNT, MAX_LAYERS = 4096, 256
 
 
 def _check(condition: bool, field: str, reason: str, remedy: str = "") -> None:
@@ -36,7 +36,7 @@ def _check_at_least(config: object, least: float, *names: str) -> None:
 
 def _check_most(config: object, *names: str) -> None:
     for name in names:
-        most = MOST_LAYERS if name in ("layers", "iterations") else MOST
+        most = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
         value = getattr(config, name)
         _check(value <= most, name, f"{value} is more than {most}")
 

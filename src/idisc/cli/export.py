@@ -28,7 +28,7 @@ class SizeOrDynamic(options.NetworkSize):
     "-o",
     "--out",
     type=options.PATH,
-    help="File to write [beside the checkpoint; a shipped model: current folder]",
+    help="File to write [next to the checkpoint; a shipped model: current folder]",
 )
 @click.option(
     "--precision",

@@ -78,7 +78,7 @@ def _print_published() -> None:
         ]
         for entry in published.PUBLISHED.values()
     ]
-    columns = ["published file", "size", "learnt from", "the paper's numbers"]
+    columns = ["published file", "size", "trained on", "the paper's numbers"]
     tables.show("Published with the paper, not part of this package", columns, rows)
     click.echo(
         f"Published files are {published.LICENCE}: not for commercial use. They are at"

@@ -12,7 +12,7 @@ import click
 
 from idisc import config, recipes, settings
 from idisc.errors import InputError
-from idisc.images import MOST_SEEN
+from idisc.images import MAX_NETWORK_PIXELS
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
@@ -75,8 +75,8 @@ class NetworkSize(PictureSize):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         height, width = super().convert(value, param, ctx)
-        if height * width > MOST_SEEN:
-            most = f"{MOST_SEEN / 1e6:.1f} million"
+        if height * width > MAX_NETWORK_PIXELS:
+            most = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million"
             self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
         return height, width
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from idisc.config import lookup
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.pyramids import STRIDES, load_timm
-from idisc.model.states import fill, read_state
+from idisc.model.states import load_into, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
 
@@ -64,7 +64,7 @@ class TimmPyramid(nn.Module):
             for tap, stride in zip(self.taps, STRIDES, strict=True)
         ]
 
-    def take(self, complete: nn.Module) -> None:
+    def load_from_classifier(self, complete: nn.Module) -> None:
         """Load the weights of the complete classifier of the same name."""
         with _unexpected_keys_expected():
             source = load_timm().create_model(
@@ -96,9 +96,9 @@ class EfficientNetB5(nn.Module):
                 maps.append(x)
         return [*maps, self.body.bn2(self.body.conv_head(x))]
 
-    def take(self, complete: nn.Module) -> None:
+    def load_from_classifier(self, complete: nn.Module) -> None:
         """Load all weights except those of the classifier."""
-        fill(self.body, complete.state_dict(), "body")
+        load_into(self.body, complete.state_dict(), "body")
 
 
 Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
@@ -194,7 +194,7 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
             ) from None
     else:
         complete = _complete(backbone.weights, Path(source))
-    encoder.take(complete)
+    encoder.load_from_classifier(complete)
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def check_state(
             raise CheckpointError(where, f"{called[name]} has values that are not finite")
 
 
-def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
+def load_into(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
     """Load the tensors of a module from a larger state, which must contain all of them."""
     expected = module.state_dict()
     state = {name: value for name, value in source.items() if name in expected}

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.model.states import State, fill
+from idisc.model.states import State, load_into
 from idisc.model.tokens import in_chunks
 from idisc.sizes import Size
 
@@ -206,11 +206,11 @@ class Swin(nn.Module):
             maps.append(norm(x).permute(0, 3, 1, 2))  # (B, C, H, W), channels last in memory
         return maps
 
-    def take(self, complete: nn.Module) -> None:
+    def load_from_classifier(self, complete: nn.Module) -> None:
         """Load timm's classifier; it has no norms for the outputs, which keep 1 and 0."""
         state = complete.state_dict()
-        fill(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
-        fill(self.layers, _below(state, "layers."), "layers")
+        load_into(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
+        load_into(self.layers, _below(state, "layers."), "layers")
 
 
 def _below(state: State, prefix: str) -> State:

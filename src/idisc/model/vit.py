@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from idisc.model.layers import ConvNorm
 from idisc.model.pyramids import load_timm
-from idisc.model.states import fill
+from idisc.model.states import load_into
 from idisc.model.tokens import size_of, to_map
 from idisc.sizes import Size
 
@@ -90,6 +90,6 @@ class VitPyramid(nn.Module):
         height, width = size
         return -(-height // PIXELS_PER_TOKEN), -(-width // PIXELS_PER_TOKEN)
 
-    def take(self, complete: nn.Module) -> None:
+    def load_from_classifier(self, complete: nn.Module) -> None:
         """Load the transformer; the pyramid is learned from scratch."""
-        fill(self.vit, complete.state_dict(), "vit")
+        load_into(self.vit, complete.state_dict(), "vit")
