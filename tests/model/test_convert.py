@@ -114,10 +114,10 @@ def edited(edit: Callable[[State], object]) -> State:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "fact"),
     [
         (edited(lambda s: s.pop("afp.mu_2")), "missing afp.1.priors"),
-        (edited(lambda s: s.pop("afp.mu_1")), "missing afp.mu_1; not a released iDisc checkpoint"),
+        (edited(lambda s: s.pop("afp.mu_1")), "missing afp.mu_1"),
         (edited(lambda s: s.update(extra=torch.ones(1))), "unexpected tensor extra"),
         (edited(lambda s: s.update({"afp.mu_0": torch.ones(1)})), "unexpected tensor afp.mu_0"),
         (edited(lambda s: s.update({"afp.mu_01": torch.ones(1)})), "unexpected tensor afp.mu_01"),
