@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.fakes.refusals import refused
 
 from idisc.camera import Camera, Lens, camera_of, matrix_camera
 from idisc.errors import InputError
@@ -104,13 +105,13 @@ def test_matrix_and_projection_give_the_same_camera(columns: int, scale: float) 
 
 
 def test_a_matrix_of_another_shape_is_refused() -> None:
-    with pytest.raises(InputError, match=r"camera matrix: shape \(2, 3\); \(3, 3\) is needed"):
+    with refused(InputError, "camera matrix", "(2, 3)"):
         Camera.from_matrix(np.ones((2, 3)), (480, 640), "calibration")
 
 
 @pytest.mark.parametrize("fov", [0.0, 5e-324, 180.0, -60.0, math.nan])
 def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
-    with pytest.raises(InputError, match="more than 0 and less than 180 degrees is needed"):
+    with refused(InputError, f"field of view {fov:g}"):
         Camera.from_fov(fov, (480, 640), "assumed")
 
 
@@ -118,7 +119,7 @@ def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
     ("fx", "cx"), [(0.0, 1.0), (-500.0, 1.0), (math.nan, 1.0), (1.0, math.inf)]
 )
 def test_numbers_that_make_no_camera_are_refused(fx: float, cx: float) -> None:
-    with pytest.raises(InputError, match="fx and fy more than 0, and four finite numbers"):
+    with refused(InputError, f"camera {(fx, 500.0, cx, 1.0)}"):
         Camera(fx=fx, fy=500.0, cx=cx, cy=1.0, size=(480, 640), origin="calibration")
 
 
@@ -196,7 +197,7 @@ def test_exif_of_a_picture_that_was_cropped_since_is_not_believed() -> None:
 )
 def test_a_lens_that_nobody_makes_is_not_believed(lens: Lens, unbelieved: str) -> None:
     camera = camera_of(None, lens, (480, 640))
-    assert camera.origin == f"assumed 60 deg, {unbelieved} not believed"
+    assert camera.origin == f"assumed 60 deg, {unbelieved} not plausible"
     assert not camera.known
 
 
@@ -217,8 +218,7 @@ def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
     assert camera_of(given, lens, (480, 640)) == given
     assert camera_of(given, lens, (960, 1280)).fx == 1400.0
     assert camera_of(given, lens, (960, 1280)).known
-    expected = "a camera for 480x640 with a picture of 640x480; crop the camera together with"
-    with pytest.raises(InputError, match=expected):
+    with refused(InputError, "camera", "480x640", "640x480"):
         camera_of(given, lens, (640, 480))
 
 
@@ -249,33 +249,32 @@ def test_words_for_people_are_not_read_back() -> None:
 
 @pytest.mark.parametrize("focal", [0, -3, float("nan")])
 def test_a_focal_length_is_above_0(focal: float) -> None:
-    with pytest.raises(InputError, match=r"^focal length .*: more than 0 is needed$"):
+    with refused(InputError, f"focal length {focal:g}"):
         Camera.from_focal(focal, (480, 640))
 
 
 def test_a_matrix_has_to_be_in_pixels_of_its_picture() -> None:
     matrix = [[1400, 0, 960], [0, 1400, 540], [0, 0, 1]]
     assert matrix_camera(matrix, (1080, 1920)).cx == 960
-    message = "cx 960, cy 540 are outside of a picture 640 pixels wide and 360 high; scale it"
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, "camera matrix", "cx 960", "cy 540"):
         matrix_camera(matrix, (360, 640))
-    with pytest.raises(InputError, match="3x3 numbers are needed"):
+    with refused(InputError, "camera matrix 'a,b'"):
         matrix_camera("a,b", (360, 640))
 
 
 @pytest.mark.parametrize(
-    ("matrix", "message"),
+    ("matrix", "fact"),
     [
-        ([[520, 50, 300], [0, 520, 200], [0, 0, 1]], "skew 50 at a focal length of 520, which"),
-        ([[520, 0, 300], [-5, 520, 200], [0, 0, 1]], "skew 5 at a focal length of 520, .*write 0"),
-        ([[520, math.nan, 300], [0, 520, 200], [0, 0, 1]], "skew nan at a focal length"),
-        ([[520, 0, 0], [0, 520, 0], [300, 200, 1]], "its last row is 300, 200, 1; 0, 0, 1 is need"),
+        ([[520, 50, 300], [0, 520, 200], [0, 0, 1]], "skew 50"),
+        ([[520, 0, 300], [-5, 520, 200], [0, 0, 1]], "skew 5"),
+        ([[520, math.nan, 300], [0, 520, 200], [0, 0, 1]], "skew nan"),
+        ([[520, 0, 0], [0, 520, 0], [300, 200, 1]], "300, 200, 1"),
     ],
 )
 def test_a_matrix_with_more_than_a_camera_holds_is_refused(
-    matrix: list[list[float]], message: str
+    matrix: list[list[float]], fact: str
 ) -> None:
-    with pytest.raises(InputError, match=f"^camera matrix: {message}"):
+    with refused(InputError, "camera matrix", fact):
         matrix_camera(matrix, (480, 640))
 
 

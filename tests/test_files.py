@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.fakes.refusals import refused
 
 from idisc import files
 from idisc.errors import InputError
@@ -119,9 +120,8 @@ def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path: Path) 
     path = tmp_path / "run"
     path.mkdir()
     (path / "mine.txt").write_text("mine")
-    with pytest.raises(InputError) as caught, files.atomic_folder(path):
+    with refused(InputError, path), files.atomic_folder(path):
         pytest.fail("the block must not run")
-    assert str(caught.value) == f"{path}: exists already; choose another name or remove it first"
     assert (path / "mine.txt").read_text() == "mine"
     assert names_in(tmp_path) == ["run"]
 
@@ -129,7 +129,7 @@ def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path: Path) 
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.write_text("mine")
-    with pytest.raises(InputError, match="run: exists already"), files.atomic_folder(path):
+    with refused(InputError, path), files.atomic_folder(path):
         pytest.fail("the block must not run")
     assert path.read_text() == "mine"
 
@@ -175,25 +175,18 @@ def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_a_missing_json_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, tmp_path / "none.json"):
         files.read_json(tmp_path / "none.json")
-    assert str(caught.value) == f"{tmp_path / 'none.json'}: no such file"
+    with refused(InputError, tmp_path):
+        files.read_json(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b'{"a": 1', b"\xff\xfe"])
 def test_a_broken_json_file_is_named_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.json"
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, path):
         files.read_json(path)
-    assert str(caught.value).startswith(f"{path}: not readable as JSON (")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_folder_is_not_readable_as_json(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        files.read_json(tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path}: not readable as JSON (")
 
 
 @contextmanager
@@ -251,11 +244,10 @@ def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path: Path) 
     assert names_in(tmp_path) == []
     (tmp_path / "note.txt").write_text("mine")
     files.check_writable(tmp_path / "note.txt")
-    message = r"model\.onnx: cannot be written \(.*note\.txt is a file\); name another"
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, tmp_path / "note.txt" / "model.onnx", "note.txt"):
         files.check_writable(tmp_path / "note.txt" / "model.onnx")
     if Path("/proc/self").is_dir():
-        with pytest.raises(InputError, match=r"^/proc/x\.onnx: cannot be written \("):
+        with refused(InputError, "/proc/x.onnx"):
             files.check_writable(Path("/proc/x.onnx"))
 
 

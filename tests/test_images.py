@@ -12,10 +12,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
+from tests.fakes.refusals import refused
 
 from idisc.camera import Lens
 from idisc.errors import IdiscError, InputError, MissingExtra
-from idisc.images import FORMATS, Photo, picture_size, read_image, read_photo
+from idisc.images import FORMATS, Photo, TooManyPixels, picture_size, read_image, read_photo
 
 PHOTOS = Path(__file__).parents[2] / "shared" / "data" / "photos"
 # How a camera that was held another way stores the upright picture: the inverse of its turn.
@@ -273,7 +274,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -
     data[29:33] = zlib.crc32(data[12:29]).to_bytes(4, "big")
     path.write_bytes(data)
     for read in (read_photo, picture_size):
-        with pytest.raises(InputError, match=r"bomb\.png: more than 178 million pixels; reduce it"):
+        with refused(TooManyPixels, path, "178 million"):
             read(path)
 
 
@@ -285,45 +286,43 @@ def test_what_is_no_picture_is_one_line_that_names_the_file(tmp_path: Path) -> N
     (tmp_path / "script.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
     (tmp_path / "photos.jpg").mkdir()
     expected = {
-        "cut.jpg": "damaged or cut short (",
-        "empty.jpg": "empty; get it again",
-        "notes.txt": "not a picture (or its first bytes are damaged)",
-        "script.eps": "not a picture (or its first bytes are damaged)",
-        "photos.jpg": "a folder; a picture is needed",
+        "cut.jpg": "cut short",
+        "empty.jpg": "empty",
+        "notes.txt": "not a picture",
+        "script.eps": "not a picture",
+        "photos.jpg": "a folder",
         "missing.jpg": "no such file",
         "nul\0.jpg": "no such file",
     }
-    for name, message in expected.items():
+    for name, reason in expected.items():
         for read in (read_photo, picture_size):
             if (read, name) == (picture_size, "cut.jpg"):
                 continue  # its header is whole
-            with pytest.raises(InputError) as caught:
+            with refused(InputError, tmp_path / name, reason):
                 read(tmp_path / name)
-            assert str(caught.value).startswith(f"{tmp_path / name}: {message}")
-            assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("source", "subject", "fact"),
     [
-        (b"", "bytes: empty"),
-        (b"hello", "bytes: not a picture"),
-        (io.StringIO("hello"), "file: opened as text; open it as bytes, with mode 'rb'"),
-        (None, "NoneType: not a picture; a path, bytes, an open file"),
-        (3.0, "float: not a picture"),
-        (np.zeros((6, 5, 2), np.uint8), r"array: shape \(6, 5, 2\); \(H, W, 3\) is needed"),
-        (np.zeros((0, 5, 3), np.uint8), r"array: shape \(0, 5, 3\)"),
-        (np.zeros((2, 4, 5, 3), np.uint8), r"array: shape .*; give several as a list"),
-        (np.full((4, 5), np.nan), "array: floats from nan to nan; from 0 to 1 is needed"),
-        (np.full((4, 5), -1.0), "array: floats from -1 to -1"),
-        (np.full((4, 5), 300.0), "array: floats from 300 to 300"),
-        (np.full((4, 5), -1), "array: whole numbers from -1 to -1; from 0 to 255"),
-        (np.full((4, 5), 1j), "array: numbers of type complex128; bytes are needed"),
-        (torch.zeros(2, 3, 4, 5), r"tensor: shape \(2, 3, 4, 5\)"),
+        (b"", "bytes", "empty"),
+        (b"hello", "bytes", ""),
+        (io.StringIO("hello"), "file", "'rb'"),
+        (None, "NoneType", "predict_many"),
+        (3.0, "float", ""),
+        (np.zeros((6, 5, 2), np.uint8), "array", "(6, 5, 2)"),
+        (np.zeros((0, 5, 3), np.uint8), "array", "(0, 5, 3)"),
+        (np.zeros((2, 4, 5, 3), np.uint8), "array", "as a list"),
+        (np.full((4, 5), np.nan), "array", "nan to nan"),
+        (np.full((4, 5), -1.0), "array", "-1 to -1"),
+        (np.full((4, 5), 300.0), "array", "300 to 300"),
+        (np.full((4, 5), -1), "array", "-1 to -1"),
+        (np.full((4, 5), 1j), "array", "complex128"),
+        (torch.zeros(2, 3, 4, 5), "tensor", "(2, 3, 4, 5)"),
     ],
 )
-def test_a_value_that_is_no_picture_says_what_is_needed(source: Any, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}"):
+def test_a_value_that_is_no_picture_is_refused(source: Any, subject: str, fact: str) -> None:
+    with refused(InputError, subject, fact):
         read_photo(source)
 
 
@@ -336,12 +335,11 @@ def test_heif_without_its_reader_says_what_to_install(tmp_path: Path) -> None:
     except ModuleNotFoundError:
         path = tmp_path / "phone.heic"
         path.write_bytes(HEIF)
-        expected = r"phone\.heic: pillow_heif is not installed; .*pip install 'idisc\[heif\]'"
         for read in (read_photo, picture_size):
-            with pytest.raises(MissingExtra, match=expected):
+            with refused(MissingExtra, f"{path}: pillow_heif", "idisc[heif]"):
                 read(path)
     else:
-        with pytest.raises(InputError, match=r"bytes: (damaged|not a picture)"):
+        with refused(InputError, "bytes"):
             read_photo(HEIF)
 
 

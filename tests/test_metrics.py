@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.fakes.refusals import refused
 from tests.golden import metrics as golden
 
 from idisc import paper
@@ -162,26 +163,26 @@ def test_one_pixel_has_no_unbiased_deviation() -> None:
 def test_no_pixels_have_terms_but_no_metrics() -> None:
     for nothing in (image_of(), image_with_angles(), pool([]), pool([image_of()])):
         assert nothing.pixels == 0
-        with pytest.raises(DataError, match="no valid pixel to take metrics of; check masks"):
+        with refused(DataError, "ground truth"):
             nothing.metrics()
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
 def test_depth_without_a_logarithm_is_refused(value: float) -> None:
-    with pytest.raises(InputError, match=r"prediction: depth from .* so mask or clamp the others"):
+    with refused(InputError, "prediction"):
         depth_terms(depth(1.0, value), depth(1.0, 1.0))
-    with pytest.raises(InputError, match="target: depth from"):
+    with refused(InputError, "target"):
         depth_terms(depth(1.0, 1.0), depth(1.0, value))
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match=r"depth of shapes \(2,\) and \(1,\): \(P,\) twice"):
+    with refused(InputError, "depth of shapes (2,) and (1,)"):
         depth_terms(depth(1.0, 2.0), depth(1.0))
-    with pytest.raises(InputError, match=r"depth of shapes \(2, 2\)"):
+    with refused(InputError, "depth of shapes (2, 2) and (2, 2)"):
         depth_terms(np.ones((2, 2)), np.ones((2, 2)))
-    with pytest.raises(InputError, match=r"normals of shapes \(3, 2\) and \(3, 2\): \(P, 3\)"):
+    with refused(InputError, "normals of shapes (3, 2) and (3, 2)"):
         normal_terms(np.ones((3, 2)), np.ones((3, 2)))
-    with pytest.raises(InputError, match="are not finite; mask those pixels"):
+    with refused(InputError, "normals"):
         normal_terms(np.ones((2, 3)), np.array([[1.0, 0.0, 0.0], [math.nan] * 3]))
 
 
@@ -230,16 +231,16 @@ def test_results_can_be_asked_for_at_any_time() -> None:
 
 @pytest.mark.parametrize("name", AVERAGES)
 def test_a_dataset_without_a_valid_pixel_has_no_metrics(name: str) -> None:
-    with pytest.raises(DataError, match="no valid pixel"):
+    with pytest.raises(DataError):
         averaged(name, [])
-    with pytest.raises(DataError, match="no valid pixel"):
+    with pytest.raises(DataError):
         averaged(name, [image_of(), image_of()], 4)
 
 
 def test_wrong_averages_are_answered_with_the_right_ones() -> None:
-    with pytest.raises(InputError, match=r"average 'pixels' does not exist; .*pixel"):
+    with refused(InputError, "average 'pixels'", "pixel"):
         average("pixels")
-    with pytest.raises(InputError, match="batch size 0: averages by batch need 1 or more"):
+    with refused(InputError, "batch size 0"):
         average("batch", 0)
 
 
@@ -253,8 +254,7 @@ def assert_golden(ours: Mapping[str, float], stored: Mapping[str, float], rel: f
 def test_batches_give_the_published_numbers(case: golden.Case, batch_size: int) -> None:
     published = case.published[batch_size]
     if "error" in published:  # a batch without a valid pixel fails there, too
-        where = f"batch {published['after_batches'] + 1} of {batch_size} has no valid pixel"
-        with pytest.raises(DataError, match=where):
+        with refused(DataError, f"batch {published['after_batches'] + 1} of {batch_size} images"):
             averaged("batch", case.images(), batch_size)
     else:
         assert_golden(averaged("batch", case.images(), batch_size), published["final"], rel=2e-6)
@@ -381,17 +381,17 @@ def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing() -> None:
 
 def test_clouds_without_finite_points_are_refused() -> None:
     cloud = np.ones((4, 3))
-    with pytest.raises(InputError, match=r"point cloud of shape \(0, 3\): \(P, 3\) and P > 0"):
+    with refused(InputError, "point cloud of shape (0, 3)"):
         cloud_metrics(cloud, cloud[:0])
-    with pytest.raises(InputError, match=r"point cloud of shape \(4, 2\)"):
+    with refused(InputError, "point cloud of shape (4, 2)"):
         cloud_metrics(cloud[:, :2], cloud)
-    with pytest.raises(InputError, match="some coordinates are not finite; leave those points out"):
+    with refused(InputError, "point cloud"):
         cloud_metrics(cloud, cloud * math.nan)
 
 
 def test_clouds_say_what_brings_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'idisc\[data\]'"):
+    with refused(MissingExtra, "scipy", "idisc[data]"):
         cloud_metrics(np.ones((1, 3)), np.ones((1, 3)))
 
 

@@ -79,7 +79,7 @@ def test_a_known_distance_has_units(text: str, metres: float) -> None:
     ],
 )
 def test_what_is_no_known_distance_is_refused(value: object) -> None:
-    with pytest.raises(InputError, match="known distance"):
+    with pytest.raises(InputError):
         KnownDistance.parse(value)
 
 

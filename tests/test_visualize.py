@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.fakes.refusals import refused
 
 from idisc import visualize
 from idisc.errors import InputError
@@ -49,22 +50,22 @@ def test_every_map_of_matplotlib_has_its_reverse(name: str) -> None:
 
 
 def test_a_wrong_name_is_answered_with_near_ones() -> None:
-    with pytest.raises(InputError, match=r"colour map 'magmma' does not exist; .*magma"):
+    with refused(InputError, "colour map 'magmma'", "magma"):
         visualize.colourise(np.zeros((2, 2)), 0, 1, "magmma_r")
 
 
 @pytest.mark.parametrize(
-    ("values", "low", "high", "message"),
+    ("values", "low", "high", "subject"),
     [
-        (np.zeros((2, 2, 3)), 0, 1, r"shape \(2, 2, 3\): \(H, W\) is needed"),
-        (np.zeros((2, 2)), 3, 3, "colours from 3 to 3: the first must be the smaller"),
-        (np.zeros((2, 2)), 0, float("nan"), "the first must be the smaller"),
+        (np.zeros((2, 2, 3)), 0, 1, "values of shape (2, 2, 3)"),
+        (np.zeros((2, 2)), 3, 3, "colours from 3 to 3"),
+        (np.zeros((2, 2)), 0, float("nan"), "colours from 0 to nan"),
     ],
 )
 def test_what_cannot_be_coloured_is_said(
-    values: np.ndarray, low: float, high: float, message: str
+    values: np.ndarray, low: float, high: float, subject: str
 ) -> None:
-    with pytest.raises(InputError, match=message):
+    with refused(InputError, subject):
         visualize.colourise(values, low, high)
 
 

@@ -1,14 +1,14 @@
-"""The pinhole camera of a picture: how pixels become rays, through every crop, resize and flip.
+"""The pinhole camera of a picture: intrinsics that follow every crop, resize and flip.
 
 Pixel centres are at whole numbers, as in the calibrations of all seven datasets: the left edge of a
 picture of width W is at x = -0.5, its right edge at W - 0.5. Axes: x right, y down, z forward.
-A camera says where it comes from; nothing here guesses silently. Lens distortion is not its
-business (`data.lidar` handles it where a calibration has it).
+Every camera records its origin. Lens distortion is not modelled here; `data.lidar` handles it where
+a calibration has it.
 
-Of a photo, the camera that the user gives counts before what EXIF says, and EXIF before the one
-that is assumed. The 35 mm equivalent relates diagonals (CIPA DCG-001: that of the picture to the
-43.27 mm of film), so that it means the same whether the picture is upright or lies; makers who
-relate widths instead differ by 4 % for pictures of 4:3, by nothing for 3:2.
+For a photo, a camera given by the user takes precedence over EXIF, and EXIF over an assumed camera.
+The 35 mm equivalent compares diagonals (CIPA DCG-001: that of the picture with the 43.27 mm of
+film), so it does not depend on the orientation of the picture. Manufacturers that compare widths
+instead differ by 4 % for pictures of 4:3, and not at all for 3:2.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal 
 FILM_DIAGONAL_MM = math.hypot(36, 24)
 LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents that are made, fisheyes and telescopes included
 Source = Literal["given", "matrix", "exif", "assumed"]
-"""Who states a camera: a person or a dataset; a person by numbers in pixels, which may be those of
-another size of the picture; its file; nobody."""
+"""Who states the camera: a person or a dataset; a person by a matrix in pixels, which may be those
+of another size of the picture; the file; nobody."""
 _SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lens:
-    """What a picture's EXIF says of its camera; None where it is silent."""
+    """The camera according to EXIF; None for what it does not say."""
 
-    focal_35mm: float | None = None  # focal length with the same field of view on film, mm
+    focal_35mm: float | None = None  # focal length in mm with the same field of view on film
     focal_mm: float | None = None  # of the lens itself
     pixels_per_mm: float | None = None  # on the sensor, of the picture as it was taken
-    taken_size: tuple[int, int] | None = None  # of that picture, as stored
+    taken_size: tuple[int, int] | None = None  # of that picture, as EXIF states it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Camera:
-    """Intrinsics of a picture of one size, all in pixels."""
+    """Intrinsics in pixels for pictures of one size."""
 
     fx: float
     fy: float
     cx: float
     cy: float
     size: tuple[int, int]  # (height, width) of the picture they belong to
-    origin: str  # where the numbers come from, for people: "calibration", "assumed 60 deg"
-    source: Source = "given"  # the same, for programs
+    origin: str  # where the numbers come from, as text: "calibration", "assumed 60 deg"
+    source: Source = "given"  # the same, as a code
 
     def __post_init__(self) -> None:
         if min(self.size) < 1:
-            raise InputError("camera", f"a picture of {self.size} pixels has none")
+            raise InputError("camera", f"its size is {self.size}", "1x1 is the least")
         values = (self.fx, self.fy, self.cx, self.cy)
         if not all(map(math.isfinite, values)) or min(self.fx, self.fy) <= 0:
             raise InputError(
-                f"camera {values}", "fx and fy more than 0, and four finite numbers, are needed"
+                f"camera {values}", "four finite numbers with fx and fy above 0 are needed"
             )
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike, size: tuple[int, int], origin: str = "") -> Camera:
-        """From the matrix K, (3, 3) or the (3, 4) of a projection, without skew.
+        """Create a camera from the matrix K (3, 3), or a projection (3, 4), without skew.
 
-        One that comes with its origin, as a calibration does, is taken to be of this size.
+        A matrix with an `origin`, such as a calibration, is taken to be for this size.
         """
         try:
             k = np.asarray(matrix, dtype=np.float64)
@@ -76,7 +76,7 @@ class Camera:
         if k.ndim != 2 or k.shape[0] != 3 or k.shape[1] not in (3, 4):
             raise InputError("camera matrix", f"shape {k.shape}", "(3, 3) is needed")
         if k[2, 2] == 0:
-            raise InputError("camera matrix", "0 at its lower right", "1 is usual there")
+            raise InputError("camera matrix", "its lower right number is 0", "1 is needed")
         k = k / k[2, 2]
         camera = cls(
             fx=float(k[0, 0]),
@@ -92,7 +92,7 @@ class Camera:
 
     @classmethod
     def from_fov(cls, fov_deg: float, size: tuple[int, int], origin: str = "") -> Camera:
-        """From the horizontal field of view: square pixels, the axis through the middle."""
+        """Create a camera from its horizontal field of view: square pixels, centred axis."""
         if not 1e-9 < fov_deg < 180:  # below, the tangent becomes 0
             raise InputError(
                 f"field of view {fov_deg:g}", "more than 0 and less than 180 degrees is needed"
@@ -104,7 +104,7 @@ class Camera:
     def from_focal(
         cls, focal_px: float, size: tuple[int, int], origin: str = "", source: Source = "given"
     ) -> Camera:
-        """From the focal length in pixels: square pixels, the axis through the middle."""
+        """Create a camera from its focal length in pixels: square pixels, centred axis."""
         if not focal_px > 0:
             raise InputError(f"focal length {focal_px:g}", "more than 0 is needed")
         height, width = size
@@ -120,17 +120,17 @@ class Camera:
 
     @classmethod
     def from_focal_35mm(cls, focal_mm: float, size: tuple[int, int], origin: str = "") -> Camera:
-        """From the focal length in mm that has the same field of view on 35 mm film."""
+        """Create a camera from its 35 mm equivalent focal length."""
         focal_px = focal_mm * math.hypot(*size) / FILM_DIAGONAL_MM
         return cls.from_focal(focal_px, size, origin or f"given {focal_mm:g} mm")
 
     @classmethod
     def from_exif(cls, lens: Lens, size: tuple[int, int]) -> Camera | None:
-        """From what EXIF says of a picture that now has `size`; None if that is not enough.
+        """Create a camera from the EXIF of a picture that now has `size`; None if it is not enough.
 
-        The 35 mm equivalent if there is one; else the focal length and the pitch of the sensor's
-        pixels; neither if no such lens is made. A picture that was cropped since has another field
-        of view, which nobody knows.
+        Uses the 35 mm equivalent if there is one, otherwise the focal length and the pixel pitch of
+        the sensor; values that no real lens has are ignored. A picture that was cropped later has
+        an unknown field of view.
         """
         if not _same_shape(lens.taken_size, size):
             return None
@@ -141,21 +141,21 @@ class Camera:
 
     @classmethod
     def assumed(cls, size: tuple[int, int], fov_deg: float = ASSUMED_FOV_DEG) -> Camera:
-        """When nothing is known: this field of view along the longer side of the picture."""
+        """Create a camera with this field of view along the longer side, if nothing is known."""
         along = cls.from_fov(fov_deg, (min(size), max(size)))
         return cls.from_focal(along.fx, size, f"assumed {fov_deg:g} deg", "assumed")
 
     @property
     def known(self) -> bool:
-        """Given, calibrated or read; not assumed."""
+        """Whether the camera is given, calibrated or read from EXIF, and not assumed."""
         return self.source != "assumed"
 
     @property
     def relative_focal(self) -> float:
-        """Focal length over the side of a square with as many pixels; no resize changes it.
+        """Focal length over sqrt(height * width), which does not change when a picture is resized.
 
-        For pictures of one shape it compares focal lengths at equal width. For others it compares
-        what a network sees that is given the same number of pixels of each.
+        For pictures of one aspect ratio it compares focal lengths at equal width; for others, what
+        a network sees if it is given the same number of pixels of each.
         """
         return math.sqrt(self.fx * self.fy / (self.size[0] * self.size[1]))
 
@@ -166,12 +166,12 @@ class Camera:
 
     @property
     def fov_deg(self) -> float:
-        """Horizontal field of view, from the left edge of the picture to the right one."""
+        """Horizontal field of view, from the left to the right edge of the picture."""
         left, right = self.cx + 0.5, self.size[1] - 0.5 - self.cx
         return math.degrees(math.atan(left / self.fx) + math.atan(right / self.fx))
 
     def resized(self, size: tuple[int, int]) -> Camera:
-        """The camera of the picture resized to `size`."""
+        """Return the camera of the picture resized to `size`."""
         down, across = size[0] / self.size[0], size[1] / self.size[1]
         return replace(
             self,
@@ -183,26 +183,27 @@ class Camera:
         )
 
     def cropped(self, top: int, left: int, size: tuple[int, int]) -> Camera:
-        """The camera of a window of the picture."""
+        """Return the camera of a window of the picture."""
         return replace(self, cx=self.cx - left, cy=self.cy - top, size=size)
 
     def flipped(self) -> Camera:
-        """The camera of the picture mirrored left to right."""
+        """Return the camera of the picture mirrored left to right."""
         return replace(self, cx=self.size[1] - 1 - self.cx)
 
     def fitted(self, size: tuple[int, int]) -> Camera:
-        """The same camera for a picture of `size`, which has to be of the same shape."""
+        """Return the camera for a picture of `size`, which must have the same aspect ratio."""
         height, width = size
         if abs(width * self.size[0] / (height * self.size[1]) - 1) > _SAME_SHAPE:
             raise InputError(
-                f"a camera for {self.size[0]}x{self.size[1]} with a picture of {height}x{width};"
-                " crop the camera together with its picture"
+                "camera",
+                f"it is for {self.size[0]}x{self.size[1]}, and the picture has {height}x{width}",
+                "crop the camera together with its picture",
             )
         return self if self.size == size else self.resized(size)
 
 
 def matrix_camera(matrix: ArrayLike, size: tuple[int, int]) -> Camera:
-    """The camera of a matrix that a user gives for a picture of `size`, in its pixels."""
+    """Return the camera of a matrix that a user gives in the pixels of a picture of `size`."""
     camera = Camera.from_matrix(matrix, size)
     height, width = size
     if not (0 <= camera.cx < width and 0 <= camera.cy < height):
@@ -218,7 +219,7 @@ def matrix_camera(matrix: ArrayLike, size: tuple[int, int]) -> Camera:
 
 
 def camera_of(given: Camera | None, lens: Lens, size: tuple[int, int]) -> Camera:
-    """The camera of a picture of `size`: as given, else by its EXIF, else assumed."""
+    """Return the camera of a picture of `size`: given, or from EXIF, or assumed."""
     if given is not None:
         return given.fitted(size)
     found = Camera.from_exif(lens, size)
@@ -227,20 +228,20 @@ def camera_of(given: Camera | None, lens: Lens, size: tuple[int, int]) -> Camera
     camera, stated = Camera.assumed(size), _stated(lens, size)
     if not stated:
         return camera
-    doubt = f"{stated[0][1]} not believed"
+    doubt = f"{stated[0][1]} not plausible"
     if not _same_shape(lens.taken_size, size):
         doubt = "cropped since EXIF was written"
     return replace(camera, origin=f"{camera.origin}, {doubt}")
 
 
 def _stated(lens: Lens, size: tuple[int, int]) -> list[tuple[float, str]]:
-    """Focal lengths in pixels that EXIF states for this `size`, each in words; best first."""
+    """Return the focal lengths in pixels that EXIF states, each with its text, best first."""
     found = []
     if lens.focal_35mm:
         focal_px = lens.focal_35mm * math.hypot(*size) / FILM_DIAGONAL_MM
         found.append((focal_px, f"EXIF {lens.focal_35mm:g} mm"))
     if lens.focal_mm and lens.pixels_per_mm:
-        length = max(lens.taken_size or size)  # px; the longer side may lie or stand
+        length = max(lens.taken_size or size)  # px
         focal_px = lens.focal_mm * lens.pixels_per_mm * max(size) / length
         sensor = f"{length / lens.pixels_per_mm:.3g} mm sensor"
         found.append((focal_px, f"EXIF {lens.focal_mm:g} mm, {sensor}"))
@@ -248,13 +249,13 @@ def _stated(lens: Lens, size: tuple[int, int]) -> list[tuple[float, str]]:
 
 
 def _check_form(k: NDArray[np.float64]) -> None:
-    """InputError for what a `Camera` has no room for in K (3, 3), whose lower right is 1."""
+    """Raise an InputError for a matrix K (3, 3) that a `Camera` cannot represent."""
     skew = np.abs([k[0, 1], k[1, 0]]).max()
     if not skew <= _SKEW * k[0, 0]:  # nor NaN
         raise InputError(
             "camera matrix",
             f"skew {skew:g} at a focal length of {k[0, 0]:g}, which is not supported",
-            "rectify the picture, or write 0 if it is not meant",
+            "rectify the picture, or set the skew to 0",
         )
     if np.any(k[2, :2] != 0):
         raise InputError(
@@ -265,7 +266,7 @@ def _check_form(k: NDArray[np.float64]) -> None:
 
 
 def _same_shape(one: tuple[int, int] | None, other: tuple[int, int]) -> bool:
-    """Whether one may be the other resized, also by a quarter turn; None may be anything."""
+    """Tell whether one may be the other resized or turned by 90 degrees; None fits everything."""
     if one is None:
         return True
     shapes = (max(size) / min(size) for size in (one, other))

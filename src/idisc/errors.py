@@ -1,30 +1,31 @@
-"""What can go wrong through no fault of ours, and how the command line answers it.
+"""Errors that are not bugs, and the exit code of each.
 
-    IdiscError            exit code 2: bad input, also when some of many failed
-    ├── InputError        a file, option or value of the user's
-    ├── DataError         a dataset
-    ├── CheckpointError   weights and exports
-    ├── MissingExtra      an optional package that is not installed
-    └── CheckFailed       exit code 3: a check (parity, doctor) said no
+    IdiscError            exit code 2: bad input, also if some of many inputs failed
+    ├── InputError        a file, option or value of the user is wrong
+    ├── DataError         a dataset is wrong
+    ├── CheckpointError   weights or an exported file cannot be used
+    ├── MissingExtra      an optional package is not installed
+    └── CheckFailed       exit code 3: a check (parity, doctor) failed
 
-An error carries its subject (a file, an option, a field), the reason and the remedy as fields; they
-become one line of text only where a person reads it. Exit code 1 is left to bugs, which keep their
-traceback.
+An error has three fields: its subject (a file, an option, a field), the reason and the remedy. They
+are rendered as one line of text only where a person reads it. Exit code 1 is reserved for bugs,
+which are shown with their traceback.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from typing import Self
 
 
 class IdiscError(Exception):
-    """Root of everything this package raises on purpose."""
+    """The base class of all errors of this package; `args` are its three fields."""
 
     exit_code = 2
 
     def __init__(self, subject: object, reason: str, remedy: str = "") -> None:
-        """`subject` may be empty where the caller knows it and adds it with `within`."""
+        """`subject` may be empty if the caller knows it and adds it with `within`."""
         super().__init__(str(subject), reason, remedy)
         self.subject, self.reason, self.remedy = str(subject), reason, remedy
 
@@ -33,7 +34,7 @@ class IdiscError(Exception):
         return f"{text}; {self.remedy}" if self.remedy else text
 
     def within(self, whole: object) -> Self:
-        """The same error of a larger subject, of which the present one is a part."""
+        """Return the same error for a larger subject that contains the present one."""
         subject = f"{whole}: {self.subject}" if self.subject else str(whole)
         return type(self)(subject, self.reason, self.remedy)
 
@@ -43,7 +44,7 @@ class InputError(IdiscError):
 
 
 class DataError(IdiscError):
-    """A dataset is not what it should be."""
+    """A dataset is incomplete or inconsistent."""
 
 
 class CheckpointError(IdiscError):
@@ -55,41 +56,48 @@ class MissingExtra(IdiscError):
 
 
 class CheckFailed(IdiscError):
-    """Everything ran, and the answer is no."""
+    """The command ran to its end, and what it checked is not acceptable."""
 
     exit_code = 3
 
 
 class IdiscWarning(UserWarning):
-    """The one warning category of this package."""
+    """The only warning category of this package."""
 
 
-def told(error: Exception) -> str:
-    """An error in one line; of one of the system: the file, and what is wrong with it."""
+def combine(errors: Sequence[InputError]) -> InputError:
+    """Return one error with the subjects, reasons and remedies of all, each named once."""
+    subjects, reasons, remedies = (
+        dict.fromkeys(filter(None, parts)) for parts in zip(*(e.args for e in errors), strict=True)
+    )
+    return InputError(", ".join(subjects), "; ".join(reasons), "; ".join(remedies))
+
+
+def describe(error: Exception) -> str:
+    """Render an error as one line; an OSError as the file and the reason of the system."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception of somebody else's says, cut to a line that fits into one of ours."""
+    """Return the first sentence of an exception of another library, at most 160 characters."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0].partition(". ")[0].rstrip(".")[:160]
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 picture`, `1,449 pictures`."""
+def pluralize(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 picture`, `1,449 pictures`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def require(*packages: str, extra: str) -> None:
-    """Make sure that optional packages can be imported, or say which extra brings them."""
+    """Raise MissingExtra, which names the extra to install, unless all packages can be imported."""
     for package in packages:
         try:
             importlib.import_module(package)
         except ModuleNotFoundError as error:
             if error.name != package.partition(".")[0]:
-                raise  # the package is there; something it needs is not, and that is another story
-            raise MissingExtra(
-                f"{package} is not installed; it comes with", f"pip install 'idisc[{extra}]'"
-            ) from None
+                raise  # the package is installed, but one of its own dependencies is not
+            remedy = f"run: pip install 'idisc[{extra}]'"
+            raise MissingExtra(package, "not installed", remedy) from None

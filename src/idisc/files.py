@@ -1,7 +1,7 @@
-"""Writing that either happens or does not, reading that says what is wrong, and hashes.
+"""Atomic writes, JSON and hashes.
 
-Every file the package writes goes through `atomic` or `atomic_folder`: readers see the old content
-or the new one, never half of it, also after a power cut.
+The package writes every file through `atomic` or `atomic_folder`: readers see the old content or
+the new content, never a part of it, even after a power failure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from idisc.errors import InputError
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; it takes the place of `path` if the block ends without an error."""
+    """Yield a path to write to; it replaces `path` if the block ends without an error."""
     if path.is_dir():
         raise InputError(path, "a folder", "the name of a file is needed")
     with _place_beside(path):
@@ -40,9 +40,9 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
-    """The same for a folder: it appears under its name with all of its files, or not at all.
+    """Yield a folder to write to; it appears as `path` if the block ends without an error.
 
-    It is a new one, unless it is to `replace` one that is there.
+    `path` must not exist, unless it is to be replaced.
     """
     if not replace:
         check_new_folder(path)
@@ -62,13 +62,13 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def _exchange(path: Path, draft: Path, replace: bool) -> None:
-    """The draft under its name; what was there is gone only once that has happened."""
+    """Rename the draft; an old folder is removed only after the new one is in place."""
     former = draft.with_suffix(".old")
     if path.exists():
         if replace:
             path.replace(former)
         else:
-            path.rmdir()  # an empty one, which the user made first
+            path.rmdir()  # an empty folder that the user created
     try:
         draft.replace(path)
     except OSError:
@@ -79,18 +79,18 @@ def _exchange(path: Path, draft: Path, replace: bool) -> None:
 
 
 def check_new_folder(path: Path) -> None:
-    """A result never goes where something is already: InputError, before any work is done."""
+    """Raise an InputError if a folder cannot be created at `path`, or is not empty."""
     if path.resolve() == Path.cwd():
-        raise InputError(path, "the folder you are in", "name a new one")
+        raise InputError(path, "the current folder", "name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(path, "exists already", "choose another name or remove it first")
     place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise InputError(path, f"cannot be written, because of {place}")
+        raise InputError(path, f"cannot be written ({place} is not a writable folder)")
 
 
 def check_writable(path: Path) -> None:
-    """That a file can be made at `path` or below it: InputError, before any work is done."""
+    """Raise an InputError if no file can be created at `path` or below it."""
     place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
     try:
         with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
@@ -102,7 +102,7 @@ def check_writable(path: Path) -> None:
 
 
 def sha256(*paths: Path) -> str:
-    """SHA-256 of a file's bytes, in hex; of several as if they were one, end to end."""
+    """Return the SHA-256 of a file in hex; of several files, that of their concatenation."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -118,7 +118,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file; a missing or broken one is an InputError that names it."""
+    """Read a JSON file; InputError if it is missing or invalid."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -134,7 +134,7 @@ def _umask() -> int:
 
 
 def _publish(file: Path) -> None:
-    """On disk for good, and as open to others as the user's files are: a draft is private."""
+    """Flush a file to the disk, and give it the usual permissions; drafts are private."""
     file.chmod(0o666 & ~_umask())
     with file.open("rb+") as content:
         os.fsync(content.fileno())
@@ -142,20 +142,20 @@ def _publish(file: Path) -> None:
 
 @contextmanager
 def _naming(path: Path, draft: Path) -> Iterator[None]:
-    """A full disk names no file, or the draft, which nobody knows: the error is one of `path`."""
+    """Name `path` in an OSError that names no file (a full disk) or the draft."""
     try:
         yield
     except OSError as error:
         if error.filename is not None and not str(error.filename).startswith(str(draft)):
-            raise  # of another file
-        # numpy says how many bytes it could not write, and not why
+            raise  # about another file
+        # numpy reports how many bytes it could not write, but no reason.
         reason = error.strerror or f"cannot be written, is the disk full? ({error})"
         raise OSError(error.errno or errno.ENOSPC, reason, str(path)) from error
 
 
 @contextmanager
 def _place_beside(path: Path) -> Iterator[None]:
-    """The parent of `path`, made if need be; an error names `path`, not the draft beside it."""
+    """Create the parent of `path`; an error names `path`, not the draft in the same folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield

@@ -1,6 +1,6 @@
-"""From depth to shape: the points of a depth map, the normals of their surface, and its mesh.
+"""Points, surface normals and meshes from depth maps.
 
-Axes: x right, y down, z forward, metres. A depth that is not a finite number above 0 is missing.
+Axes: x right, y down, z forward, metres. Depth that is not a finite number above 0 is missing.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from idisc.errors import InputError
 
 FloatArray = NDArray[np.floating[Any]]
 
-# A step to the next pixel of more than this share of the nearer depth is an edge between two
-# surfaces. A road seen by KITTI's camera keeps below it up to 60 m.
+# A relative step of depth between neighbours from which they are on two surfaces. A road seen by
+# KITTI's camera has smaller steps up to 60 m.
 DEPTH_EDGE = 0.05
-# Of `is_between`: pixels to each side that are "around", more than the ramp that a network of a
-# quarter of the resolution makes of an edge; and the share of depth in a step that noise reaches.
+# For `is_between`: pixels on each side that count as "around", more than the ramp of an edge that a
+# network predicts at a quarter of the resolution; and the relative step that noise reaches.
 _AROUND, _STEEP = 12, 0.006
-# Of `plane_normals`: half of the window as a share of the width (7 pixels of 640); how far inverse
-# depth may be from that of the pixel in the first fit, and from the plane in the second.
+# For `plane_normals`: half of the window as a share of the width (7 of 640 pixels); the relative
+# difference of inverse depth to the pixel in the first fit, and to the plane in the second.
 _FIT_REACH, _ON_SURFACE, _ON_PLANE = 0.011, 0.12, 0.03
 
 
 class Mesh(NamedTuple):
-    """Triangles that face the camera: counterclockwise as it sees them."""
+    """Triangles that face the camera: counterclockwise as seen from it."""
 
     vertices: NDArray[np.float32]  # (V, 3) metres
     faces: NDArray[np.int32]  # (F, 3) rows of `vertices`
@@ -38,13 +38,13 @@ class Mesh(NamedTuple):
 
 
 def is_present(depth: FloatArray) -> NDArray[np.bool_]:
-    """Where a depth map has a depth: a finite number above 0."""
+    """Return where a depth map has a depth: a finite number above 0."""
     present: NDArray[np.bool_] = np.isfinite(depth) & (depth > 0)
     return present
 
 
 def unproject(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
-    """depth (H, W) in metres -> points (H, W, 3) in metres; a depth of 0 gives the origin."""
+    """Map depth (H, W) to points (H, W, 3), both in metres; a depth of 0 gives the origin."""
     _check_size(depth, camera)
     across, down = _offsets(camera)
     points = np.empty((*depth.shape, 3), np.float32)
@@ -55,34 +55,34 @@ def unproject(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
 
 
 def normals_from_depth(
-    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE, cell: int = 1
+    depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE, pixels_per_feature: int = 1
 ) -> NDArray[np.float32]:
-    """depth (H, W) in metres -> unit normals (H, W, 3) that point to the camera.
+    """Compute unit normals (H, W, 3), which point to the camera, from depth (H, W) in metres.
 
-    A wall seen from the front is (0, 0, -1). Inverse depth w of a plane is linear in the pixel
-    coordinates, so a pixel's normal follows from w and its two slopes, exactly on planes, and
-    faces the camera by construction: normal . ray = -w. A slope is the mean of the steps to the
+    A wall seen from the front is (0, 0, -1). The inverse depth w of a plane is linear in the pixel
+    coordinates, so the normal of a pixel follows from w and its two slopes. It is exact on planes
+    and faces the camera by construction: normal . ray = -w. A slope is the mean of the steps to the
     two neighbours; a neighbour that is missing or across an edge (`edge`: relative step of depth)
-    is left out. NaN where depth, or both neighbours along one axis, are missing.
+    is ignored. The result is NaN where depth, or both neighbours along one axis, are missing.
 
-    Depth that was enlarged bilinearly is made of patches `cell` pixels wide, and its slope jumps
-    from one to the next; the mean slope over a cell, taken twice, does not. It is also there where
-    a blurred edge leaves no slope of its own.
+    Bilinearly enlarged depth consists of patches `pixels_per_feature` wide, and its slope jumps
+    between them. The slope is therefore averaged over a patch, twice, which also fills pixels whose
+    own slope is lost at a blurred edge.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
-    if cell > 1:
-        right, lower = _smoothed(right, cell), _smoothed(lower, cell)
+    if pixels_per_feature > 1:
+        right, lower = _smoothed(right, pixels_per_feature), _smoothed(lower, pixels_per_feature)
     return _normals_of_planes(inverse, right, lower, camera)
 
 
 def plane_normals(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
-    """Measured depth (H, W) in metres -> unit normals (H, W, 3) that point to the camera.
+    """Compute unit normals (H, W, 3), which point to the camera, from measured depth (H, W).
 
-    Fits a plane to the surroundings of each pixel, which suppresses the noise of a sensor: least
-    squares in inverse depth, over the pixels that continue the surface (`_ON_PLANE`), twice. NaN
-    where depth is missing or where less than half of the surroundings lie on the plane.
+    A plane is fitted to the surroundings of each pixel, which suppresses the noise of a sensor:
+    least squares in inverse depth over the pixels that continue the surface (`_ON_PLANE`), twice.
+    The result is NaN where depth is missing or less than half of the surroundings lie on the plane.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth).astype(np.float32)
@@ -113,7 +113,7 @@ def plane_normals(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
 def _normals_of_planes(
     inverse: FloatArray, right: FloatArray, lower: FloatArray, camera: Camera
 ) -> NDArray[np.float32]:
-    """Unit normals (H, W, 3) from inverse depth and its slopes along x and y, each (H, W)."""
+    """Return unit normals (H, W, 3) from inverse depth and its slopes in x and y, each (H, W)."""
     across, down = _offsets(camera)
     normals = np.stack(
         [-camera.fx * right, -camera.fy * lower, across * right + down * lower - inverse], axis=-1
@@ -125,7 +125,7 @@ def _normals_of_planes(
 def _fitted_plane(
     n: Any, x: Any, y: Any, xx: Any, xy: Any, yy: Any, w: Any, xw: Any, yw: Any
 ) -> Any:
-    """Least squares of w = a + b x + c y from sums over the samples -> a, b, c; Cramer's rule."""
+    """Solve the least squares of w = a + b x + c y, given as sums, by Cramer's rule: a, b, c."""
     with np.errstate(invalid="ignore", divide="ignore"):
         p, q, r = xx * yy - xy * xy, xy * y - x * yy, x * xy - xx * y
         s, t, u = n * yy - y * y, x * y - n * xy, n * xx - x * x
@@ -138,10 +138,11 @@ def _fitted_plane(
 
 
 def mesh(depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE) -> Mesh:
-    """depth (H, W) in metres -> the surface through its points, cut where depth jumps or ends.
+    """Return the surface through the points of depth (H, W) in metres, cut at depth edges.
 
-    A step to the next pixel of more than `edge` of the nearer depth is not bridged. Where one
-    corner of four is cut off, the other three keep their triangle, so that outlines stay sharp.
+    Two neighbours are not connected if their depths differ by more than `edge` of the nearer one.
+    Where one of four corners is cut off, the other three keep their triangle, so outlines stay
+    sharp.
     """
     _check_size(depth, camera)
     across, down = _bridged(depth.T, edge).T, _bridged(depth, edge)  # (H, W - 1), (H - 1, W)
@@ -172,10 +173,11 @@ def mesh(depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE) -> Mesh:
 
 
 def is_between(depth: FloatArray) -> NDArray[np.bool_]:
-    """Pixels of a depth map (H, W) that hang between two surfaces, as networks smear their edges.
+    """Return the pixels (H, W) between two surfaces, where a network blurs a depth edge.
 
-    Inverse depth is linear on a plane, however steep, so a pixel is on an edge if it is steeper
-    here than around it: sharp edges lose one pixel to each side, blurred ones their whole ramp.
+    Inverse depth is linear on a plane, however steep, so a pixel belongs to an edge if inverse
+    depth is steeper there than around it. Sharp edges lose one pixel on each side, blurred ones
+    their whole ramp.
     """
     inverse = _inverse(depth)
     found = np.zeros(depth.shape, bool)
@@ -186,10 +188,11 @@ def is_between(depth: FloatArray) -> NDArray[np.bool_]:
 
 
 def thin(camera: Camera, longest: int) -> tuple[Camera, slice]:
-    """Every n-th pixel of a picture, so that at most `longest` remain along its longer side.
+    """Keep every n-th pixel, so that at most `longest` remain along the longer side.
 
-    The slice is for rows and columns alike. Pixels are picked, not averaged: a mean across an edge
-    would be a depth that is nowhere, and picked pixels lie exactly on the rays of the new camera.
+    Return the camera of the smaller picture and the slice for rows and columns. Pixels are picked
+    and not averaged: a mean across an edge is a depth that does not exist, and picked pixels lie
+    exactly on the rays of the new camera.
     """
     step = math.ceil(max(camera.size) / longest)
     first = min(step // 2, min(camera.size) - 1)
@@ -206,16 +209,16 @@ def thin(camera: Camera, longest: int) -> tuple[Camera, slice]:
 
 
 def _inverse(depth: FloatArray) -> NDArray[np.float64]:
-    """1/m; NaN where depth is missing."""
+    """Return inverse depth in 1/m; NaN where depth is missing."""
     inverse = np.full(depth.shape, np.nan)
     np.divide(1.0, depth, out=inverse, where=is_present(depth))
     return inverse
 
 
 def _bridged(depth: FloatArray, edge: float) -> NDArray[np.bool_]:
-    """Whether each row of a map (H, W) is one surface with the next: (H - 1, W).
+    """Return whether each row of a map (H, W) continues the surface of the next: (H - 1, W).
 
-    The answer is the same for depth and for its inverse: |1/a - 1/b| / min(1/a, 1/b) = |a - b| /
+    The result is the same for depth and for its inverse: |1/a - 1/b| / min(1/a, 1/b) = |a - b| /
     min(a, b).
     """
     known = np.where(is_present(depth), depth, np.nan)
@@ -225,9 +228,9 @@ def _bridged(depth: FloatArray, edge: float) -> NDArray[np.bool_]:
 
 
 def _steepness(inverse: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
-    """Absolute change of inverse depth (H, W) for each row, over `reach` rows up and down.
+    """Return the absolute change of inverse depth (H, W) per row, over `reach` rows up and down.
 
-    Where depth ends on one side, over the rows on the other.
+    Where depth ends on one side, only the rows on the other side count.
     """
     here = np.arange(len(inverse))
     above, below = np.maximum(here - reach, 0), np.minimum(here + reach, len(here) - 1)
@@ -240,7 +243,7 @@ def _steepness(inverse: NDArray[np.float64], reach: int) -> NDArray[np.float64]:
 
 
 def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
-    """Change of inverse depth (H, W) from row to row, by the neighbours on the same surface."""
+    """Return the change of inverse depth (H, W) per row, from neighbours on the same surface."""
     step = np.where(_bridged(inverse, edge), np.diff(inverse, axis=0), np.nan)  # (H - 1, W)
     outside = np.full((1, inverse.shape[1]), np.nan)
     back, forward = np.concatenate([outside, step]), np.concatenate([step, outside])  # (H, W)
@@ -248,18 +251,18 @@ def _slope(inverse: NDArray[np.float64], edge: float) -> NDArray[np.float64]:
     return np.where(np.isnan(back), forward, np.where(np.isnan(forward), back, mean))
 
 
-def _smoothed(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """The mean of the means over a cell, down and across: a ripple of any period is small."""
+def _smoothed(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Average over a window twice, along both axes, which suppresses ripples of any period."""
     for _ in range(2):
-        values = _mean_around(_mean_around(values, cell).T, cell).T
+        values = _mean_around(_mean_around(values, window).T, window).T
     return values
 
 
-def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
-    """The mean over `cell` rows around each of (H, W), of what is there; NaN if nothing is."""
+def _mean_around(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Return the mean over `window` rows around each of (H, W), ignoring NaN; NaN if all are."""
     present = ~np.isnan(values)
     rows = np.arange(len(values))
-    first, last = np.maximum(rows - cell // 2, 0), np.minimum(rows + cell // 2 + 1, len(values))
+    first, last = np.maximum(rows - window // 2, 0), np.minimum(rows + window // 2 + 1, len(values))
 
     def sums(of: NDArray[np.float64]) -> NDArray[np.float64]:
         running = np.concatenate([np.zeros((1, of.shape[1])), np.cumsum(of, axis=0)])
@@ -272,7 +275,7 @@ def _mean_around(values: NDArray[np.float64], cell: int) -> NDArray[np.float64]:
 
 
 def _offsets(camera: Camera) -> tuple[FloatArray, FloatArray]:
-    """Pixels from the optical axis, across (1, W) and down (H, 1)."""
+    """Return the distance in pixels from the optical axis, across (1, W) and down (H, 1)."""
     height, width = camera.size
     return np.arange(width)[None] - camera.cx, np.arange(height)[:, None] - camera.cy
 
@@ -280,6 +283,7 @@ def _offsets(camera: Camera) -> tuple[FloatArray, FloatArray]:
 def _check_size(depth: FloatArray, camera: Camera) -> None:
     if depth.shape != tuple(camera.size):
         raise InputError(
-            f"depth of shape {depth.shape} with a camera for {tuple(camera.size)}; "
-            "resize or crop the camera together with its picture"
+            "depth",
+            f"its shape is {depth.shape}, and the camera is for {tuple(camera.size)}",
+            "resize or crop the camera together with its picture",
         )

@@ -1,9 +1,8 @@
-"""Pictures as upright RGB bytes, or one line that says what is wrong with the file.
+"""Reads pictures as upright RGB bytes.
 
-`read_photo` takes whatever a user calls a picture: a path, bytes, an open file, a Pillow picture,
-an array, a tensor. What had to be changed on the way (16 bits to 8, transparency, frames left out)
-is noted, and what EXIF says of the camera is kept. Formats whose readers run other programs (EPS,
-WMF) are no pictures here.
+`read_photo` accepts a path, bytes, an open file, a Pillow picture, an array or a tensor. It notes
+what it changes (16 bits to 8, transparency, dropped frames) and keeps the camera data of EXIF.
+Formats whose readers run other programs (EPS, WMF) are not supported.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from idisc.camera import Lens
 from idisc.errors import InputError, MissingExtra, require
 from idisc.sizes import Size
 
-MOST_SEEN = 2048 * 4096  # pixels of a picture in a network, which takes a kilobyte or more for each
+MAX_NETWORK_PIXELS = 2048 * 4096  # a network needs a kilobyte or more per pixel
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "QOI")
 _REDUCED, _FLOATS = "16-bit reduced to 8", "floats reduced to 8 bits"
-_IN_RGB = {  # mode of Pillow -> what is said of its way to RGB
+_IN_RGB = {  # mode of Pillow -> note about its conversion to RGB
     **dict.fromkeys(("1", "L"), "grey turned into RGB"),
     "P": "palette turned into RGB",
     "CMYK": "CMYK turned into RGB without its profile",
@@ -49,18 +48,18 @@ _MM_PER_UNIT = {2: 25.4, 3: 10.0, 4: 1.0, 5: 0.001}  # EXIF FocalPlaneResolution
 
 
 class TooManyPixels(InputError):
-    """A picture that is larger than was asked for, or than anybody needs."""
+    """A picture has more pixels than the caller or this package accepts."""
 
 
 @dataclass(frozen=True)
 class Photo:
-    """A picture as it is looked at, and what is known of how it was taken."""
+    """An upright picture and what is known about its camera."""
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
     name: str  # of the file, without its folder
-    lens: Lens = field(default_factory=Lens)  # what EXIF says of the camera
-    notes: tuple[str, ...] = ()  # what was changed or left out, for people
-    named: bool = True  # False: by what it was given as, for want of a name
+    lens: Lens = field(default_factory=Lens)  # the camera data of EXIF
+    notes: tuple[str, ...] = ()  # what was changed or left out, as text
+    named: bool = True  # False: `name` is the kind of the source, as it has no name
 
     @property
     def size(self) -> Size:
@@ -69,17 +68,17 @@ class Photo:
 
 
 class BinaryFile(Protocol):
-    """An open file."""
+    """An open binary file."""
 
     def read(self) -> bytes:
-        """All of it."""
+        """Return the whole content."""
 
 
 class Tensor(Protocol):
-    """A tensor of torch, which need not be installed."""
+    """A tensor of torch; torch need not be installed."""
 
     def detach(self) -> Any:
-        """Without its history."""
+        """Return the tensor without its gradient history."""
 
 
 PhotoSource: TypeAlias = (
@@ -90,11 +89,11 @@ PhotoSource: TypeAlias = (
 def read_photo(
     source: PhotoSource | Photo, name: str = "", most_pixels: int | None = None
 ) -> Photo:
-    """A picture from a path, bytes, an open file, a Pillow picture, an array or a tensor.
+    """Read a picture from a path, bytes, an open file, a Pillow picture, an array or a tensor.
 
     Arrays are RGB, (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), tensors also (3, H, W): bytes, 16
-    bits, or floats from 0 to 1. `name` is what the picture is called in errors and results. Bytes
-    of a picture with more than `most_pixels` are a TooManyPixels, before anything is decoded.
+    bits, or floats from 0 to 1. `name` is the name of the picture in errors and results. Bytes of a
+    picture with more than `most_pixels` raise TooManyPixels before anything is decoded.
     """
     if isinstance(source, Photo):
         return source
@@ -121,29 +120,27 @@ def read_photo(
         raise InputError(
             name or type(source).__name__,
             "not a picture",
-            (
-                "a path, bytes, an open file, a Pillow picture, an array or a tensor is"
-                " needed (several: predict_many)"
-            ),
+            "pass a path, bytes, an open file, a Pillow picture, an array or a tensor, and several"
+            " of them to predict_many",
         )
     return replace(photo, named=bool(name))
 
 
 @contextmanager
 def open_picture(path: Path) -> Iterator[Image.Image]:
-    """The decoded picture of a file; a missing, broken or foreign file is an InputError."""
+    """Open and decode a picture; InputError if the file is missing, damaged or not a picture."""
     with _opened(path) as picture:
         picture.load()
         yield picture
 
 
 def read_image(path: Path) -> NDArray[np.uint8]:
-    """RGB (H, W, 3), turned as its EXIF orientation says."""
+    """Return RGB (H, W, 3), upright according to EXIF."""
     return read_photo(path).image
 
 
 def picture_size(path: Path) -> Size:
-    """(height, width) as the picture is shown, from the header alone; pixels are not decoded."""
+    """Return the (height, width) of the upright picture from its header, without decoding it."""
     with _opened(path) as picture:
         exif = picture.getexif() if "exif" in picture.info else {}  # PNG would decode to look
         lies = exif.get(ExifTags.Base.Orientation, 1) >= 5  # by a quarter turn
@@ -152,12 +149,11 @@ def picture_size(path: Path) -> Size:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """A file whose header is read; whatever goes wrong until it is closed names the file."""
+    """Open a file and read its header; all errors within the block name the file."""
     if path.is_dir():
         raise InputError(path, "a folder", "a picture is needed")
     if not path.is_file():
-        what = "not a file with a picture in it" if path.exists() else "no such file"
-        raise InputError(f"{path}: {what}")
+        raise InputError(path, "not a regular file" if path.exists() else "no such file")
     try:
         stream = path.open("rb")
     except OSError as error:
@@ -168,7 +164,7 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 @contextmanager
 def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
-    """The same for the bytes of a picture, wherever they come from; `label` names it in errors."""
+    """Do the same for a stream of bytes; `label` names it in errors."""
     head = stream.read(32)
     stream.seek(0)
     if not head:
@@ -195,46 +191,44 @@ def _from_bytes(data: bytes | bytearray, name: str, most_pixels: int | None = No
         millions = picture.width * picture.height / 1e6
         if most_pixels is not None and millions * 1e6 > most_pixels:
             limit = f"at most {most_pixels / 1e6:g} here"
-            raise TooManyPixels(f"{millions:.3g} million pixels, {limit}; reduce it first")
+            raise TooManyPixels("", f"{millions:.3g} million pixels, {limit}", "reduce it first")
         return _photo(picture, name)
-
-
-def _too_many_pixels() -> str:
-    limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)  # from where on Pillow refuses, not only warns
-    return f"more than {limit // 10**6} million pixels; reduce it first"
 
 
 @contextmanager
 def _decoding(label: str) -> Iterator[None]:
-    """Whatever Pillow raises while it reads foreign bytes becomes one line that names them.
+    """Turn all exceptions of Pillow into an InputError whose subject is `label`.
 
-    Its warnings are silenced: of 90 megapixels, which are welcome here (179 are not), and of odd
-    tags. In threads the silence may outlast the block, and hides nothing else of ours.
+    Its warnings are silenced: those about 90 megapixels, which are accepted here (179 are not), and
+    those about unusual tags. With threads the silence may last longer than the block, but it hides
+    no warning of this package.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except InputError:
-        raise  # says already what it is
+        raise
     except UnidentifiedImageError:
-        raise InputError(label, "not a picture (or its first bytes are damaged)") from None
+        raise InputError(label, "not a picture, or its first bytes are damaged") from None
     except Image.DecompressionBombError:
-        raise TooManyPixels(f"{label}: {_too_many_pixels()}") from None
+        limit = 2 * (Image.MAX_IMAGE_PIXELS or 0)  # above it Pillow refuses and does not only warn
+        reason = f"more than {limit // 10**6} million pixels"
+        raise TooManyPixels(label, reason, "reduce it first") from None
     except MemoryError:
         raise InputError(label, "too large for the memory of this machine") from None
-    except Exception as error:  # decoders of damaged files end in whatever they stumble over
+    except Exception as error:  # decoders raise many types for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(label, f"damaged or cut short ({reason})", "get it again") from None
 
 
 @contextmanager
 def _naming(label: str) -> Iterator[None]:
-    """Errors that know what is wrong, and not with which picture, get its name."""
+    """Add the name of the picture to errors that do not know it."""
     try:
         yield
     except InputError as error:
-        raise type(error)(f"{label}: {error}") from None
+        raise error.within(label) from None
 
 
 def _is_heif(head: bytes) -> bool:
@@ -245,15 +239,15 @@ def _reader_of_heif(label: str) -> tuple[str]:
     try:
         require("pillow_heif", extra="heif")
     except MissingExtra as error:
-        raise MissingExtra(f"{label}: {error}") from None
+        raise error.within(label) from None
     importlib.import_module("pillow_heif").register_heif_opener()
     return ("HEIF",)
 
 
 def _photo(picture: Image.Image, name: str) -> Photo:
-    """An opened picture, decoded, in RGB and upright."""
+    """Decode an opened picture, convert it to RGB and make it upright."""
     notes: list[str] = []
-    # 16-bit colour is reduced by the decoder itself, so the mode does not tell
+    # The decoder itself reduces 16-bit colour, so the mode does not show it.
     sixteen = any(";16" in str(tile[3]) for tile in getattr(picture, "tile", ()))
     if getattr(picture, "is_animated", False) and picture.format != "MPO":  # MPO: a phone's extras
         notes.append("several pages" if picture.format == "TIFF" else "animated")
@@ -270,7 +264,7 @@ def _photo(picture: Image.Image, name: str) -> Photo:
 
 
 def _in_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
-    """A decoded picture of any mode in RGB, and what was changed."""
+    """Convert a decoded picture of any mode to RGB; return it with notes about the changes."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         grey, notes = _as_bytes(np.asarray(picture))
         said = _FLOATS if picture.mode == "F" else _IN_RGB["L"]
@@ -287,13 +281,13 @@ def _in_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
 
 
 def _exif(picture: Image.Image) -> tuple[Lens, int, list[str]]:
-    """Lens, orientation and complaints."""
+    """Return lens, orientation and notes about unreadable data."""
     tag = ExifTags.Base
     try:
         exif = picture.getexif()
         found = dict(exif.get_ifd(ExifTags.IFD.Exif))
         orientation = exif.get(tag.Orientation, 1)
-    except Exception as error:  # blocks of EXIF are damaged in as many ways as they are written
+    except Exception as error:  # damaged EXIF raises many types
         return Lens(), 1, [f"EXIF unreadable ({type(error).__name__})"]
     across, down = (_positive(found.get(key)) for key in (tag.ExifImageWidth, tag.ExifImageHeight))
     pitch = _positive(found.get(tag.FocalPlaneXResolution))
@@ -308,7 +302,7 @@ def _exif(picture: Image.Image) -> tuple[Lens, int, list[str]]:
 
 
 def _positive(value: object) -> float | None:
-    """A number of EXIF; 0 and 0/0 mean unknown."""
+    """Return a number of EXIF; None for 0 and 0/0, which mean unknown."""
     try:
         number = float(cast(Any, value))
     except (TypeError, ValueError, ZeroDivisionError):
@@ -331,35 +325,35 @@ def _from_array(array: NDArray[Any], name: str, *, channels_first: bool) -> Phot
 
 
 def _channels_last(array: NDArray[Any], channels_first: bool) -> NDArray[Any]:
-    """(H, W, C) of an array (H, W), (H, W, C) or (C, H, W)."""
+    """Return an array (H, W), (H, W, C) or (C, H, W) as (H, W, C)."""
     if array.ndim == 2:
         array = array[..., None]
     channels = (1, 3, 4)
     if array.ndim != 3 or 0 in array.shape or not {array.shape[0], array.shape[2]} & {*channels}:
-        more = "; give several as a list" if array.ndim == 4 else ""
-        raise InputError(f"shape {array.shape}; (H, W, 3) is needed{more}")
+        more = "; pass several as a list" if array.ndim == 4 else ""
+        raise InputError("", f"its shape is {array.shape}", f"(H, W, 3) is needed{more}")
     if array.shape[2] not in channels or (channels_first and array.shape[0] in channels):
         return array.transpose(1, 2, 0)
     return array
 
 
 def _as_bytes(values: NDArray[Any]) -> tuple[NDArray[np.uint8], list[str]]:
-    """Numbers of any type as bytes, and what that changed."""
+    """Convert numbers of any type to bytes; return them with notes about the changes."""
     if values.dtype == np.uint8:
         return values, []
     if values.dtype == np.bool_:
         return values * np.uint8(255), []
     if values.dtype.kind not in "iuf":
-        raise InputError(f"numbers of type {values.dtype}; bytes are needed")
+        raise InputError("", f"its numbers are of type {values.dtype}", "bytes are needed")
     low, high = float(values.min()), float(values.max())
     if values.dtype.kind == "f":
-        if low >= -0.1 and high <= 1.1:  # resized ones overshoot a little
+        if low >= -0.1 and high <= 1.1:  # resizing overshoots a little
             return (np.clip(values, 0, 1) * 255 + 0.5).astype(np.uint8), []
         if low >= 0 and high <= 255:
             return (values + 0.5).astype(np.uint8), ["floats up to 255 taken as bytes"]
-        raise InputError(f"floats from {low:g} to {high:g}; from 0 to 1 is needed")
+        raise InputError("", f"floats from {low:g} to {high:g}", "from 0 to 1 is needed")
     if low < 0 or high > 65535:
-        raise InputError(f"whole numbers from {low:g} to {high:g}; from 0 to 255 is needed")
+        raise InputError("", f"integers from {low:g} to {high:g}", "from 0 to 255 is needed")
     if values.dtype.itemsize == 2 or high > 255:
         return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8), [_REDUCED]
     return values.astype(np.uint8), []

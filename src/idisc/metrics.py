@@ -1,12 +1,12 @@
-"""Depth, normals, KITTI-benchmark and 3D metrics: pure functions of arrays of valid pixels.
+"""Metrics of depth, normals, the KITTI benchmark and 3D points: pure functions of arrays.
 
-The caller has masked, cropped, capped and clamped. One image becomes `Terms`: the number of its
-pixels, and of each pixel quantity the mean and the squares around it. Terms of several images
-`pool` into those of all their pixels, and every metric is a mean, a root mean square or a standard
-deviation of one quantity (METRICS). Over a dataset there are three averages, and papers seldom say
-which: by image, by pixel, and the published code's mixture of both by batch (AVERAGES).
+The caller masks, crops, caps and clamps. One image becomes `Terms`: its number of pixels and, for
+each pixel quantity, the mean and the sum of squared deviations. `pool` combines the terms of
+several images into those of all their pixels. Every metric is a mean, a root mean square or a
+standard deviation of one quantity (METRICS). A dataset can be averaged in three ways, which papers
+seldom state: by image, by pixel, and by batch as in the published code (AVERAGES).
 
-Depth is in metres, angles are in degrees, shares between 0 and 1; float64 inside.
+Depth is in metres, angles are in degrees, shares are between 0 and 1. Computations use float64.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ BOUNDARY_PERCENTS = tuple(np.linspace(5, 25, 10).tolist())
 """Relative steps of depth that `boundary_f1` takes for edges, in percent."""
 RANKING = ("abs_rel", "mean_deg", "abs_rel_percent")
 """What pictures are ordered by, good is small: the first of them that a picture has."""
-_BINS_PER_DEGREE = 1000  # of the histogram that stands for all angles of a dataset
-_BLOCK = 1 << 15  # pixels whose quantities stay in the cache: five times faster than all at once
-_NO_PIXEL = "no valid pixel to take metrics of; check masks, crop and depth range"
+_BINS_PER_DEGREE = 1000  # of the histogram of all angles of a dataset
+_BLOCK = 1 << 15  # pixels whose quantities fit into the cache: five times faster
+_NO_PIXEL = ("ground truth", "no valid pixel", "check masks, crop and depth range")
 
 
 class Metric(NamedTuple):
-    """How a metric follows from a pixel quantity."""
+    """How a metric is computed from a pixel quantity."""
 
     quantity: str
     kind: Literal["mean", "root", "deviation"]  # root: root mean square
@@ -66,12 +66,12 @@ METRICS = {
     "mean_deg": Metric("angle_deg", "mean"),
     "rmse_deg": Metric("angle_deg", "root"),
 }
-"""All metrics but `median_deg`, which needs every error. The names are those of `paper`."""
+"""All metrics except `median_deg`, which needs every error; names as in `paper`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Formula:
-    """The small print of a root, a deviation and a median."""
+    """Details of a root, a deviation and a median that implementations differ in."""
 
     epsilon: float = 0.0  # added to the mean square inside a root
     unbiased: bool = False  # variance over P - 1 instead of P pixels; NaN for a single pixel
@@ -91,16 +91,16 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """All that the metrics need to know of an image, or of several pooled."""
+    """All quantities that the metrics need of an image, or of several pooled images."""
 
     pixels: int = 0
     moments: Mapping[str, Moments] = field(default_factory=dict)  # by quantity
     angles_deg: Double | None = None  # (P,) of normals: the median needs each of them
 
     def metrics(self, formula: Formula = TEXTBOOK) -> dict[str, float]:
-        """All metrics that these terms have, by name."""
+        """Return all metrics that can be computed from these terms, by name."""
         if not self.pixels:
-            raise DataError("", _NO_PIXEL)
+            raise DataError(*_NO_PIXEL)
         values = {
             name: self._value(metric, formula)
             for name, metric in METRICS.items()
@@ -122,7 +122,7 @@ class Terms:
 
 
 def depth_terms(prediction: FloatArray, target: FloatArray) -> Terms:
-    """Terms of one image's valid pixels: two arrays (P,) in metres, all above 0; P may be 0."""
+    """Return the terms of one image; both arrays are valid pixels (P,) in metres above 0."""
     if prediction.ndim != 1 or prediction.shape != target.shape:
         raise InputError(
             f"depth of shapes {prediction.shape} and {target.shape}", "(P,) twice is needed"
@@ -157,14 +157,14 @@ def _depth_terms(p: Double, t: Double) -> Terms:
 
 
 def normal_terms(prediction: FloatArray, target: FloatArray) -> Terms:
-    """Terms of one image's valid pixels: two arrays (P, 3) of normals of any length; P may be 0."""
+    """Return the terms of one image; both arrays are normals (P, 3) of any length."""
     angles = angular_error_deg(prediction, target)
     shares = {f"a{bound:g}": angles < bound for bound in ANGLES_DEG}
     return replace(_terms({**shares, "angle_deg": angles}), angles_deg=angles)
 
 
 def angular_error_deg(prediction: FloatArray, target: FloatArray) -> Double:
-    """Angles (P,) between normals (P, 3) of any length; a vector of length 0 is 90 degrees off."""
+    """Return angles (P,) between normals (P, 3) of any length; 90 degrees for length 0."""
     if prediction.ndim != 2 or prediction.shape[1] != 3 or prediction.shape != target.shape:
         raise InputError(
             f"normals of shapes {prediction.shape} and {target.shape}", "(P, 3) twice is needed"
@@ -179,7 +179,7 @@ def angular_error_deg(prediction: FloatArray, target: FloatArray) -> Double:
 
 
 def pool(parts: Iterable[Terms]) -> Terms:
-    """The terms of all pixels of several images (Chan's formula, so nothing cancels)."""
+    """Combine the terms of several images by Chan's formula, which avoids cancellation."""
     parts = [part for part in parts if part.pixels]
     if len(parts) < 2:
         return parts[0] if parts else Terms()
@@ -206,7 +206,7 @@ def _terms(quantities: Mapping[str, NDArray[Any]]) -> Terms:
 
 def _moments(values: NDArray[Any]) -> Moments:
     mean = values.mean(dtype=np.float64)
-    # not a dot product: its rounding, and its time, change with the number of BLAS threads
+    # no dot product, whose rounding and time depend on the number of BLAS threads
     return Moments(float(mean), float(np.square(values - mean).sum()))
 
 
@@ -218,19 +218,19 @@ def _median(values: Double, formula: Formula) -> float:
 
 
 class Average(Protocol):
-    """Metrics of a dataset: its images are added in order, also those without a valid pixel."""
+    """Averages metrics over a dataset; images are added in order, also empty ones."""
 
     def add(self, terms: Terms) -> None: ...
 
     def result(self) -> dict[str, float]:
-        """The metrics of all images so far."""
+        """Return the metrics of all images so far."""
         ...
 
 
 class ImageAverage:
-    """Each metric of each image, then the mean over the images that have valid pixels.
+    """The mean over the images with valid pixels, for each metric.
 
-    With an unbiased variance an image of one pixel has no silog (NaN); that mean leaves it out.
+    With an unbiased variance an image of one pixel has no silog (NaN), which the mean leaves out.
     """
 
     def __init__(self, formula: Formula = TEXTBOOK) -> None:
@@ -243,16 +243,16 @@ class ImageAverage:
 
     def result(self) -> dict[str, float]:
         if not self._rows:
-            raise DataError("", _NO_PIXEL)
+            raise DataError(*_NO_PIXEL)
         columns = {name: [row[name] for row in self._rows] for name in self._rows[0]}
         return {name: _mean_of_numbers(values) for name, values in columns.items()}
 
 
 class PixelAverage:
-    """All pixels of the dataset as if they were one image's.
+    """The metrics of all pixels of the dataset, as if they belonged to one image.
 
-    Keeping every angle would take gigabytes, so their median is read from a histogram of bins of
-    0.001 degrees: off by half of that at most.
+    Keeping every angle would take gigabytes, so their median is read from a histogram with bins of
+    0.001 degrees; its error is at most half of that.
     """
 
     def __init__(self, formula: Formula = TEXTBOOK) -> None:
@@ -280,11 +280,12 @@ class PixelAverage:
 
 
 class BatchAverage:
-    """What the published code reports; it depends on the size of its batches.
+    """The average of the published code, which depends on the batch size.
 
-    In a batch, means (shares, relative errors) and the median are taken over all pixels; roots and
-    deviations over each image, then over the images with valid pixels. A batch weighs as much as it
-    has images, those without valid pixels included. One image of a single pixel makes silog NaN.
+    Within a batch, means (shares, relative errors) and the median are taken over all pixels; roots
+    and deviations over each image, then over the images with valid pixels. The weight of a batch is
+    its number of images, including those without valid pixels. One image of a single pixel makes
+    silog NaN.
     """
 
     def __init__(self, batch_size: int) -> None:
@@ -311,9 +312,9 @@ class BatchAverage:
         images = [terms for terms in self._open if terms.pixels]
         if not images:
             raise DataError(
-                f"batch {len(self._rows) + 1} of {self.batch_size}",
-                "no valid pixel, so its average is not defined",
-                "take larger batches, or average by image or by pixel",
+                f"batch {len(self._rows) + 1} of {self.batch_size} images",
+                "no valid pixel, so its average is undefined",
+                "use larger batches, or average by image or by pixel",
             )
         values = pool(images).metrics(PUBLISHED)
         each = [image.metrics(PUBLISHED) for image in images]
@@ -331,17 +332,17 @@ AVERAGES: dict[str, Callable[[int], Average]] = {
 
 
 def average(name: str, batch_size: int = 1) -> Average:
-    """A new average by its name: "image", "pixel" or "batch"; the size matters to the last only."""
+    """Return a new average by name: image, pixel or batch; `batch_size` matters to batch only."""
     return lookup(AVERAGES, name, "average")(batch_size)
 
 
 def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float]:
-    """F1 scores and chamfer distance of two point clouds (P, 3) and (Q, 3) in metres.
+    """Return F1 scores and chamfer distance of two point clouds (P, 3) and (Q, 3) in metres.
 
-    f1_D is the harmonic mean of precision, the share of predicted points nearer than D metres to
-    some target point, and recall, the share of target points nearer than D to some predicted one.
-    chamfer is (mean distance from predicted points to the nearest target point + mean distance the
-    other way) / 2; the paper reports 0.131 m without its formula.
+    f1_D is the harmonic mean of precision, the share of predicted points within D metres of a
+    target point, and recall, the share of target points within D of a predicted point. chamfer is
+    (mean distance from predicted points to the nearest target point + mean distance the other way)
+    / 2; the paper reports 0.131 m without its formula.
     """
     for cloud in (prediction, target):
         if cloud.ndim != 2 or cloud.shape[1] != 3 or not len(cloud):
@@ -359,11 +360,11 @@ def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float
 
 
 def boundary_f1(prediction: FloatArray, target: FloatArray, valid: NDArray[np.bool_]) -> float:
-    """Agreement of depth edges between two depth maps (H, W), 0 to 1; for exact targets.
+    """Return the agreement of depth edges of two depth maps (H, W), 0 to 1; for exact targets.
 
-    The boundary F1 of Depth Pro (Bochkovskii et al. 2024): neighbouring pixels form an edge if one
-    is more than t percent farther than the other. F1 of predicted and true edges, each in the
-    direction of the step, is averaged over thresholds t from 5 to 25, weighted by t. NaN if the
+    This is the boundary F1 of Depth Pro (Bochkovskii et al. 2024): neighbouring pixels form an edge
+    if one is more than t percent farther than the other. F1 of predicted and true edges, each in
+    the direction of the step, is averaged over thresholds t from 5 to 25, weighted by t. NaN if the
     target has no edge.
     """
     scores = []
@@ -382,7 +383,7 @@ def boundary_f1(prediction: FloatArray, target: FloatArray, valid: NDArray[np.bo
 
 
 def _directed_steps(log_depth: Double, valid: NDArray[np.bool_]) -> Double:
-    """Steps of log depth between neighbours, right then down, as one vector; 0 at invalid ones."""
+    """Return the steps of log depth to the right and lower neighbours; 0 if invalid."""
     parts = []
     for axis in (0, 1):
         both = np.logical_and(*(np.delete(valid, end, axis) for end in (0, -1)))
@@ -391,17 +392,17 @@ def _directed_steps(log_depth: Double, valid: NDArray[np.bool_]) -> Double:
 
 
 def is_of_maps(name: str) -> bool:
-    """Whether a metric compares whole depth maps, not single pixels."""
+    """Tell whether a metric compares whole depth maps instead of single pixels."""
     return name == "boundary_f1" or is_of_clouds(name)
 
 
 def is_of_clouds(name: str) -> bool:
-    """Whether a metric compares points in space."""
+    """Tell whether a metric compares points in space."""
     return name == "chamfer" or name.startswith("f1_")
 
 
 def _nearest(points: FloatArray, cloud: FloatArray) -> Double:
-    """Distance (P,) from each point to the nearest one of the cloud, exact."""
+    """Return the exact distance (P,) from each point to the nearest point of the cloud."""
     require("scipy", extra="data")
     from scipy.spatial import cKDTree
 

@@ -1,4 +1,4 @@
-"""The tables of the paper as data: the one place where its numbers stand.
+"""The tables of the paper as data; its numbers are stated here only.
 
 "iDisc: Internal Discretization for Monocular Depth Estimation", Piccinelli, Sakaridis, Yu, CVPR
 2023. Depth errors are in metres unless a name says otherwise; shares are between 0 and 1.
@@ -17,7 +17,7 @@ class Complexity(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Pictures of a dataset in the paper's splits; None where it uses or states none."""
+    """The number of pictures in the splits of the paper; None if it uses or states none."""
 
     train: int | None = None
     test: int | None = None

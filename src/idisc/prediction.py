@@ -102,7 +102,9 @@ class KnownDistance:
                     f"known distance '{value}'", "the unit is missing", "add m, cm or mm"
                 )
             if not match:
-                raise InputError(f"known distance '{value}'", "write it as 'x1,y1 x2,y2 = 2.40m'")
+                raise InputError(
+                    f"known distance '{value}'", "not understood", "write x1,y1 x2,y2 = 2.40m"
+                )
             x1, y1, x2, y2, length = map(float, match.groups()[:5])
             return cls((x1, y1), (x2, y2), length * _METRES[match[6]])
         try:
@@ -160,7 +162,7 @@ class FrameTime:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """How a prediction was made, and what speaks against it."""
+    """How a prediction was made, with warnings about unreliable scale."""
 
     picture: str  # file name, without the folder
     model: ModelInfo
@@ -193,7 +195,7 @@ class Prediction:
     def __post_init__(self) -> None:
         depth = self.depth
         if depth is None and self.normals is None:
-            raise InputError("a prediction needs depth or normals")
+            raise InputError("prediction", "depth or normals are needed")
         if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
             raise InputError(
                 f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 metres needed"
@@ -227,7 +229,7 @@ class Prediction:
     def metres(self) -> FloatMap:
         """The depth (H, W); InputError if the network predicts normals."""
         if self.depth is None:
-            raise InputError(f"{self.provenance.model.name} predicts normals and no depth")
+            raise InputError(self.provenance.model.name, "predicts normals, not depth")
         return self.depth
 
     @property
@@ -257,11 +259,12 @@ class Prediction:
         return table.save(self, Path(folder), name, rows, options or table.FormatOptions())
 
     def with_normals(self) -> Prediction:
-        """The same with normals; those that are missing are computed from depth and camera."""
+        """Return the prediction with normals, computed from depth and camera if it has none."""
         if self.normals is not None:
             return self
-        cell = self.pixels_per_feature
-        normals = geometry.normals_from_depth(self.metres, self.camera, cell=cell)
+        normals = geometry.normals_from_depth(
+            self.metres, self.camera, pixels_per_feature=self.pixels_per_feature
+        )
         return replace(self, normals=normals, provenance=replace(self.provenance, normals="depth"))
 
     def measure(self, first: tuple[float, float], second: tuple[float, float]) -> float:
@@ -283,7 +286,7 @@ class Prediction:
         return float(np.linalg.norm(ends[0] - ends[1]))
 
     def scale_for(self, known: object) -> float:
-        """Return the factor that makes two points as far apart as they are known to be."""
+        """Return the factor that gives two points their known distance."""
         wanted = KnownDistance.parse(known)
         found = self.measure(wanted.first, wanted.second)
         if not found > 1e-6:  # also NaN
@@ -295,16 +298,16 @@ class Prediction:
         return wanted.metres / found
 
     def rescaled(self, known: object) -> Prediction:
-        """The scene scaled so that two points are as far apart as they are known to be.
+        """Return the prediction scaled so that two points have their known distance.
 
-        `known` is "x1,y1 x2,y2 = 2.40m", pixels of the upright picture, or the same as one tuple,
-        ((x1, y1), (x2, y2), 2.40).
+        `known` is "x1,y1 x2,y2 = 2.40m", in pixels of the upright picture, or the tuple ((x1, y1),
+        (x2, y2), 2.40).
         """
         wanted = KnownDistance.parse(known)
         return self.apply(Rescaling(factor=self.scale_for(wanted), known=wanted))
 
     def apply(self, change: CameraCorrection | Rescaling) -> Prediction:
-        """The same with depth multiplied by a factor, which the provenance records."""
+        """Return the prediction with depth multiplied by a factor, which the provenance records."""
         before = self.provenance
         if isinstance(change, CameraCorrection):
             provenance = replace(before, camera_correction=change)

@@ -1,9 +1,9 @@
-"""Every published configuration and two of our own as values: which network, on what, how trained.
+"""Recipes: every published configuration, and our own.
 
-A recipe is a function, so that the paper's numbers stand in its docstring; `RECIPES` holds their
-values by name. Where the paper's text and the released code differ, the recipe follows the code (it
-made the numbers) and `as_in_paper` gives the text's version; `find("nyu_swint:paper")` does the
-same from the command line. `ABLATIONS` turns any network into a row of the paper's ablation table.
+A recipe is a function whose docstring states the numbers of the paper; `RECIPES` contains their
+values by name. Where the text of the paper and the published code differ, a recipe follows the
+code, which produced the numbers, and `as_in_paper` follows the text; on the command line that is
+`nyu_swint:paper`. `ABLATIONS` turns any network into a row of the paper's ablation table.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ PUBLISHED_RECIPES: tuple[Callable[[], Recipe], ...] = (
 
 
 def tiny_synthetic() -> Recipe:
-    """A network of 1 M parameters that learns rendered rooms on two cores in two minutes."""
+    """A network of 1 M parameters that learns rendered rooms on two CPU cores in two minutes."""
     return Recipe(
         name="tiny_synthetic",
         model=ModelConfig(
@@ -233,10 +233,10 @@ _ON_CACHED_FEATURES = TrainConfig(
 
 
 def indoor() -> Recipe:
-    """Rooms, for a CPU: a frozen DINOv2 ViT-S/14, everything else trained on cached features.
+    """Depth of rooms on a CPU: a frozen DINOv2 ViT-S/14; the rest is trained on cached features.
 
-    Pictures of all cameras are brought to that of NYU-Depth v2 (0.936 is its focal length over
-    the root of its pixels).
+    Pictures of all cameras are converted to the camera of NYU-Depth v2; 0.936 is its focal length
+    over the square root of its number of pixels.
 
         idisc prepare nyu_labelled --raw DIR --out nyu_labelled
         idisc train indoor --data nyu_labelled --data MORE --weights dinov2_vits14.pth --out run
@@ -276,9 +276,10 @@ def indoor_normals() -> Recipe:
 
 
 def road() -> Recipe:
-    """Streets seen from a car: the network of `indoor` in the shape of KITTI's pictures.
+    """Depth of streets seen from a car: the network of `indoor` with the aspect ratio of KITTI.
 
-    Cameras are brought to that of KITTI (1.06 is its focal length over the root of its pixels).
+    Cameras are converted to that of KITTI; 1.06 is its focal length over the square root of its
+    number of pixels.
 
         idisc prepare kitti --raw DIR --out kitti
         idisc train road --data kitti --data MORE --weights dinov2_vits14.pth --out run
@@ -316,21 +317,21 @@ ABLATIONS: dict[str, tuple[str, ...]] = {
 
 
 def find(name: str) -> Recipe:
-    """The recipe of that name; with the suffix ":paper", as the paper's text has it."""
+    """Return the recipe of a name; with the suffix ":paper", as in the text of the paper."""
     stem, _, variant = name.partition(":")
     recipe = config.lookup(RECIPES, stem, "recipe")
     if variant not in ("", "paper"):
-        raise InputError(f"recipe '{name}'", f"the only variant is '{stem}:paper'")
+        raise InputError(f"recipe '{name}'", "no such variant", f"the only one is '{stem}:paper'")
     if variant and recipe.name in {make.__name__ for make in OWN_RECIPES}:
-        raise InputError(f"recipe '{name}'", f"the paper knows nothing of {stem}")
+        raise InputError(f"recipe '{name}'", f"{stem} is not a recipe of the paper")
     return as_in_paper(recipe) if variant else recipe
 
 
 def as_in_paper(recipe: Recipe) -> Recipe:
-    """The paper's text where the code departs from it.
+    """Return a recipe with the values of the paper's text where the published code differs.
 
-    One rate for all parts, constant momentum, weight decay 0.02, 45,000 steps, four MSDA layers; no
-    flip, contrast or translation.
+    One learning rate for all parts, constant momentum, weight decay 0.02, 45,000 steps, four MSDA
+    layers, and no flip, contrast or translation.
     """
     augment = replace(recipe.data.augment, flip=0.0, contrast_weight=0.0, translation_weight=0.0)
     train = replace(

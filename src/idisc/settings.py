@@ -1,8 +1,8 @@
-"""What a recipe is made of: the network, its data, its training, each a frozen dataclass.
+"""The dataclasses of a recipe: the network, its data and its training.
 
-Every field says what it does and where its number comes from; the defaults are those of the
-published NYU configurations. An error names the field as its own group knows it; `config` puts the
-names of the groups around it before that. `recipes` has the values by name.
+Every field has a comment with its meaning and the source of its value; the defaults are those of
+the published NYU configurations. The subject of an error is the field within its own group, to
+which `config` adds the names of the enclosing groups. `recipes` contains the values by name.
 """
 
 from __future__ import annotations
@@ -16,23 +16,33 @@ Task = Literal["depth", "normals"]
 Activation = Literal["gelu", "silu", "relu"]
 Precision = Literal["fp32", "bf16", "fp16"]  # of a network's arithmetic in torch
 FilePrecision = Literal["fp32", "fp16-weights", "fp16", "int8"]
-"""What an exported file may be: the name of its arithmetic, unless only its weights are reduced."""
+"""Precision of an exported file: of its arithmetic, or, for fp16-weights, of its weights only."""
 
 
-MOST, MOST_LAYERS = 4096, 256  # far beyond any use: a damaged record shall not fill the memory
+# Far beyond any use; a damaged file with larger numbers must not fill the memory.
+MAX_COUNT, MAX_LAYERS = 4096, 256
 
 
-def _check(condition: bool, message: str) -> None:
+def _check(condition: bool, field: str, reason: str, remedy: str = "") -> None:
     if not condition:
-        raise InputError(message)
+        raise InputError(field, reason, remedy)
+
+
+def _check_at_least(config: object, least: float, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        _check(value >= least, name, f"{value} is less than {least}")
 
 
 def _check_most(config: object, *names: str) -> None:
-    """Counts of a network that somebody could want."""
     for name in names:
-        most = MOST_LAYERS if name in ("layers", "iterations") else MOST
+        most = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
         value = getattr(config, name)
-        _check(value <= most, f"{name}: {value}; {most} at most")
+        _check(value <= most, name, f"{value} is more than {most}")
+
+
+def _check_divides(heads: int, width: int, field: str = "heads") -> None:
+    _check(width % heads == 0, field, f"{heads} does not divide the width {width}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +54,15 @@ class DecoderConfig:
     layers: int = 4  # MSDA layers; the paper says four, the outdoor configurations have six
     heads: int = 4  # MSDA heads
     points: int = 4  # sampling points of each head on each level; eight outdoors
-    finest: Literal[4, 8] = 4  # stride of the finest map that is decoded; 8 is four times cheaper
+    finest: Literal[4, 8] = 4  # stride of the finest decoded map; 8 is four times cheaper
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers", "heads", "points"):
-            value = getattr(self, name)
-            _check(value >= 1, f"{name}: {value}; at least 1 is needed")
+        _check_at_least(self, 1, "width", "layers", "heads", "points")
         _check_most(self, "width", "layers", "heads", "points")
         _check(
-            self.width % 4 == 0,
-            f"width: {self.width} is not a multiple of 4 (sine encoding)",
-        )
-        _check(
-            self.width % self.heads == 0,
-            f"heads: {self.heads} does not divide the width {self.width}",
-        )
+            self.width % 4 == 0, "width", f"{self.width} is not a multiple of 4"
+        )  # sine encoding
+        _check_divides(self.heads, self.width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,52 +78,47 @@ class AfpConfig:
     softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
 
     def __post_init__(self) -> None:
-        _check(self.idrs >= 1, f"idrs: {self.idrs}; at least 1 is needed")
-        _check(self.iterations >= 0, f"iterations: {self.iterations}; 0 or more is needed")
+        _check_at_least(self, 1, "idrs", "width", "heads")
+        _check_at_least(self, 0, "iterations")
         _check_most(self, "idrs", "iterations", "width", "heads")
-        _check(
-            self.heads >= 1 and self.width >= 1 and self.width % self.heads == 0,
-            f"heads: {self.heads} does not divide the width {self.width}",
-        )
+        _check_divides(self.heads, self.width)
 
 
 @dataclass(frozen=True, kw_only=True)
 class IsdConfig:
-    """Internal scene discretization (eq. 2): IDRs back onto the pixels."""
+    """Internal scene discretization (eq. 2): pixels attend to the IDRs."""
 
-    layers: int = 2  # N_ISD of the paper, each with weights of its own
+    layers: int = 2  # N_ISD of the paper; each layer has its own weights
     heads: int = 1  # one in every published configuration
 
     def __post_init__(self) -> None:
-        _check(
-            self.layers >= 1,
-            f"layers: {self.layers}; at least 1 (for none at all, discretization is none)",
-        )
-        _check(self.heads >= 1, f"heads: {self.heads}; at least 1 is needed")
+        remedy = "to have none, set discretization=none"
+        _check(self.layers >= 1, "layers", f"{self.layers} is less than 1", remedy)
+        _check_at_least(self, 1, "heads")
         _check_most(self, "layers", "heads")
 
 
 @dataclass(frozen=True, kw_only=True)
 class EddConfig:
-    """Explicit depth discretization (eq. 3), the baseline: bins of the output, not of the scene."""
+    """Explicit depth discretization (eq. 3), a baseline: bins of the output, not of the scene."""
 
-    bins: int = 32  # as many as there are IDRs, so that the ablation compares like with like
-    min_depth: float = 0.1  # metres; the bin centres start evenly spaced in log depth between these
+    bins: int = 32  # the number of IDRs, so that the ablation compares equal sizes
+    min_depth: float = 0.1  # metres; initial bin centres are evenly spaced in log depth
     max_depth: float = 10.0  # NYU's; 80 for KITTI
 
     def __post_init__(self) -> None:
-        _check(self.bins >= 2, f"bins: {self.bins}; at least 2 are needed")
+        _check_at_least(self, 2, "bins")
         _check_most(self, "bins")
         ordered = 0 < self.min_depth < self.max_depth < float("inf")
-        _check(ordered, "min_depth: 0 < min_depth < max_depth is needed, both finite")
+        _check(ordered, "min_depth", "0 < min_depth < max_depth is needed, both finite")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The network. The defaults are the published Swin-T of NYU."""
+    """The network. The defaults are those of the published Swin-T for NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
-    task: Task = "depth"  # normals come with a concentration
+    task: Task = "depth"  # a network for normals also predicts a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the decoded strides are discretized, finest first
     # bilinear: as published; guided: along the edges of the image, to its full size
@@ -135,28 +134,28 @@ class ModelConfig:
         most = 4 if self.decoder.finest == 4 else 3
         _check(
             1 <= self.resolutions <= most,
-            f"resolutions: {self.resolutions} is not between 1 and {most}",
+            "resolutions",
+            f"{self.resolutions} is not between 1 and {most}",
         )
-        _check(self.expansion >= 1, f"expansion: {self.expansion}; at least 1 is needed")
+        _check_at_least(self, 1, "expansion")
         _check_most(self, "expansion")
-        _check(
-            self.decoder.width % self.isd.heads == 0,
-            f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
-        )
+        _check_divides(self.isd.heads, self.decoder.width, "isd.heads")
         _check(
             not (self.discretization == "edd" and self.task == "normals"),
-            "discretization: edd discretizes depth; normals have no bins, use isd or none",
+            "discretization",
+            "edd discretizes depth, and normals have no bins",
+            "use isd or none",
         )
 
     @property
     def channels(self) -> int:
-        """Channels of an output map: log depth; or x, y, z and concentration."""
+        """Channels of an output map: log depth, or x, y, z and concentration."""
         return 1 if self.task == "depth" else 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class AugmentConfig:
-    """Training augmentation: k of the operations below, drawn by weight; ranges as in the code."""
+    """Augmentation: some of the operations, drawn by weight; ranges of the published code."""
 
     flip: float = 0.5  # probability
     colour: float = 0.1  # brightness, contrast, saturation 10^U(-a, a); hue U(-a, a)
@@ -167,101 +166,99 @@ class AugmentConfig:
     contrast_weight: float = 1.0  # the paper's list has no contrast
     geometry_weight: float = 1.0  # rotation and zoom; 0 for normals
     translation_weight: float = 1.0  # 0 outdoors and for Swin-T
-    blur_weight: float = 0.0  # of a Gaussian blur, which no published recipe has
-    # Depth of a picture zoomed in by z: as it was (code), or over z, as one camera would see it.
+    blur_weight: float = 0.0  # of a Gaussian blur; 0 in every published recipe
+    # Depth of a picture enlarged by z: unchanged (as published), or divided by z, for one camera.
     zoom_depth: Literal["kept", "divided"] = "kept"
-    flip_normals: bool = True  # negate x of mirrored normals, which the code forgets
+    flip_normals: bool = True  # negate x of mirrored normals; the published code does not
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            _check(isinstance(value, str) or value >= 0, f"{name}: {value}; 0 or more is needed")
-        _check(self.flip <= 1, f"flip: {self.flip} is not a probability")
-        _check(self.gamma < 1, f"gamma: {self.gamma}; less than 1 is needed")
+            _check(isinstance(value, str) or value >= 0, name, f"{value} is less than 0")
+        _check(self.flip <= 1, "flip", f"{self.flip} is not a probability")
+        _check(self.gamma < 1, "gamma", f"{self.gamma} is not less than 1")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataConfig:
-    """Which datasets, by name, and how their pictures enter the network."""
+    """The datasets, by name, and how their pictures are shown to the network."""
 
-    train: str = "nyu"  # dataset to learn from
-    test: str = "nyu"  # dataset to be measured on; another one is zero-shot
+    train: str = "nyu"  # training dataset
+    test: str = "nyu"  # test dataset; zero-shot if it differs
     size: tuple[int, ...] = (480, 640)  # of a training picture in the network (height, width)
-    mix: tuple[float, ...] = ()  # shares of several training folders; none: by their pictures
-    holdout: float = 0.0  # share of the training scenes to validate on, instead of the test split
-    exact: tuple[int, ...] = ()  # training folders, from 0, whose depth has exact edges: renders
-    # One camera for all pictures, as focal length over sqrt(height * width): depth is multiplied by
-    # this over the picture's own, and `augment.zoom` crops. 0: every picture keeps its camera.
+    mix: tuple[float, ...] = ()  # shares of the training folders; empty: by number of pictures
+    holdout: float = 0.0  # share of the training scenes for validation; 0: the test split
+    exact: tuple[int, ...] = ()  # numbers (from 0) of training folders with exact edges: renders
+    # Focal length over sqrt(height * width) of one camera for all pictures: depth is multiplied by
+    # this over the focal length of the picture, and `augment.zoom` crops. 0: cameras are kept.
     canonical_focal: float = 0.0
     augment: AugmentConfig = field(default_factory=AugmentConfig)
 
     def __post_init__(self) -> None:
         known = len(self.size) == 2 and min(self.size) >= 1
-        _check(known, f"size: {self.size}; height and width are needed, as 480x640")
-        _check(0 <= self.holdout < 1, f"holdout: {self.holdout}; from 0 to less than 1")
-        _check(
-            0 <= self.canonical_focal < MOST,
-            f"canonical_focal: {self.canonical_focal}; 0 or more is needed",
-        )
+        _check(known, "size", f"{self.size} is not a height and a width", "write it as 480x640")
+        _check(0 <= self.holdout < 1, "holdout", f"{self.holdout} is not in [0, 1)")
+        _check_at_least(self, 0, "canonical_focal")
+        _check_most(self, "canonical_focal")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """Optimisation: AdamW, one cycle, gradients clipped at norm 1."""
+    """Optimization: AdamW with a one-cycle schedule and clipped gradients."""
 
     iterations: int = 40_000  # optimizer steps
-    batch_size: int = 16  # of one forward pass, over all processes
-    accumulate: int = 1  # passes to a step; batch_size * accumulate is 16 in every configuration
+    batch_size: int = 16  # of one forward pass, summed over all processes
+    accumulate: int = 1  # passes per step; batch_size * accumulate is 16 as published
     validate_every: int = 200  # steps
     lr: float = 2e-4  # decoder, AFP, ISD; constant for 30 % of the run, then cosine to a tenth
-    lr_encoder: float = 2e-5  # a tenth of lr but for the CNNs
+    lr_encoder: float = 2e-5  # a tenth of lr, except for the CNNs
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
-    # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
+    # beta1: from 0.95 to 0.85 and back (published code), or 0.9 (paper)
     momentum: Literal["cycled", "constant"] = "cycled"
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
-    edge_weight: float = 0.0  # of the gradient loss, which looks at `data.exact` alone
-    query_scale: float = (
-        1.0  # initial queries of AFP and ISD times this: above 1, IDRs differ sooner
-    )
+    edge_weight: float = 0.0  # of the gradient loss, which applies to `data.exact` only
+    # Factor of the initial queries of AFP and ISD: with more than 1, IDRs differ earlier.
+    query_scale: float = 1.0
     clip_norm: float = 1.0  # of the gradient over all parameters
-    seed: int = 13  # as released
-    validate_images: int = 0  # pictures of a validation, evenly spread; 0: all
+    seed: int = 13  # that of the published code
+    validate_images: int = 0  # evenly spaced pictures of a validation; 0: all
     save_every: int = 200  # steps between two checkpoints to resume from
-    freeze: tuple[str, ...] = ()  # parameters whose names begin so stay as they are: encoder
-    cache_features: str = ""  # folder for those of a frozen encoder
-    views: int = 4  # of each picture in that folder: so many draws of the augmentation
-    ema: float = 0.0  # decay of the weights' moving average, which is then what is kept; 0: none
-    precision: Precision = "fp32"  # MSDA and the loss stay in fp32
+    freeze: tuple[str, ...] = ()  # prefixes of parameters that are not trained: encoder
+    cache_features: str = ""  # folder for the features of a frozen encoder
+    views: int = 4  # augmented versions of each picture in that folder
+    ema: float = 0.0  # decay of a moving average of the weights, which is saved; 0: none
+    precision: Precision = "fp32"  # MSDA and the loss always use fp32
     channels_last: bool = False  # memory format of the convolutions
-    checkpoint_gradients: bool = False  # compute twice to keep less: for small memory
-    compile: bool = False  # the encoder, by torch.compile: that is where a compiler gains
-    patience: int = 5  # steps in a row with a non-finite loss or gradient: then a roll-back
+    checkpoint_gradients: bool = False  # recompute activations to save memory
+    compile: bool = False  # compile the encoder with torch.compile
+    patience: int = 5  # successive steps with a non-finite loss or gradient before a rollback
 
     def __post_init__(self) -> None:
         counts = ("iterations", "batch_size", "accumulate")
-        for name in (*counts, "validate_every", "save_every", "patience", "views"):
-            value = getattr(self, name)
-            _check(value >= 1, f"{name}: {value}; at least 1 is needed")
+        _check_at_least(self, 1, *counts, "validate_every", "save_every", "patience", "views")
         for name in ("lr", "loss_weight", "clip_norm", "query_scale"):
             value = getattr(self, name)
-            _check(value > 0, f"{name}: {value}; more than 0 is needed")
-        for name in ("lr_encoder", "weight_decay", "seed", "validate_images", "edge_weight"):
-            value = getattr(self, name)
-            _check(value >= 0, f"{name}: {value}; 0 or more is needed")
-        _check(0 <= self.ema < 1, f"ema: {self.ema}; from 0 to less than 1 is needed")
+            _check(value > 0, name, f"{value} is not more than 0")
+        _check_at_least(
+            self, 0, "lr_encoder", "weight_decay", "seed", "validate_images", "edge_weight"
+        )
+        _check(0 <= self.ema < 1, "ema", f"{self.ema} is not in [0, 1)")
         _check(
             not self.cache_features or any(n.startswith("encoder") for n in self.freeze),
-            "cache_features: features change unless train.freeze=encoder (encoder.vit of a ViT)",
+            "cache_features",
+            "features can only be cached if the encoder is frozen",
+            "set train.freeze=encoder (encoder.vit for a ViT)",
         )
         _check(
             not (self.compile and self.cache_features),
-            "compile: it is the encoder that is compiled, and with train.cache_features it"
-            " does not run; leave one of them out",
+            "compile",
+            "only the encoder is compiled, and it does not run with train.cache_features",
+            "leave one of them out",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A network, its data and its training under one name."""
+    """A network, its data and its training, with a name."""
 
     name: str
     model: ModelConfig = field(default_factory=ModelConfig)

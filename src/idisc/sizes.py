@@ -1,4 +1,4 @@
-"""Sizes of pictures, and the ways from one to another: three resizes that are not the same."""
+"""Sizes of pictures, and three different resizes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Size = tuple[int, int]
 
 
 def size_text(size: Size) -> str:
-    """As one writes it on the command line: 480x640."""
+    """Return a size as on the command line: 480x640."""
     return f"{size[0]}x{size[1]}"
 
 
 def resize_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Bilinear between the four nearest pixels, without smoothing, centres at half pixels.
+    """Interpolate between the four nearest pixels, without smoothing, centres at half pixels.
 
-    What most training code of the field does to its pictures. Pillow's own `resize` smooths when
-    it reduces, its `transform` rounds down (half a grey level darker), and a network that was
-    trained on neither would see another picture.
+    Most training code of the field resizes pictures this way. Pillow's own `resize` smooths when it
+    reduces, and its `transform` rounds down (half a grey level darker), so a network trained with
+    this resize would see a different picture.
     """
     if image.shape[:2] == size:
         return image
@@ -39,7 +39,7 @@ def resize_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
 
 
 def resize_smooth(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Bilinear over all pixels that a new pixel covers: how photos of any size are reduced."""
+    """Average all pixels that a new pixel covers: for reducing photos of any size."""
     if image.shape[:2] == size:
         return image
     picture = Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BILINEAR)
@@ -47,10 +47,10 @@ def resize_smooth(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
 
 
 def resize_map(values: NDArray[np.float32], size: Size) -> NDArray[np.float32]:
-    """Bilinear resize of a map (H, W) or (H, W, C) whose corner pixels stay at the corners.
+    """Resize a map (H, W) or (H, W, C) bilinearly; corner pixels stay at the corners.
 
-    The last step of the network, and what the released predictions, stored at a quarter of the
-    size, were made for.
+    This is the last step of the network, and the resize for which the released predictions, stored
+    at a quarter of the size, were made.
     """
     rows, columns = (
         np.linspace(0, length - 1, count, dtype=np.float64)
@@ -71,7 +71,7 @@ def resize_map(values: NDArray[np.float32], size: Size) -> NDArray[np.float32]:
 def _neighbours(
     length: int, count: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float32]]:
-    """Of each of `count` new pixels along an axis: the two old ones, and the second one's share."""
+    """Return, for `count` new pixels along an axis, two old ones and the share of the second."""
     place = np.clip((np.arange(count) + 0.5) * length / count - 0.5, 0, length - 1)
     first = place.astype(np.intp)
     return first, np.minimum(first + 1, length - 1), (place - first).astype(np.float32)

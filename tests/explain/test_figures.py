@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import explained
+from tests.fakes.refusals import refused
 
 from idisc import visualize
 from idisc.errors import MissingExtra
@@ -215,7 +216,7 @@ def test_without_matplotlib_the_error_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match="figures"):
+    with refused(MissingExtra, "matplotlib", "idisc[figures]"):
         grid.save(Grid(rows=[[Tile(RED)]], title=NAME), tmp_path / "figure.png", {})
     assert list(tmp_path.iterdir()) == []
 

@@ -74,7 +74,7 @@ class Thirds:
         depth = self.depth.copy()
         for level, numbers in idrs.items():
             if len(numbers) == 3:
-                raise InputError(f"level {level}: all 3 IDRs muted; one at least must be left")
+                raise InputError(f"level {level}", "all 3 IDRs muted", "one must be left")
             for number in numbers:
                 depth[:, thirds == number] += 0.5
         return depth

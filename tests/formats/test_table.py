@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fakes.predicted import RESULT, SIZE, WALL, write
+from tests.fakes.refusals import refused
 
 from idisc import formats
 from idisc.errors import InputError
@@ -48,13 +49,13 @@ def test_names_are_parsed_from_one_text_or_several() -> None:
 @pytest.mark.parametrize("name", ["uncertainty", "ply"])
 def test_nothing_is_written_if_a_format_lacks_what_it_needs(name: str, tmp_path: Path) -> None:
     empty = replace(RESULT, depth=np.zeros(SIZE, np.float32))
-    with pytest.raises(InputError, match=f"^format {name}: "):
+    with refused(InputError, f"format {name}"):
         formats.save(empty, tmp_path, "room", formats.parse(f"npz,{name}"))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_format_that_cannot_hold_a_result_does_not_cost_the_others(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^format png16: .*room_depth\.npy"):
+    with refused(InputError, "format png16", tmp_path / "room_depth.npy"):
         formats.save(FAR, tmp_path, "room", formats.parse("png16,npy"))
     assert names(list(tmp_path.iterdir())) == ["room_depth.json", "room_depth.npy"]
 
@@ -95,14 +96,14 @@ def test_a_failed_write_leaves_the_old_files(
 
 @pytest.mark.parametrize("name", ["../evil", "a/b", "/tmp/evil", "a/", "", ".", ".."])
 def test_a_name_does_not_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=f"^name '{name}'"):
+    with refused(InputError, f"name '{name}'"):
         formats.save(RESULT, tmp_path / "out", name, formats.parse("npy"))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.NPY", "x.html"])
 def test_a_file_name_is_no_folder_unless_there_is_one(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=name):
+    with refused(InputError, tmp_path / name):
         write("npy", tmp_path / name)
     (tmp_path / name).mkdir()
     assert write("npy", tmp_path / name).is_file()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import timm
 import torch
+from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError, InputError
 from idisc.model.backbones import BACKBONES, find_backbone, load_encoder_weights
@@ -58,20 +59,16 @@ def test_other_models_of_timm_take_any_size(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "fact"),
     [
-        ("swin_tny", "encoder 'swin_tny' does not exist; did you mean swin_tiny"),
-        ("timm:no_such_net", "encoder timm:no_such_net: timm has no model of that name"),
-        ("timm:vit_tiny_patch16_224", "no feature pyramid for pictures of any size"),
-        (
-            "timm:vit_small_patch16_dinov3",
-            "has maps of strides 16, 16, 16; 4, 8, 16 and 32 are needed",
-        ),
-        ("timm:maxvit_tiny_tf_224", "no feature pyramid for pictures of any size"),
+        ("timm:no_such_net", "timm"),
+        ("timm:vit_tiny_patch16_224", "pyramid"),
+        ("timm:vit_small_patch16_dinov3", "16, 16, 16"),
+        ("timm:maxvit_tiny_tf_224", "pyramid"),
     ],
 )
-def test_what_is_no_pyramid_is_refused(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message.replace("'", ".")):
+def test_what_is_no_pyramid_is_refused(name: str, fact: str) -> None:
+    with refused(InputError, f"encoder {name}", fact):
         find_backbone(name).build()
 
 
@@ -119,9 +116,9 @@ def test_swin_takes_the_file_of_its_authors(tmp_path: Path) -> None:
 def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.pth"
     torch.save(timm.create_model("resnet18", pretrained=False).state_dict(), path)
-    with pytest.raises(CheckpointError, match=r"other\.pth: not the complete weights of resnet50"):
+    with refused(CheckpointError, path, "resnet50"):
         load_encoder_weights(BACKBONES["resnet50"].build(), "resnet50", path)
-    with pytest.raises(CheckpointError, match="no such file"):
+    with refused(CheckpointError, tmp_path / "none.pth"):
         load_encoder_weights(BACKBONES["resnet50"].build(), "resnet50", tmp_path / "none.pth")
 
 
@@ -130,15 +127,9 @@ def test_a_hub_out_of_reach_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
         raise OSError("no route to host\nmore lines")
 
     monkeypatch.setattr(timm, "create_model", refuse)
-    message = (
-        r"encoder swin_base: the weights swin_base_patch4_window7_224.ms_in1k could not be had"
-    )
-    with pytest.raises(CheckpointError, match=message) as caught:
+    facts = ("swin_base_patch4_window7_224.ms_in1k", "(no route to host)")
+    with refused(CheckpointError, "encoder swin_base", *facts):
         load_encoder_weights(None, "swin_base", "imagenet")
-    assert str(caught.value).endswith(
-        "(no route to host); get the file by other means and give its path"
-    )
-    assert "\n" not in str(caught.value)
 
 
 def test_the_hub_is_asked_for_the_weights_the_published_training_started_from(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.fakes.refusals import refused
 
 import idisc
 from idisc.errors import CheckpointError, InputError
@@ -53,7 +54,7 @@ def test_the_record_says_format_network_and_origin(folder: Path) -> None:
 
 def test_a_folder_that_is_taken_is_not_touched(folder: Path) -> None:
     before = (folder / "model.safetensors").read_bytes()
-    with pytest.raises(InputError, match="exists already"):
+    with refused(InputError, folder):
         save_checkpoint(folder, SMALL, {}, {})
     assert (folder / "model.safetensors").read_bytes() == before
 
@@ -80,30 +81,28 @@ def damaged(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "message"),
+    ("how", "subject", "fact"),
     [
-        ("no config", "no config.json in it, so not a checkpoint folder"),
-        ("no weights", "model.safetensors: no such file"),
-        ("cut weights", "model.safetensors: not readable as safetensors"),
-        ("another format", "format 'idisc/9', this version reads 'idisc/1'"),
-        ("unknown field", "field 'encodr' does not exist; did you mean encoder"),
-        ("another network", "afp.0.noise is 1x4x16, 1x5x16 expected"),
-        ("no JSON", "config.json: not readable as JSON"),
+        ("no config", "", "config.json"),
+        ("no weights", "/model.safetensors", "no such file"),
+        ("cut weights", "/model.safetensors", "not readable"),
+        ("another format", "/config.json", "'idisc/9'"),
+        ("unknown field", "/config.json: model", "did you mean encoder"),
+        ("another network", "/model.safetensors", "afp.0.noise is 1x4x16, 1x5x16 expected"),
+        ("no JSON", "/config.json", "JSON"),
     ],
 )
-def test_a_damaged_folder_is_named(folder: Path, how: str, message: str) -> None:
+def test_a_damaged_folder_is_named(folder: Path, how: str, subject: str, fact: str) -> None:
     damaged(folder, how)
-    with pytest.raises(CheckpointError) as caught:
+    with refused(CheckpointError, f"{folder}{subject}", fact):
         load_network(folder)
-    assert message in str(caught.value)
-    assert str(folder) in str(caught.value)
 
 
 def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no such folder"):
+    with refused(CheckpointError, tmp_path / "none", "no such folder"):
         load_network(tmp_path / "none")
     (tmp_path / "nyu.pt").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="a file; `idisc convert` makes a checkpoint folder"):
+    with refused(CheckpointError, tmp_path / "nyu.pt", "`idisc convert`"):
         load_network(str(tmp_path / "nyu.pt"))
 
 
@@ -121,5 +120,5 @@ def test_a_record_may_name_several_files_in_half_precision(folder: Path) -> None
         assert value.dtype == weights[name].dtype
         torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-6)
     (folder / "rooms.json").write_text(json.dumps({**record, "weights": ["rest.safetensors"]}))
-    with pytest.raises(CheckpointError, match=r"rest\.safetensors: .*encoder\."):
+    with refused(CheckpointError, folder / "rest.safetensors", "missing encoder."):
         load_network(folder / "rooms.json")

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.fakes.refusals import refused
 from torch import Tensor
 
 from idisc.errors import IdiscWarning, InputError
@@ -190,7 +191,7 @@ def test_without_numba_the_plain_path_is_taken(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_forced_formulation_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="sampler 'orcle' does not exist; did you mean oracle"):
+    with refused(InputError, "sampler 'orcle'", "oracle"):
         sampling.using("orcle").__enter__()
     given_inputs, seen = inputs(9), []
     samplers = {name: lambda *_, name=name: seen.append(name) for name in sampling.SAMPLERS}

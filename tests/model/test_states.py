@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError
 from idisc.model.states import check_state, read_state
@@ -43,27 +44,17 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
     torch.save({"a": torch.ones(1), "b": Bomb(mark)}, tmp_path / "zip.pt")
     (tmp_path / "plain.pt").write_bytes(pickle.dumps({"b": Bomb(mark)}))
     for name, found in (("zip.pt", "more than tensors"), ("plain.pt", "no torch checkpoint")):
-        message = f"{name}: contains {found}; nothing in it was executed"
-        with pytest.raises(CheckpointError, match=message):
+        with refused(CheckpointError, tmp_path / name, found):
             read_state(tmp_path / name)
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "truncated or not a torch checkpoint"),
-        (b"not a checkpoint at all", "contains no torch checkpoint"),
-        (b"PK\x03\x04" + bytes(60), "truncated or not a torch checkpoint"),
-    ],
-)
-def test_a_file_that_is_no_checkpoint(tmp_path: Path, content: bytes, message: str) -> None:
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint at all", b"PK\x03\x04" + bytes(60)])
+def test_a_file_that_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.pt"
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=message) as caught:
+    with refused(CheckpointError, path):
         read_state(path)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
@@ -72,27 +63,26 @@ def test_a_truncated_file(tmp_path: Path, share: float) -> None:
     torch.save({"a": torch.randn(100, 100)}, whole)
     content = whole.read_bytes()
     (tmp_path / "cut.pt").write_bytes(content[: int(len(content) * share)])
-    with pytest.raises(CheckpointError, match=r"cut\.pt: truncated or not a torch checkpoint"):
+    with refused(CheckpointError, tmp_path / "cut.pt", "truncated"):
         read_state(tmp_path / "cut.pt")
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "fact"),
     [
-        ({}, "holds nothing, not tensors by name"),
-        ([torch.ones(1)], "holds a list, not tensors by name"),
-        (torch.ones(1), "holds a Tensor, not tensors by name"),
-        ({"a": torch.ones(1), "lr": 0.1}, "entry 'lr' is a float; only plain tensors belong"),
-        ({1: torch.ones(1)}, "entry 1 is a Tensor; only plain tensors belong"),
-        (torch.zeros(3), "holds a Tensor, not tensors by name"),
-        ({"a": torch.ones(2).to_sparse()}, "entry 'a' is a Tensor; only plain tensors belong"),
-        ({"a": torch.ones(2, device="meta")}, "entry 'a' is a Tensor; only plain tensors belong"),
-        ({"a": torch.ones(1), "module.a": torch.ones(1)}, "a is there twice"),
+        ({}, "nothing"),
+        ([torch.ones(1)], "a list"),
+        (torch.ones(1), "a Tensor"),
+        ({"a": torch.ones(1), "lr": 0.1}, "'lr' is a float"),
+        ({1: torch.ones(1)}, "1 is a Tensor"),
+        ({"a": torch.ones(2).to_sparse()}, "'a' is a Tensor"),
+        ({"a": torch.ones(2, device="meta")}, "'a' is a Tensor"),
+        ({"a": torch.ones(1), "module.a": torch.ones(1)}, "twice"),
     ],
 )
-def test_a_file_of_other_things(tmp_path: Path, content: object, message: str) -> None:
+def test_a_file_of_other_things(tmp_path: Path, content: object, fact: str) -> None:
     torch.save(content, tmp_path / "other.pt")
-    with pytest.raises(CheckpointError, match=message):
+    with refused(CheckpointError, tmp_path / "other.pt", fact):
         read_state(tmp_path / "other.pt")
 
 
@@ -101,36 +91,34 @@ def test_a_flipped_byte_is_found(tmp_path: Path) -> None:
     content = bytearray((tmp_path / "x.pt").read_bytes())
     content[content.index(bytes(500)) + 250] ^= 1
     (tmp_path / "x.pt").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"the checksum of .*data/0 is wrong"):
+    with refused(CheckpointError, tmp_path / "x.pt", "data/0"):
         read_state(tmp_path / "x.pt")
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"none\.pt: no such file"):
+    with refused(CheckpointError, tmp_path / "none.pt"):
         read_state(tmp_path / "none.pt")
-    with pytest.raises(CheckpointError, match="a folder, not a file"):
+    with refused(CheckpointError, tmp_path):
         read_state(tmp_path)
     (tmp_path / "bad.safetensors").write_bytes(b"\xff" * 20)
-    with pytest.raises(CheckpointError, match=r"bad\.safetensors: not readable as safetensors"):
+    with refused(CheckpointError, tmp_path / "bad.safetensors"):
         read_state(tmp_path / "bad.safetensors")
 
 
 def test_what_does_not_fit_is_listed() -> None:
     expected = {name: torch.ones(2, 3) for name in "abcdef"}
     state = {"a": torch.ones(2, 3), "b": torch.ones(3), "x": torch.ones(1)}
-    with pytest.raises(CheckpointError) as caught:
+    facts = ("missing c, d, e and 1 more", "unexpected x", "b is 3, 2x3 expected")
+    with refused(CheckpointError, "file.pt", *facts):
         check_state(state, expected, "file.pt")
-    assert str(caught.value) == (
-        "file.pt: missing c, d, e and 1 more; unexpected x; b is 3, 2x3 expected"
-    )
 
 
 def test_numbers_of_another_kind_are_found() -> None:
-    with pytest.raises(CheckpointError, match=r"a is 2 of torch\.int64, 2 expected"):
+    with refused(CheckpointError, "file.pt", "a is 2 of torch.int64, 2 expected"):
         check_state({"a": torch.ones(2).long()}, {"a": torch.ones(2)}, "file.pt")
 
 
 def test_values_that_are_not_finite_are_found() -> None:
     state = {"a": torch.tensor([1.0, float("nan")])}
-    with pytest.raises(CheckpointError, match=r"file\.pt: a has values that are not finite"):
+    with refused(CheckpointError, "file.pt", "not finite"):
         check_state(state, state, "file.pt")

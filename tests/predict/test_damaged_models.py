@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.fakes import onnx_files, pairs
 from tests.fakes.mutations import mutated, nothing_happens
+from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError, IdiscError
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
@@ -98,7 +99,10 @@ def test_a_record_of_a_network_beyond_all_memory_is_refused(
     record["model"][group][field] = value
     (tmp_path / CONFIG).write_text(json.dumps(record))
     (tmp_path / WEIGHTS).write_bytes((checkpoint / WEIGHTS).read_bytes())
-    with pytest.raises(CheckpointError, match=f"{value}; .* at most|1x4096x16 expected"):
+    subject = (
+        tmp_path / WEIGHTS if value == 4096 else f"{tmp_path / CONFIG}: model: {group}.{field}"
+    )
+    with refused(CheckpointError, subject):
         load_network(tmp_path)
 
 
@@ -108,7 +112,7 @@ def test_a_graph_reads_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     path = tmp_path / "deep" / "stealing.onnx"
     onnx_files.depth_of_brightness(path, weights_at="../secret")
-    with pytest.raises(CheckpointError, match=r"stealing\.onnx: not readable as ONNX"):
+    with refused(CheckpointError, path, "ONNX"):
         OnnxEngine(path)
 
 

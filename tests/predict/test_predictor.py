@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.fakes import onnx_files, pairs
 from tests.fakes.brightness import FACTS, Brightness, picture, ramp
+from tests.fakes.refusals import refused
 
 import idisc
 from idisc.data.dataset import open_dataset
@@ -94,12 +95,12 @@ def test_another_size_may_be_asked_for(engine: Brightness) -> None:
 @pytest.mark.parametrize("size", ["480x640", (480,), 480, (480.5, 640), (0, 640)])
 def test_a_size_is_a_height_and_a_width(engine: Brightness, size: Any) -> None:
     for changes in ({"size": size}, {"tile": size}):
-        with pytest.raises(InputError, match=f"^{next(iter(changes))} "):
+        with refused(InputError, f"{next(iter(changes))} {size!r}"):
             PredictOptions(**changes)
 
 
 def test_a_size_that_no_memory_holds_is_refused(engine: Brightness) -> None:
-    with pytest.raises(InputError, match="5000x5000"):
+    with refused(InputError, "size 5000x5000"):
         Predictor(engine).predict(picture(), size=(5000, 5000))
     assert engine.calls == []
 
@@ -110,7 +111,7 @@ def test_a_file_for_one_size_gets_that_size(engine: Brightness) -> None:
         result = Predictor(engine).predict(picture(96, 128))
     assert engine.calls == [((1, 40, 40, 3), (96, 128))]
     assert result.provenance.network_size_reason == "file"
-    with pytest.raises(InputError, match="48x64"):
+    with refused(InputError, "size 48x64", "40x40"):
         Predictor(engine).predict(picture(), size=(48, 64))
 
 
@@ -178,7 +179,7 @@ def test_many_pictures_without_a_name_are_numbered(engine: Brightness, tmp_path:
 def test_many_pictures_are_read_ahead_until_one_fails(engine: Brightness, tmp_path: Path) -> None:
     results = Predictor(engine).predict_many([picture(), picture(96, 128), tmp_path / "none.jpg"])
     assert next(results).size == (48, 64)
-    with pytest.raises(InputError, match=r"none\.jpg"):
+    with refused(InputError, tmp_path / "none.jpg"):
         list(results)
 
 
@@ -228,7 +229,7 @@ def test_a_network_that_answers_nan_is_not_believed(engine: Brightness) -> None:
         np.full((len(images), *size), np.nan, np.float32),  # type: ignore[misc]
         None,
     )
-    with pytest.raises(CheckpointError, match=r"^brightness: "):
+    with refused(CheckpointError, "brightness"):
         Predictor(broken).predict(picture())
 
 

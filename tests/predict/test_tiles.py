@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.fakes.refusals import refused
 
 from idisc.errors import InputError
 from idisc.predict import tiles
@@ -112,7 +113,7 @@ def test_a_picture_no_larger_than_a_tile_is_one_tile() -> None:
 
 
 def test_tiles_that_are_too_small_are_refused() -> None:
-    with pytest.raises(InputError, match="16x64"):
+    with refused(InputError, "tiles of 16x64"):
         lay_out((500, 500), (16, 64))
 
 

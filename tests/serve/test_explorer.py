@@ -86,7 +86,7 @@ def test_a_network_without_idrs_cannot_be_explored() -> None:
     network = IDisc(replace(pairs.TINY, discretization="none"))
     opened = with_explorer(Predictor(TorchEngine(network, "plain")))
     assert opened.explorer is None
-    assert opened.missing == "plain: a network with discretization=none has no IDRs"
+    assert opened.missing.subject == "plain"
 
 
 @pytest.mark.usefixtures("zoo")
@@ -105,5 +105,5 @@ def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(
     monkeypatch.setitem(sys.modules, "torch", None)
     opened = open_network()
     assert isinstance(opened.predictor.engine, OnnxEngine)
-    why = "IDRs of rooms: torch is not installed; it comes with: pip install 'idisc[train]'"
+    why = "IDRs of rooms: torch: not installed; run: pip install 'idisc[train]'"
     assert answers(opened) == (why, 400)

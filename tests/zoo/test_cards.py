@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fakes import onnx_files, shipped
+from tests.fakes.refusals import refused
 
 import idisc
 from idisc import files
@@ -36,7 +37,7 @@ def grey(model: Predictor) -> float:
 
 def test_an_empty_zoo_says_what_to_do_instead() -> None:
     assert cards.shipped() == {}
-    with pytest.raises(InputError, match=r"^no model ships with this version; name a checkpoint"):
+    with refused(InputError, "default model", "--weights"):
         idisc.load()
 
 
@@ -73,7 +74,7 @@ def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
 def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
     for name in ("halls", "rooms", "streets"):
         shipped.make(home / name)
-    with pytest.raises(InputError, match=r"could be the default \(halls, rooms, streets\); name"):
+    with refused(InputError, "default model", "halls, rooms, streets"):
         idisc.load()
     change(home / "rooms.json", default=True)
     assert cards.default_card().name == "rooms"
@@ -82,7 +83,7 @@ def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
 
 def test_a_wrong_name_is_answered_with_those_that_ship(home: Path) -> None:
     shipped.make(home / "rooms")
-    with pytest.raises(CheckpointError, match=r"^room: not there, nor .* did you mean rooms\?$"):
+    with refused(CheckpointError, "room", "rooms?"):
         idisc.load("room")
 
 
@@ -93,7 +94,7 @@ def test_a_folder_of_the_users_comes_before_a_name(
     here = tmp_path_factory.mktemp("here")
     (here / "rooms").mkdir()
     monkeypatch.chdir(here)
-    with pytest.raises(CheckpointError, match=r"no config\.json in it"):
+    with refused(CheckpointError, "rooms", "config.json"):
         idisc.load("rooms")
 
 
@@ -105,8 +106,7 @@ def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -
         path.unlink()
     else:
         path.write_bytes(b"\0" + content[how == "changed" :])
-    reason = "not there" if how == "gone" else r"not the file of its card \(SHA-256 differs\)"
-    with pytest.raises(CheckpointError, match=rf"rooms\.onnx: {reason}; install idisc again$"):
+    with refused(CheckpointError, path, "no such file" if how == "gone" else "SHA-256"):
         idisc.load()
 
 
@@ -118,39 +118,37 @@ def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
     assert cards.locate(card, "checkpoint") == path  # which has no use for the graph
     shipped.make(home / "rooms").with_suffix(".safetensors").write_bytes(b"other")
     for part in ("onnx", "checkpoint"):
-        with pytest.raises(CheckpointError, match=r"rooms\.safetensors: not the file of its card"):
+        with refused(CheckpointError, home / "rooms.safetensors", "SHA-256"):
             cards.locate(card, part)
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "field"),
     [
-        ({"format": "idisc/9"}, "format 'idisc/9', this version reads 'idisc/1'"),
-        ({"licence": 3}, "licence: 3 is not of type str"),
-        ({"licenze": "CC0"}, "field 'licenze' does not exist; did you mean licence"),
-        ({"depth_range": [10.0, 0.1]}, "two rising distances in metres"),
-        ({"training_size": [480]}, "height and width are needed"),
-        ({"files": []}, r"files: rooms\.onnx is not among them"),
-        ({"weights": ["more.safetensors"]}, r"files: more\.safetensors is not among them"),
-        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "not in the folder of its card"),
-        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "not in the folder of its card"),
+        ({"format": "idisc/9"}, "format"),
+        ({"licence": 3}, "licence"),
+        ({"depth_range": [10.0, 0.1]}, "depth_range"),
+        ({"training_size": [480]}, "training_size"),
+        ({"files": []}, "files"),
+        ({"weights": ["more.safetensors"]}, "files"),
+        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "files.path"),
+        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "files.path"),
         (
             {"scores": [{"dataset": "d", "protocol": "p", "metric": "d1", "value": 1, "low": 0}]},
-            "d1 on d: finite, with both ends or none",
+            "scores.d1",
         ),
     ],
 )
-def test_a_faulty_card_is_one_line(home: Path, fields: dict[str, Any], message: str) -> None:
-    change(shipped.make(home / "rooms"), **fields)
-    with pytest.raises(CheckpointError, match=message) as caught:
+def test_an_invalid_card_is_refused(home: Path, fields: dict[str, Any], field: str) -> None:
+    path = shipped.make(home / "rooms")
+    change(path, **fields)
+    with refused(CheckpointError, f"{path}: {field}"):
         cards.shipped()
-    assert "rooms.json" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_card_of_another_name_is_refused(home: Path) -> None:
     shipped.make(home / "rooms").rename(home / "halls.json")
-    with pytest.raises(CheckpointError, match=r"halls\.json: the card of 'rooms'"):
+    with refused(CheckpointError, home / "halls.json", "'rooms'"):
         cards.shipped()
 
 

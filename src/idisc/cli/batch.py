@@ -1,35 +1,37 @@
-"""Many pictures in one call: what fails is kept for the end and does not stop the others."""
+"""The failures of a command with many inputs: they are reported at the end and stop nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from idisc.cli import tables
-from idisc.errors import InputError, told
+from idisc.errors import IdiscError, InputError
 
 
 class Failures:
-    """What could not be done, and why."""
+    """The inputs that failed, each with its error."""
 
-    def __init__(self, problems: Sequence[str] = ()) -> None:
-        """`problems` are known before the start, each as "what: why"."""
-        self.found = [(text.partition(": ")[0], text) for text in problems]  # what, and why
+    def __init__(self, problems: Sequence[IdiscError] = ()) -> None:
+        """`problems` are known before the start; their subjects are the inputs."""
+        self.found = [(error.subject, error) for error in problems]
 
-    def add(self, label: str, error: Exception) -> None:
-        """One more."""
-        self.found.append((label, told(error)))
+    def add(self, label: str, error: IdiscError | OSError) -> None:
+        """Add the error of one input."""
+        if isinstance(error, OSError):
+            error = InputError(error.filename or label, error.strerror or str(error))
+        self.found.append((label, error))
 
     def tell(self) -> None:
-        """Each on a line of its own."""
-        for _, reason in self.found:
-            tables.note(f"failed: {reason}")
+        """Print each error on its own line."""
+        for _, error in self.found:
+            tables.note(f"failed: {error}")
 
     def finish(self, total: int) -> None:
-        """InputError if some of `total` failed; of several, each is told."""
+        """Raise an error if some of `total` inputs failed; several errors are printed first."""
         if not self.found:
             return
         if total == 1:
-            raise InputError(self.found[0][1])
+            raise self.found[0][1]
         self.tell()
         names = ", ".join(label for label, _ in self.found)
-        raise InputError(f"{len(self.found)} of {total} failed: {names}")
+        raise InputError(names, f"{len(self.found)} of {total} inputs failed")

@@ -1,4 +1,4 @@
-"""`idisc bench`: the paper's complexity table on this machine, and engines beside the oracle."""
+"""`idisc bench`: the complexity table of the paper on this machine, and a comparison of engines."""
 
 from __future__ import annotations
 

@@ -30,9 +30,11 @@ def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> Cam
     elif focal is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|px)\s*", focal)
         if not match:
-            raise InputError(f"--focal {focal}", "write it as 26mm (35 mm equivalent) or 1400px")
+            raise InputError(
+                f"--focal {focal}", "no unit", "write 26mm (35 mm equivalent) or 1400px"
+            )
         if not float(match[1]):
-            raise InputError(f"--focal {focal}", "a length above 0 is needed, as 26mm or 1400px")
+            raise InputError(f"--focal {focal}", "a length above 0 is needed")
         make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
         rule = partial(make, float(match[1]))
     elif matrix is not None:
@@ -52,8 +54,10 @@ class MatrixRule:
         """Return the camera; InputError for a picture of another size than the first."""
         if self.size is not None and self.size != size:
             raise InputError(
-                f"--camera-matrix is in pixels of {size_text(self.size)}, the size of the first"
-                f" picture, but this one has {size_text(size)}; predict it in another call"
+                "--camera-matrix",
+                f"it is in pixels of {size_text(self.size)}, the size of the first picture, but"
+                f" this picture has {size_text(size)}",
+                "predict it in another call",
             )
         camera = matrix_camera(self.matrix, size)
         self.size = size
@@ -73,8 +77,6 @@ def _matrix(text: str) -> list[list[float]]:
         return [numbers[:3], numbers[3:6], numbers[6:]]
     raise InputError(
         f"--camera-matrix {text}",
-        (
-            "fx,fy,cx,cy or the nine numbers of a 3x3 matrix are needed, or a text file that"
-            " has them"
-        ),
+        "not a camera matrix",
+        "write fx,fy,cx,cy or the nine numbers of a 3x3 matrix, or name a text file with them",
     )

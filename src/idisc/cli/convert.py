@@ -1,4 +1,4 @@
-"""`idisc convert`: a published checkpoint into one of ours, and the list of the published ones."""
+"""`idisc convert`: convert a published checkpoint, and list the published ones."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @click.option("--list", "listing", is_flag=True, help="List the published checkpoints and stop.")
 @options.changes
 def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[str, ...]) -> None:
-    """Turn a published checkpoint FILE into one of ours.
+    """Convert a published checkpoint FILE to the format of this package.
 
-    The network is recognised from the shapes in the file. What leaves no trace there is taken as in
-    every published configuration and can be changed: --set afp.iterations=3, afp.heads, isd.heads,
-    activation, and decoder.heads with decoder.points.
+    The network is recognised from the shapes in the file. What the shapes do not determine is taken
+    from the published configurations and can be changed: --set afp.iterations=3, afp.heads,
+    isd.heads, activation, and decoder.heads with decoder.points.
     """
     if listing:
         _print_published()

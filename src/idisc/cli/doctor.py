@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from idisc.cli import options, progress
-from idisc.errors import CheckFailed, counted
+from idisc.errors import CheckFailed, pluralize
 from idisc.sizes import size_text
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
         click.echo(f"{finding.severity:<11}{finding.code}: {finding.describe()}")
     errors, warnings = report.count("error"), report.count("warning")
     if errors:
-        raise CheckFailed(data, f"{counted(errors, 'error')}, {counted(warnings, 'warning')}")
+        raise CheckFailed(data, f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}")
     if not warnings:
         click.echo(f"{'result':<11}no problems found")
 
@@ -65,8 +65,8 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
         count = report.counts.get(split, 0)
         if count or stated is not None:
             paper = f" (the paper: {stated:,})" if stated is not None else ""
-            yield split, f"{counted(count, 'picture')}{paper}"
-    yield "inspected", f"{report.inspected:,} of {counted(report.pairs, 'pair')}"
+            yield split, f"{pluralize(count, 'picture')}{paper}"
+    yield "inspected", f"{report.inspected:,} of {pluralize(report.pairs, 'pair')}"
     if report.sizes:
         total, common = sum(report.sizes.values()), list(report.sizes.items())[:3]
         shares = [f"{size_text(size)} ({count / total:.0%})" for size, count in common]

@@ -13,7 +13,7 @@ import click
 from idisc import config, files
 from idisc.cli import options, progress, tables
 from idisc.data import folder
-from idisc.errors import InputError, counted
+from idisc.errors import InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
@@ -191,7 +191,7 @@ def _note_source(dataset: Dataset) -> None:
         )
     if repeated := prepared.get("repeated"):
         tables.note(
-            f"{dataset.source.root}: {counted(len(repeated), 'pair')} named more than once, each"
+            f"{dataset.source.root}: {pluralize(len(repeated), 'pair')} named more than once, each"
             f" counts once, first {repeated[0]}"
         )
 
@@ -230,9 +230,9 @@ def _submit(predictor: Predictor, images: Path, out: Path) -> None:
         count = kitti_benchmark.write_submission(predictor, images, out, advance)
     if count != kitti_benchmark.PICTURES:
         tables.note(
-            f"{images}: {counted(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
+            f"{images}: {pluralize(count, 'picture')}; the benchmark has {kitti_benchmark.PICTURES}"
         )
-    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {counted(count, 'picture')}")
+    click.echo(f"submission: {out / kitti_benchmark.ARCHIVE}, {pluralize(count, 'picture')}")
 
 
 def _print(result: Result) -> None:

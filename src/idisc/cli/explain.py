@@ -146,7 +146,7 @@ def _parse_idrs(text: str | None) -> tuple[int, ...]:
     if text is None:
         return ()
     if not re.fullmatch(_NUMBERS, text):
-        raise InputError(f"--idrs {text}", "write the numbers of IDRs as 3,7,12")
+        raise InputError(f"--idrs {text}", "not a list of IDRs", "write it as 3,7,12")
     return _numbers(text)
 
 
@@ -155,7 +155,7 @@ def _parse_mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
     for text in texts:
         level, _, idrs = text.partition(":")
         if not re.fullmatch(r"\s*\d+\s*", level) or not re.fullmatch(_NUMBERS, idrs):
-            raise InputError(f"--mute {text}", "write it as LEVEL:IDR, such as 0:3 or 2:3,7")
+            raise InputError(f"--mute {text}", "not understood", "write LEVEL:IDR, as 0:3 or 2:3,7")
         found.append(Mute(text, int(level), _numbers(idrs)))
     return tuple(found)
 

@@ -14,7 +14,7 @@ from idisc import config, files, visualize
 from idisc.cli import progress, tables
 from idisc.cli.evaluate import note_size
 from idisc.cli.explain_photos import FigureFolder
-from idisc.errors import InputError, counted
+from idisc.errors import InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset, Sample
@@ -97,7 +97,7 @@ def _print_usage(report: Report, dataset: Dataset) -> None:
         for level in report.levels
         for kind in level.total
     ]
-    title = f"IDRs over {dataset.spec.title}, {counted(len(dataset), 'picture')}"
+    title = f"IDRs over {dataset.spec.title}, {pluralize(len(dataset), 'picture')}"
     tables.show(title, ["maps", *COLUMNS], rows)
 
 

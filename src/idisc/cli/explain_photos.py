@@ -111,7 +111,7 @@ class PhotoRun:
         self.collector: Collector = Collector()
         self.shown: list[tuple[str, Explanation]] = []  # pictures of the common grid
 
-    def run(self, items: Sequence[Input], problems: Sequence[str]) -> None:
+    def run(self, items: Sequence[Input], problems: Sequence[IdiscError]) -> None:
         """Explain all photos and print the written files; the exit code is 2 if one failed."""
         failures = Failures(problems)
         with progress.bar("explaining") as advance:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from idisc.cli import options, tables
-from idisc.errors import counted, require
+from idisc.errors import pluralize, require
 from idisc.settings import FilePrecision
 from idisc.sizes import size_text
 
@@ -28,7 +28,7 @@ class SizeOrDynamic(options.NetworkSize):
     "-o",
     "--out",
     type=options.PATH,
-    help="File to write [beside the checkpoint; a shipped model: current folder]",
+    help="File to write [next to the checkpoint; a shipped model: current folder]",
 )
 @click.option(
     "--precision",
@@ -74,7 +74,7 @@ def command(
     source = open_source(checkpoint)
     tables.note("tracing and comparing; this takes a minute or two ...")
     measured = export_network(source, wanted)
-    count = counted(measured.pictures, "picture")
+    count = pluralize(measured.pictures, "picture")
     lines = {
         "file": f"{path}, {path.stat().st_size / 1e6:.1f} MB",
         "takes": f"pictures of {size_text(size)}" if size else "pictures of any size",

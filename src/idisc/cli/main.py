@@ -1,4 +1,4 @@
-"""The group of commands. Each loads when it is used; an error of the user's is one line."""
+"""The command group: commands are imported on demand, and an error is printed as one line."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ import click
 
 from idisc import __version__
 from idisc.cli import tables
-from idisc.errors import IdiscError, told
+from idisc.errors import IdiscError, describe
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a closed pipe is click's
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
 COMMANDS = {
-    "bench": "Speed, memory and size of a recipe's network on this machine.",
-    "convert": "Turn a published checkpoint into one of ours.",
-    "doctor": "Say what is wrong with a dataset, and what to change.",
-    "evaluate": "Score a network or anybody's predictions on a dataset.",
-    "explain": "What the network sees: its IDRs, its levels, depth without some.",
-    "export": "Turn a checkpoint into one measured file for other runtimes.",
-    "models": "List the models that ship, and the published ones.",
-    "predict": "Metres out of photos and videos.",
-    "prepare": "Turn a raw dataset into pictures, depth and a manifest.",
-    "serve": "A web page and an HTTP API: depth, 3D, and the IDRs of a photo.",
-    "train": "Train a recipe, fine-tune a checkpoint, or go on with a run.",
+    "bench": "Measure speed, memory and size of a network on this machine.",
+    "convert": "Convert a published checkpoint to the format of this package.",
+    "doctor": "Check a dataset, and report what to change.",
+    "evaluate": "Score a network or stored predictions on a dataset.",
+    "explain": "Show the internal representations (IDRs) of a network.",
+    "export": "Export a checkpoint to an ONNX file, compared with the network.",
+    "models": "List the shipped and the published models.",
+    "predict": "Predict metric depth for photos and videos.",
+    "prepare": "Convert a raw dataset to pictures, depth and a manifest.",
+    "serve": "Serve a web page and an HTTP API for depth, 3D views and IDRs.",
+    "train": "Train a recipe, fine-tune a checkpoint, or resume a run.",
 }
 
 
 class Commands(click.Group):
-    """Commands by name; their modules are imported when one of them runs, not to list them."""
+    """Commands by name; a module is imported when its command runs, not to list it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -55,7 +55,7 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 2 bad input, 3 a check said no, 130 interrupted."""
+    """Run the command line and exit: 0 success, 2 bad input, 3 a check failed, 130 interrupted."""
     try:
         code = cli.main(args, prog_name="idisc", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -67,18 +67,18 @@ def main(args: Sequence[str] | None = None) -> None:
         command = error.ctx.command_path if error.ctx else "idisc"
         _fail(f"{error.format_message()} (see {command} --help)", error.exit_code)
     except click.ClickException as error:
-        _fail(error.format_message(), 2)  # click has 1 here, which is left to bugs
+        _fail(error.format_message(), 2)  # click uses 1, which is reserved for bugs
     except (click.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__, EOFError):  # to click a Ctrl-D; to us a bug, as any other
+        if isinstance(error.__cause__, EOFError):  # Ctrl-D for click, but a bug here
             raise error.__cause__ from None
         _fail("interrupted", 130)
-    except OSError as error:  # no space, no permission: the system names the file
+    except OSError as error:  # no space, no permission
         if error.filename is None and error.errno not in NO_ROOM:
             raise
-        if error.filename is None:  # files of ours are named, so that it is stdout
+        if error.filename is None:  # errors of our own files have a name, so this is stdout
             tables.give_up_stdout()
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
-        _fail(told(error), 2)
+        _fail(describe(error), 2)
     sys.exit(code or 0)
 
 
@@ -93,7 +93,7 @@ def run_script(script: Callable[[], None]) -> None:
     except OSError as error:
         if error.filename is None:
             raise
-        _fail(told(error), 2)
+        _fail(describe(error), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`idisc models`: what ships with the package, and the published files that can be converted."""
+"""`idisc models`: the models that ship with the package, and the published files."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from idisc.zoo import cards, published
 if TYPE_CHECKING:
     from idisc.zoo.cards import ModelCard, Score
 
-TOLD = ("d1", "rmse", "abs_rel", "a11.5", "mean_deg")  # of all numbers, in the list
+LISTED = ("d1", "rmse", "abs_rel", "a11.5", "mean_deg")  # metrics in the list
 
 
 @click.command(name="models")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the models that ship and the published ones; or all that is known of the one NAMEd.
+    """List the shipped and the published models, or describe the model NAME.
 
-    The names of shipped models are what `--weights` and `idisc.load` take. The published files are
-    not part of this package: get one by hand, then `idisc convert` it.
+    The names of shipped models are valid for `--weights` and `idisc.load`. The published files are
+    not part of this package: download one yourself, then run `idisc convert`.
     """
     if name is None:
         _print_shipped(cards.shipped())
@@ -63,9 +63,9 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
 
 
 def _first_scores(card: ModelCard) -> dict[str, float]:
-    """Those of TOLD on the first dataset of a card."""
+    """Return the LISTED metrics of the first dataset of a card."""
     first = next(iter(_by_dataset(card).values()), [])
-    return {score.metric: score.value for score in first if score.metric in TOLD}
+    return {score.metric: score.value for score in first if score.metric in LISTED}
 
 
 def _print_published() -> None:
@@ -74,11 +74,11 @@ def _print_published() -> None:
             entry.file,
             f"{entry.bytes / 1e6:.0f} MB",
             catalog.find(RECIPES[entry.recipes[0]].data.train).title,
-            _numbers({name: entry.expected[name] for name in TOLD if name in entry.expected}),
+            _numbers({name: entry.expected[name] for name in LISTED if name in entry.expected}),
         ]
         for entry in published.PUBLISHED.values()
     ]
-    columns = ["published file", "size", "learnt from", "the paper's numbers"]
+    columns = ["published file", "size", "trained on", "the paper's numbers"]
     tables.show("Published with the paper, not part of this package", columns, rows)
     click.echo(
         f"Published files are {published.LICENCE}: not for commercial use. They are at"

@@ -1,4 +1,4 @@
-"""Options that several commands share, their types, and the refusal of one that does nothing."""
+"""Options that several commands share, and their types."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import click
 
 from idisc import config, recipes, settings
 from idisc.errors import InputError
-from idisc.images import MOST_SEEN
+from idisc.images import MAX_NETWORK_PIXELS
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
 class RecipeName(click.ParamType[settings.Recipe]):
-    """The name of a recipe, with ":paper" for the paper's text."""
+    """The name of a recipe, with ":paper" for the text of the paper."""
 
     name = "recipe"
 
@@ -38,7 +38,7 @@ class RecipeOrFile(RecipeName):
 
 
 class Name(click.ParamType[str]):
-    """A name of a table, which is imported when it is asked for; a wrong one gets the nearest."""
+    """A name of a table, which is imported on demand; an error suggests similar names."""
 
     name = "name"
 
@@ -60,7 +60,7 @@ class PictureSize(click.ParamType[tuple[int, int]]):
     name = "HxW"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
-        """As it is, where click would write capitals."""
+        """Keep the case of the name, which click would change."""
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -71,12 +71,12 @@ class PictureSize(click.ParamType[tuple[int, int]]):
 
 
 class NetworkSize(PictureSize):
-    """The same, of a picture in the network, whose memory grows with it."""
+    """The size of a picture in the network, which is limited by memory."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         height, width = super().convert(value, param, ctx)
-        if height * width > MOST_SEEN:
-            most = f"{MOST_SEEN / 1e6:.1f} million"
+        if height * width > MAX_NETWORK_PIXELS:
+            most = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million"
             self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
         return height, width
 
@@ -127,7 +127,7 @@ def changes(command: Any) -> Any:
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that were given: what is neither None nor False nor empty."""
+    """Return the options that were given: those that are not None, False or empty."""
     return {
         name: value
         for name, value in values.items()
@@ -136,7 +136,7 @@ def given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse(kind: str, **values: Any) -> None:
-    """UsageError for the first option that was given, as all of them are for `kind` alone.
+    """Raise a UsageError for the first given option, because all of them are for `kind` only.
 
     Names are those of the options, with "_" for "-".
     """

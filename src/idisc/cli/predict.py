@@ -16,7 +16,7 @@ from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.cameras import camera_rule
 from idisc.cli.saving import Saving, Sources
-from idisc.errors import IdiscError, IdiscWarning, InputError, counted
+from idisc.errors import IdiscError, IdiscWarning, InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
@@ -272,7 +272,7 @@ def _summary(prediction: Prediction) -> str:
 
 def _film_summary(outcome: Outcome) -> str:
     """Return one line about the result of a video."""
-    parts = [f"{counted(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
+    parts = [f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
     if outcome.flicker is not None:
@@ -337,6 +337,6 @@ def _options(axes: str | None, limits: str | None, colormap: str | None) -> Form
     if limits is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
-            raise InputError(f"--range {limits}", "write it in metres, as 0.5,8")
+            raise InputError(f"--range {limits}", "not a range", "write it in metres, as 0.5,8")
         changes["limits"] = float(match[1]), float(match[2])
     return FormatOptions(**changes)

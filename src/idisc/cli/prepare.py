@@ -14,7 +14,7 @@ from idisc import config
 from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
-from idisc.errors import DataError, counted
+from idisc.errors import DataError, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
@@ -113,12 +113,12 @@ def command(
     _print(dataset, summary, out)
     if summary.repeated:
         tables.note(
-            f"{counted(len(summary.repeated), 'line')} of the lists named a pair again, first"
+            f"{pluralize(len(summary.repeated), 'line')} of the lists named a pair again, first"
             f" {summary.repeated[0]}; each pair is prepared once"
         )
     if summary.faults:
         first = summary.faults[0]
-        wrong = counted(len({fault.subject for fault in summary.faults}), "raw file")
+        wrong = pluralize(len({fault.subject for fault in summary.faults}), "raw file")
         raise DataError(
             out / runner.MISSING,
             f"{wrong} missing or unreadable, the first is {first.subject} ({first.reason})",
@@ -134,6 +134,6 @@ def _print(dataset: str, summary: Summary, out: Path) -> None:
             continue
         valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
         published = f" (the paper: {stated:,})" if stated is not None else ""
-        click.echo(f"{split:<10}{counted(count, 'picture')}{published}{valid}")
+        click.echo(f"{split:<10}{pluralize(count, 'picture')}{published}{valid}")
     click.echo(f"{'manifest':<10}{out / manifest.NAME}")
     click.echo(f"{'sha256':<10}{summary.sha256}")

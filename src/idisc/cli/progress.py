@@ -12,7 +12,7 @@ import click
 
 
 class Move(Protocol):
-    """Moves a bar, and may change what stands before it."""
+    """Moves a bar, and may change the text before it."""
 
     def __call__(self, done: int, total: int, what: str = "", /) -> None: ...
 
@@ -21,7 +21,7 @@ EVERY_S = 10.0
 
 
 def _lines(what: str) -> Move:
-    """Prints a line now and then; nothing for what ends within the first ten seconds."""
+    """Return a function that prints a line every ten seconds, the first after ten."""
     began = last = time.monotonic()
     first: int | None = None  # done before the clock started: what an earlier run has left
 

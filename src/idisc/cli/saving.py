@@ -53,7 +53,7 @@ class Saving:
             raise InputError("--save", "stdout has room for one format", "name one, or pass -o DIR")
         if sys.stdout.isatty():
             raise InputError(
-                "stdout is a terminal; redirect it to a file or a program, or pass -o DIR"
+                "stdout", "a terminal", "redirect it to a file or a program, or pass -o DIR"
             )
 
     def streams(self, items: Sequence[Input]) -> bool:

@@ -1,4 +1,4 @@
-"""Tables on stdout, the same look for every command."""
+"""Tables and notes on the terminal, with the same style for every command."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def show(
     rows: Sequence[Sequence[str]],
     notes: Mapping[str, str] | None = None,
 ) -> None:
-    """Print rows of text below their columns; the first column is words, the others numbers.
+    """Print a table; the first column is text, the others are numbers.
 
-    A table that is wider than the terminal goes on below; into a pipe it goes as it is. `notes`
-    about the words of the first column stand beside them, or, for want of room, below.
+    A table that is wider than the terminal continues below; in a pipe it is not broken. `notes`
+    about the entries of the first column are printed next to them or, if there is no room, below.
     """
     notes = {name: note for name, note in (notes or {}).items() if note}
     wide = [
@@ -57,7 +57,7 @@ def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
 def _parts(
     columns: Sequence[str], rows: Sequence[Sequence[str]], room: int
 ) -> list[tuple[int, int]]:
-    """Columns from and to, without the first, which every part repeats; each part fits."""
+    """Return ranges of columns that fit the terminal; every part repeats the first column."""
     widths = _widths(columns, rows)
     parts, first, used = [], 1, widths[0] + GAP + 1
     for index, width in enumerate(widths[1:], start=1):
@@ -84,7 +84,7 @@ def _print(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def paragraph(text: str, indent: str = "  ") -> None:
-    """Running text, broken where the terminal ends; one line in a pipe."""
+    """Print text, wrapped at the width of the terminal; as one line in a pipe."""
     width = len(indent + text) + 1
     if sys.stdout.isatty():
         width = min(_room(), 110)
@@ -92,18 +92,18 @@ def paragraph(text: str, indent: str = "  ") -> None:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number with fixed digits, a dash for none."""
+    """Format a number with fixed decimals; a dash for None."""
     if value is None or math.isnan(value):
         return "-"
     return f"{value:.{digits}f}"
 
 
 def give_up_stdout() -> None:
-    """After it failed: what it still holds goes nowhere, or it would fail again at the end."""
+    """Discard the buffer of stdout after an error, so that it does not fail again at exit."""
     with suppress(OSError, ValueError):  # it may be no file at all
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:
-    """A line about a result that is not part of it."""
+    """Print a line to stderr that is not part of the result."""
     click.echo(text, err=True)

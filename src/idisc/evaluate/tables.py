@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from idisc import metrics, paper, recipes
-from idisc.errors import counted
+from idisc.errors import pluralize
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
 
@@ -105,14 +105,14 @@ def scored(result: Result) -> str:
     """Return how many pictures were scored, compared with the paper, and what is left out."""
     count, counts = len(result.rows), result.spec.counts
     stated = counts.train if result.split == "train" else counts.test
-    pictures = counted(count - result.skipped, "picture")
+    pictures = pluralize(count - result.skipped, "picture")
     if stated is not None and count < stated:
         pictures = f"{count - result.skipped:,} of the {stated:,} pictures"
     elif stated is not None and count > stated:
         pictures += f" (the paper: {stated:,})"
     parts = [pictures]
     if faults := result.prepared.get("faults"):
-        parts.append(f"preparation incomplete, {counted(faults, 'fault')}")
+        parts.append(f"preparation incomplete, {pluralize(faults, 'fault')}")
     if result.skipped:
         parts.append(f"{result.skipped:,} without a valid pixel left out")
     if result.holes:

@@ -89,7 +89,7 @@ def idr_grid(
         row_labels=labels,
         title="The same IDRs over several pictures",
         note="Attention to each IDR in the first layer of ISD; captions: weight at the bright end."
-        " If a row is bright at the same kind of place in every picture, the network has learnt"
+        " If a row is bright at the same kind of place in every picture, the network has learned"
         " a pattern.",
         bars=[_WEIGHT],
         max_height=min(2.1, max(_PAGE / len(rows) - _CAPTION, _MIN_ROW)),

@@ -106,7 +106,7 @@ class Explanation:
     def depth(self) -> FloatMaps:
         """The prediction of a network for depth, (H, W) in metres; InputError for normals."""
         if self.prediction.ndim == 3:
-            raise InputError("the network predicts normals, not depth")
+            raise InputError("network", "predicts normals, not depth")
         return self.prediction
 
     @property
@@ -138,7 +138,7 @@ class Explanation:
         """Return the prediction as the mean of some levels only."""
         chosen = sorted({self._known(level) for level in levels})
         if not chosen:
-            raise InputError("no levels", "at least one is needed")
+            raise InputError("levels", "at least one is needed")
         kept = self.kept
         outputs, fine = [kept.outputs[level] for level in chosen], size_of(kept.outputs[-1])
         with torch.inference_mode():
@@ -198,7 +198,7 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
             )
         prediction = _as_array(network.fuse(outputs, size, guide=guide)[0])
     if not np.isfinite(prediction).all():
-        raise InputError("the network predicts NaN or infinity")
+        raise InputError("network", "predicts NaN or infinity")
     kept = _State(network, embeddings, idrs, outputs, guide, size)
     return Explanation(image=image, prediction=prediction, levels=tuple(levels), kept=kept)
 
@@ -214,7 +214,7 @@ def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) 
     try:
         explanation = explain(network, seen, photo.size)
     except InputError as error:
-        raise InputError(f"{photo.name}: {error}") from None
+        raise error.within(photo.name) from None
     return replace(explanation, image=photo.image)
 
 

@@ -131,7 +131,7 @@ class UsageSums:
     def usage(self) -> Usage:
         """Return the usage in all pictures; InputError without any."""
         if not self._count:
-            raise InputError("no picture, so no usage of IDRs")
+            raise InputError("usage of IDRs", "no picture was added")
         count = self._count
         return _usage(np.asarray(self._products) / count, np.asarray(self._shares) / count)
 
@@ -230,7 +230,7 @@ class Collector:
     def report(self) -> Report:
         """Return the report on all pictures so far; InputError if there are none."""
         if not self._names:
-            raise InputError("no picture, so no usage of IDRs")
+            raise InputError("usage of IDRs", "no picture was added")
         levels = [
             replace(
                 level,

@@ -10,7 +10,7 @@ import numpy as np
 
 from idisc import charts, visualize
 from idisc.charts import ACCENT, INK, QUIET
-from idisc.errors import counted
+from idisc.errors import pluralize
 from idisc.explain.usage import COLUMNS, DEAD, KINDS, MERGED, LevelUsage, Report, Usage
 from idisc.html_parts import Markup, entries, fill, join, legend, section, table
 
@@ -24,7 +24,7 @@ def page(report: Report, title: str, about: Mapping[str, str]) -> str:
         "page",
         kind="usage of IDRs",
         title=title,
-        lead=f"{next(iter(about.values()), '')} · {counted(len(report.names), 'picture')}",
+        lead=f"{next(iter(about.values()), '')} · {pluralize(len(report.names), 'picture')}",
         headline=join(_headline(level) for level in report.levels),
         overview=_overview(report.levels),
         method=fill("usage_method", merged=MERGED, dead=DEAD),

@@ -191,8 +191,9 @@ def trace(network: IDisc, size: Size | None) -> Any:
     except Exception as error:  # torch raises many classes; all mean that the trace failed
         remedy = "nothing is written" if size else "--size with one size may work"
         raise InputError(
-            f"torch.export cannot trace encoder {network.config.encoder} ({first_line(error)});"
-            f" {remedy}"
+            f"encoder {network.config.encoder}",
+            f"torch.export cannot trace it ({first_line(error)})",
+            remedy,
         ) from error
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from idisc import config, files, geometry
-from idisc.errors import InputError, require
+from idisc.errors import InputError, combine, require
 from idisc.formats.numbers import encode_exr, encode_npy, encode_npz, encode_png16
 from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
 from idisc.formats.pictures import encode_normals, encode_png, encode_uncertainty
@@ -154,7 +154,7 @@ def parse(names: str | Sequence[str]) -> tuple[Format, ...]:
     texts = [names] if isinstance(names, str) else names
     found = [name.strip().lower() for text in texts for name in text.split(",") if name.strip()]
     if not found:
-        raise InputError(f"no format is named; the formats are {', '.join(FORMATS)}")
+        raise InputError("formats", "none is named", f"choose from {', '.join(FORMATS)}")
     for name in found:
         if name in EIGHT_BITS:
             raise InputError(
@@ -209,12 +209,12 @@ def save(
     if any("normals" in row.needs for row in formats):
         prediction = prediction.with_normals()
     written: list[Path] = []
-    failed: list[str] = []
+    failed: list[InputError] = []
     for row in formats:
         try:
             content = row.encode(prediction, options)
         except InputError as error:  # the others are still worth having
-            failed.append(str(error))
+            failed.append(error)
             continue
         paths = [folder / f"{name}{suffix}" for suffix in content]
         with ExitStack() as stack:
@@ -222,6 +222,8 @@ def save(
                 stack.enter_context(files.atomic(path)).write_bytes(data)
         written += paths
     if failed:
-        others = f"; the others are written: {', '.join(map(str, written))}" if written else ""
-        raise InputError("; ".join(failed) + others)
+        whole = combine(failed)
+        done = f"the other formats are written: {', '.join(map(str, written))}" if written else ""
+        remedy = "; ".join(filter(None, [whole.remedy, done]))
+        raise InputError(whole.subject, whole.reason, remedy)
     return written

@@ -1,1 +1,1 @@
-"""The network: encoder, pixel decoder, AFP, ISD, heads. Needs torch and timm; knows no dataset."""
+"""The network: encoder, pixel decoder, AFP, ISD, heads. Needs torch and timm, and no dataset."""

@@ -1,8 +1,9 @@
-"""Encoders on timm: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
+"""Encoders: RGB -> four feature maps at strides 4, 8, 16, 32, for any input size.
 
-An encoder is a module with `channels` (fine to coarse) whose maps have the size of the picture over
-the stride, rounded up. `BACKBONES` has the published ones and small ones; `timm:NAME` is any other
-timm model with such a pyramid. Weights are random until `load_encoder_weights` fills them.
+An encoder is a module with `channels` (fine to coarse) whose maps have the size of the picture
+divided by the stride, rounded up. `BACKBONES` contains the published and some small ones;
+`timm:NAME` is any other timm model with such a pyramid. Weights are random until
+`load_encoder_weights` is called.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from idisc.config import lookup
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.pyramids import STRIDES, load_timm
-from idisc.model.states import fill, read_state
+from idisc.model.states import load_into, read_state
 from idisc.model.swin import Swin
 from idisc.model.vit import VitPyramid
 
@@ -51,7 +52,7 @@ class TimmPyramid(nn.Module):
         self.channels = tuple(self.body.feature_info.channels()[tap] for tap in self.taps)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
-        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
+        """Map normalised RGB (B, 3, H, W) to maps (B, C_l, H/s, W/s) of strides s, rounded up."""
         height, width = normalised.shape[2:]
         if self.align:
             normalised = F.pad(normalised, (0, -width % STRIDES[-1], 0, -height % STRIDES[-1]))
@@ -63,8 +64,8 @@ class TimmPyramid(nn.Module):
             for tap, stride in zip(self.taps, STRIDES, strict=True)
         ]
 
-    def take(self, complete: nn.Module) -> None:
-        """Fill the pyramid from the complete classifier of the same name."""
+    def load_from_classifier(self, complete: nn.Module) -> None:
+        """Load the weights of the complete classifier of the same name."""
         with _unexpected_keys_expected():
             source = load_timm().create_model(
                 self.name,
@@ -85,7 +86,7 @@ class EfficientNetB5(nn.Module):
         self.body = load_timm().create_model("tf_efficientnet_b5", pretrained=False, num_classes=0)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
-        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s) of the strides s, rounded up."""
+        """Map normalised RGB (B, 3, H, W) to maps (B, C_l, H/s, W/s) of strides s, rounded up."""
         # timm's bn1 and bn2 include the activation.
         x = self.body.bn1(self.body.conv_stem(normalised))
         maps = []
@@ -95,9 +96,9 @@ class EfficientNetB5(nn.Module):
                 maps.append(x)
         return [*maps, self.body.bn2(self.body.conv_head(x))]
 
-    def take(self, complete: nn.Module) -> None:
-        """Fill everything but the classifier."""
-        fill(self.body, complete.state_dict(), "body")
+    def load_from_classifier(self, complete: nn.Module) -> None:
+        """Load all weights except those of the classifier."""
+        load_into(self.body, complete.state_dict(), "body")
 
 
 Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
@@ -105,7 +106,7 @@ Encoder = Swin | VitPyramid | EfficientNetB5 | TimmPyramid
 
 @dataclass(frozen=True, kw_only=True)
 class Backbone:
-    """How to build an encoder, which ImageNet weights start it, and how it wants its RGB."""
+    """How to build an encoder, its initial ImageNet weights, and the statistics of its input."""
 
     build: Callable[[], Encoder]
     weights: str  # name.tag of timm's hub; the published trainings started from these
@@ -114,7 +115,7 @@ class Backbone:
 
 
 def _swin(width: int, depth: int, heads: int, drop_path: float) -> Callable[[], Encoder]:
-    """Four stages that double width and heads; only the third differs in depth."""
+    """Return a Swin with four stages that double width and heads; `depth` is that of the third."""
     widths, all_heads = ([first * 2**stage for stage in range(4)] for first in (width, heads))
     return partial(Swin, widths, (2, 2, depth, 2), all_heads, drop_path)
 
@@ -141,7 +142,7 @@ BACKBONES: dict[str, Backbone] = {
         build=_swin(192, 18, 6, drop_path=0.2), weights="swin_large_patch4_window7_224.ms_in22k"
     ),
     "dinov2_vits14": Backbone(
-        # The last block predicts depth best by far; of the others, any two add the same (linear
+        # The last block predicts depth best; any two of the others add the same (linear
         # probes of log depth on NYU, docs/results.md).
         build=partial(VitPyramid, "vit_small_patch14_dinov2", taps=(5, 8, 11)),
         weights="vit_small_patch14_dinov2.lvd142m",
@@ -156,7 +157,7 @@ BACKBONES: dict[str, Backbone] = {
 
 
 def find_backbone(name: str) -> Backbone:
-    """The entry of BACKBONES, or one made for `timm:NAME`."""
+    """Return the entry of BACKBONES, or a new one for `timm:NAME`."""
     if not name.startswith("timm:"):
         return lookup(BACKBONES, name, "encoder")
     model = name.removeprefix("timm:")
@@ -172,16 +173,17 @@ def find_backbone(name: str) -> Backbone:
 
 
 def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> None:
-    """Start an encoder from ImageNet: `source` is "imagenet" (from timm's hub) or a file.
+    """Load ImageNet weights: `source` is "imagenet" (from timm's hub) or a file.
 
-    The file holds the complete classifier, under the names of timm, torchvision or its authors.
+    The file contains the complete classifier, with the tensor names of timm, torchvision or the
+    authors.
     """
     backbone = find_backbone(name)
     if source == "imagenet":
         timm = load_timm()
         try:
             complete = timm.create_model(backbone.weights, pretrained=True)
-        except Exception as error:  # no network, no such tag, a hub that is down: anything
+        except Exception as error:  # no connection, no such tag, hub not available
             raise CheckpointError(
                 f"encoder {name}",
                 (
@@ -192,12 +194,12 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
             ) from None
     else:
         complete = _complete(backbone.weights, Path(source))
-    encoder.take(complete)
+    encoder.load_from_classifier(complete)
 
 
 @contextmanager
 def _unexpected_keys_expected() -> Iterator[None]:
-    """timm warns of the classifier's own tensors, which have no place in a pyramid."""
+    """Silence timm's warning about the tensors of the classifier, which a pyramid does not use."""
 
     def other(record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("Unexpected keys")
@@ -223,7 +225,7 @@ def _complete(name: str, path: Path) -> nn.Module:
 
 
 def _features(name: str) -> Any:
-    """timm's feature pyramid of a model, in a form that takes any size, proved on one picture."""
+    """Return timm's feature pyramid of a model for any input size, tested on one picture."""
     timm, reason = load_timm(), ""
     for options in ({}, {"strict_img_size": False}):
         try:
@@ -231,7 +233,7 @@ def _features(name: str) -> Any:
             with torch.no_grad():
                 body.eval()(torch.zeros(1, 3, 64, 96))
             return body.train()
-        except Exception as error:  # whatever that model's constructor or forward pass raises
+        except Exception as error:  # constructors and forward passes raise many types
             reason = reason or first_line(error)
     raise InputError(
         f"encoder timm:{name}", f"no feature pyramid for pictures of any size ({reason})"

@@ -1,7 +1,7 @@
-"""Our checkpoint: a record (JSON) that describes the network, and the weights it names.
+"""Checkpoints: a JSON record that describes the network, and the weights that it names.
 
-Training writes a folder of `config.json` and `model.safetensors`. A model that ships is the record
-NAME.json beside several files, because models share an encoder (`zoo.cards`).
+Training writes a folder with `config.json` and `model.safetensors`. A shipped model is the record
+NAME.json next to several files, because models share an encoder (see `zoo.cards`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CONFIG, WEIGHTS = config.FILE, "model.safetensors"
 def save_checkpoint(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
-    """Write a new checkpoint folder, whole or not at all; `origin` says where it comes from."""
+    """Write a new checkpoint folder atomically; `origin` describes where it comes from."""
     record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
     with files.atomic_folder(folder) as draft:
         files.write_json(draft / CONFIG, record)
-        # safetensors refuses views and shared memory, so every tensor becomes its own.
+        # safetensors does not accept views and shared memory, so tensors are copied.
         save_file(
             {name: value.detach().clone().contiguous() for name, value in state.items()},
             draft / WEIGHTS,
@@ -38,17 +38,17 @@ def save_checkpoint(
 
 
 def load_network(source: str | Path) -> IDisc:
-    """The network of a checkpoint, in eval mode on the CPU; CheckpointError if amiss.
+    """Return the network of a checkpoint in eval mode on the CPU; CheckpointError if invalid.
 
-    `source` is a checkpoint folder, or the JSON record of a model that ships.
+    `source` is a checkpoint folder, or the JSON record of a shipped model.
     """
     record, path = _read_record(Path(source))
     model = _model(record, path)
     try:
-        with torch.device("meta"):  # sizes alone: what a record states may not fit into memory
+        with torch.device("meta"):  # shapes only: the stated network may not fit into memory
             expected = IDisc(model).state_dict()
     except InputError as error:  # an encoder that does not exist
-        raise CheckpointError(f"{path}: {error}") from None
+        raise CheckpointError(*error.within(path).args) from None
     state: State = {}
     names = [path.parent / str(name) for name in record.get("weights", [WEIGHTS])]
     for each in names:
@@ -60,12 +60,12 @@ def load_network(source: str | Path) -> IDisc:
 
 
 def read_config(source: Path) -> ModelConfig:
-    """The network that a checkpoint describes."""
+    """Return the configuration of the network of a checkpoint."""
     return _model(*_read_record(source))
 
 
 def read_origin(source: Path) -> dict[str, Any]:
-    """Where a checkpoint comes from, as far as its record says so."""
+    """Return what the record of a checkpoint says about its origin."""
     origin = _read_record(source)[0].get("origin")
     return origin if isinstance(origin, dict) else {}
 
@@ -79,8 +79,8 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
         raise CheckpointError(source, f"no {CONFIG} in it, so not a checkpoint folder")
     try:
         record = files.read_json(path)
-    except InputError as error:  # to its reader a checkpoint is one thing
-        raise CheckpointError(str(error)) from None
+    except InputError as error:
+        raise CheckpointError(*error.args) from None
     stated = record.get("format") if isinstance(record, dict) else None
     if stated != config.FORMAT:
         raise CheckpointError(path, f"format {stated!r}, this version reads {config.FORMAT!r}")
@@ -91,9 +91,9 @@ def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:
-        raise CheckpointError(str(error)) from None
+        raise CheckpointError(*error.args) from None
 
 
 def _widened(value: Tensor) -> Tensor:
-    """Models ship in fp16; a network computes in fp32."""
+    """Convert fp16, in which models ship, to fp32, in which a network computes."""
     return value.float() if value.dtype == torch.float16 else value

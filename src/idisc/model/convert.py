@@ -1,9 +1,9 @@
-"""The released checkpoints in our format: names renamed, configuration read off the shapes.
+"""Converts released checkpoints: tensors are renamed, and the configuration follows from shapes.
 
-A released file is a bare dictionary of tensors. Three things about its network are not in it,
-because they leave no trace in any shape: the number of AFP iterations, the heads of AFP and ISD,
-the activation; and MSDA's heads are known only as a product with its points. Every released
-configuration has 2, 1, GELU and 4. For other files the caller passes changes (`afp.iterations=3`).
+A released file is a plain dictionary of tensors. Some parts of the configuration do not affect any
+shape: the number of AFP iterations, the heads of AFP and ISD, and the activation. The heads of MSDA
+are known only as a product with its points. Every released configuration has 2, 1, GELU and 4
+there. For other files the caller passes changes (`afp.iterations=3`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ENCODERS = {  # first convolution, its width, blocks of the third stage
     ("patch_embed.proj", 192, 18): "swin_large_22k",
 }
 
-# Released name -> ours, the first pattern that matches a whole name; None: it takes no part.
+# Released name -> ours, the first pattern that matches a whole name; None: it is not used.
 # A group that is a number counts from 1 in the file and from 0 here.
 _RENAMES: tuple[tuple[str, str | None], ...] = (
     # Follows from the window size.
@@ -118,16 +118,16 @@ _RENAMES: tuple[tuple[str, str | None], ...] = (
 
 @dataclass(frozen=True)
 class Converted:
-    """A released checkpoint in our terms."""
+    """A released checkpoint in the format of this package."""
 
     model: ModelConfig
     state: State
     tensors: int  # in the file
-    dropped: tuple[str, ...]  # released names that take no part in the network
+    dropped: tuple[str, ...]  # released names that the network does not use
 
 
 def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
-    """Read a released checkpoint; `changes` (`afp.iterations=3`) say what its shapes cannot."""
+    """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes cannot tell."""
     source = read_state(path)
     model = config.override(infer_config(source, str(path)), changes)
     renamed: State = {}
@@ -145,14 +145,14 @@ def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
     with torch.device("meta"):
         expected = IDisc(model).state_dict()
     for name, value in expected.items():
-        if name.endswith("num_batches_tracked"):  # bookkeeping that a file may lack
+        if name.endswith("num_batches_tracked"):  # counters, which may be missing
             renamed.setdefault(name, torch.zeros(value.shape, dtype=value.dtype))
     check_state(renamed, expected, str(path), names)
     return Converted(model, renamed, len(source), tuple(dropped))
 
 
 def rename(name: str, where: str) -> str | None:
-    """Our name of a released tensor, or None if it takes no part."""
+    """Return our name of a released tensor; None if the network does not use it."""
     for pattern, template in _RENAMES:
         if match := re.fullmatch(pattern, name):
             if template is None:
@@ -162,7 +162,7 @@ def rename(name: str, where: str) -> str | None:
 
 
 def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
-    """The configuration that the shapes of a released checkpoint imply."""
+    """Return the configuration implied by the shapes of a released checkpoint."""
     outputs, width = _shape(state, "isd.head_1.proj_output.3.weight", 2, where)
     if outputs not in (1, 4):
         raise CheckpointError(
@@ -181,8 +181,8 @@ def infer_config(state: Mapping[str, Tensor], where: str) -> ModelConfig:
             afp=AfpConfig(idrs=idrs, width=idr_width),
             isd=IsdConfig(layers=max(layers, 1)),
         )
-    except InputError as error:  # shapes that no network has
-        raise CheckpointError(f"{where}: {error}") from None
+    except InputError as error:  # the shapes are inconsistent
+        raise CheckpointError(*error.within(where).args) from None
 
 
 def _encoder(state: Mapping[str, Tensor], where: str) -> str:
@@ -230,7 +230,7 @@ def _count(state: Mapping[str, Tensor], pattern: str) -> int:
 
 
 def _unused(name: str, model: ModelConfig) -> bool:
-    """Whether this network has no place for a tensor: AFP without rounds, or no ISD at all."""
+    """Tell whether this network does not use a tensor: AFP without iterations, or no ISD."""
     if not name.startswith("afp."):
         return False
     return model.discretization == "none" or (

@@ -1,8 +1,8 @@
-"""Multi-scale deformable attention (MSDA): every pixel looks at a few places on every scale.
+"""Multi-scale deformable attention (MSDA): every pixel samples a few locations on every level.
 
-A query does not compare itself with keys. It says directly where to look (offsets from its own
-position, in pixels of the level looked at) and how much each place counts. `sampling` does the
-looking; this module holds the layers around it.
+A query is not compared with keys. It directly predicts where to sample (offsets from its own
+position, in pixels of the sampled level) and the weight of each sample. `sampling` computes the
+samples; this module contains the layers around it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from idisc.sizes import Size
 
 
 class DeformableAttention(nn.Module):
-    """Each of K heads reads S places on each of V levels, chosen by the query; width C."""
+    """Each of K heads samples S locations on each of V levels, predicted by the query; width C."""
 
     def __init__(self, width: int, levels: int, heads: int, points: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class DeformableAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Start by looking outwards: one direction to a head, one pixel further for each point."""
+        """Initialize offsets outwards: one direction per head, one more pixel per point."""
         for layer in (self.offsets, self.weights):
             nn.init.zeros_(layer.weight)
         nn.init.zeros_(self.weights.bias)
@@ -48,18 +48,18 @@ class DeformableAttention(nn.Module):
             self.offsets.bias.copy_(steps.expand(-1, self.levels, -1, -1).flatten())
 
     def project(self, tokens: Tensor) -> Tensor:
-        """The values to be sampled: (B, L, C) -> (B, L, K, C/K)."""
+        """Project the values to be sampled: (B, L, C) -> (B, L, K, C/K)."""
         return self.value(tokens).unflatten(-1, (self.heads, -1))
 
     def places(
         self, query: Tensor, reference: Tensor, sizes: Sequence[Size]
     ) -> tuple[Tensor, Tensor]:
-        """Where queries look (B, Q, K, V, S, 2) and what each place counts (B, Q, K, V, S)."""
+        """Return locations (B, Q, K, V, S, 2) and weights (B, Q, K, V, S) of the queries."""
         shape = (self.heads, self.levels, self.points)
         extent = torch.tensor([(width, height) for height, width in sizes], device=query.device)
-        # One row, so that the division is fast.
+        # one row makes the division fast
         extent = extent[:, None].expand(*shape, 2).flatten()
-        offsets = self.offsets(query) / extent  # pixels of the level looked at -> 0..1 across it
+        offsets = self.offsets(query) / extent  # pixels of the sampled level -> 0..1
         locations = reference[:, :, None, None, None] + offsets.unflatten(-1, (*shape, 2))
         weights = self.weights(query).unflatten(-1, (self.heads, -1)).softmax(-1)  # all levels
         return locations, weights.unflatten(-1, shape[1:])
@@ -67,7 +67,7 @@ class DeformableAttention(nn.Module):
     def forward(
         self, query: Tensor, reference: Tensor, value: Tensor, sizes: Sequence[Size]
     ) -> Tensor:
-        """query (B, Q, C), reference (B or 1, Q, 2), value (B, L, K, C/K) -> (B, Q, C)."""
+        """Map query (B, Q, C), reference (B or 1, Q, 2), value (B, L, K, C/K) to (B, Q, C)."""
         locations, weights = self.places(query, reference, sizes)
         return self.out(sample(value, sizes, locations, weights))
 
@@ -75,7 +75,7 @@ class DeformableAttention(nn.Module):
 class DeformableLayer(nn.Module):
     """MSDA and MLP, each with a residual.
 
-    The query is normed and knows its position; the value is neither.
+    The query is normalised and has a position encoding; the value has neither.
     """
 
     def __init__(
@@ -92,11 +92,12 @@ class DeformableLayer(nn.Module):
     def forward(
         self, tokens: Tensor, position: Tensor, reference: Tensor, sizes: Sequence[Size]
     ) -> Tensor:
-        """tokens (B, L, C), position (1, L, C), reference (1, L, 2) -> (B, L, C).
+        """Map tokens (B, L, C), position (1, L, C), reference (1, L, 2) to (B, L, C).
 
-        Without gradients the tokens given are overwritten: at this size a copy costs.
+        Without gradients the given tokens are overwritten, because a copy of this size is
+        expensive.
         """
-        value = self.attention.project(tokens)  # all of it first: any token may look anywhere
+        value = self.attention.project(tokens)  # all values first: any token may sample anywhere
 
         def refine(tokens: Tensor, position: Tensor, reference: Tensor) -> Tensor:
             query = self.norm(tokens) + position
@@ -107,7 +108,7 @@ class DeformableLayer(nn.Module):
 
 
 class DeformableEncoder(nn.Module):
-    """The MSDA stack: tokens of all levels, coarse to fine, refine one another."""
+    """The MSDA layers: the tokens of all levels, coarse to fine, refine each other."""
 
     def __init__(
         self, config: DecoderConfig, levels: int, expansion: int, activation: Activation
@@ -119,10 +120,10 @@ class DeformableEncoder(nn.Module):
         )
 
     def forward(self, tokens: Tensor, sizes: Sequence[Size]) -> Tensor:
-        """(B, L, C), the pixels of all levels -> (B, L, C), refined.
+        """Refine the pixels of all levels, (B, L, C) -> (B, L, C).
 
-        Never in half precision: an offset of many pixels would lose its fraction. Without gradients
-        the tokens given are overwritten, as by each layer.
+        Never computed in half precision: an offset of many pixels would lose its fraction. Without
+        gradients the given tokens are overwritten, as in each layer.
         """
         with torch.autocast(tokens.device.type, enabled=False):
             dtype, device = self.level_embedding.dtype, tokens.device

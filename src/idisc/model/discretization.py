@@ -1,16 +1,16 @@
-"""The heart of the paper: AFP (eq. 1), ISD (eq. 2) and, to compare, explicit bins, EDD (eq. 3).
+"""The core of the paper: AFP (eq. 1), ISD (eq. 2) and, as a baseline, explicit bins, EDD (eq. 3).
 
-Read it beside section 3.1. A scene is taken apart into N internal discrete representations (IDRs)
-by adaptive feature partitioning, and put together again, pixel by pixel, by internal scene
-discretization. Both are cross-attention between M pixels and N IDRs; they differ in the axis of the
-softmax. Around the paper's equations stand the parts that its text leaves out and its weights need:
-a sine encoding of the position, which `network` adds to F and P; layer norms before each
-projection; logits divided by the root of their width; an output projection; residuals; MLPs.
+To be read with section 3.1 of the paper. Adaptive feature partitioning turns a scene into N
+internal discrete representations (IDRs), and internal scene discretization turns them back into
+pixels. Both are cross-attention between M pixels and N IDRs; they differ in the axis of the
+softmax. The code has some parts that the text of the paper omits and its weights need: a sine
+encoding of the position, which `network` adds to F and P; layer norms before each projection;
+logits divided by the square root of their width; an output projection; residuals; MLPs.
 
 Letters in shapes: B batch, M pixels of a level, C their channels, N IDRs, E their channels, K
-heads, T tokens (pixels or IDRs), R iterations. Letters in equations are the paper's: F features, P
-pixel embeddings, H IDRs, D what ISD makes of P, and Q, K, V queries, keys, values. Every module
-here is one level; the network holds one of each for each resolution.
+heads, T tokens (pixels or IDRs), R iterations. Letters in equations are those of the paper: F
+features, P pixel embeddings, H IDRs, D the output of ISD for P, and Q, K, V queries, keys, values.
+Every module here is for one level; the network has one of each for each resolution.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from idisc.settings import Activation, AfpConfig, EddConfig, IsdConfig
 
 
 class CrossAttention(nn.Module):
-    """What eq. 1 and eq. 2 share: queries from the sink, keys and values from the source."""
+    """The projections of eq. 1 and 2: queries from the sink, keys and values from the source."""
 
     def __init__(self, sink: int, source: int, width: int, heads: int) -> None:
         super().__init__()
@@ -38,18 +38,18 @@ class CrossAttention(nn.Module):
         self.out = nn.Linear(width, sink)
 
     def queries(self, sink: Tensor) -> Tensor:
-        """(B, T, sink) -> Q (B, K, T, width/K), already divided by the root of its width."""
+        """Map (B, T, sink) to Q (B, K, T, width/K), divided by the square root of its width."""
         queries = self._by_head(self.query(self.sink_norm(sink)))
         return queries * queries.shape[-1] ** -0.5
 
     def keys_and_values(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, T, source) -> K and V, each (B, K, T, width/K)."""
+        """Map (B, T, source) to K and V, each (B, K, T, width/K)."""
         both = in_chunks(lambda tokens: self.key_value(self.source_norm(tokens)), source)
         keys, values = both.chunk(2, dim=-1)
         return self._by_head(keys), self._by_head(values)
 
     def write(self, read: Tensor) -> Tensor:
-        """What the heads read, side by side and projected: (B, K, T, width/K) -> (B, T, sink)."""
+        """Concatenate and project the output of the heads: (B, K, T, width/K) -> (B, T, sink)."""
         return self.out(read.transpose(1, 2).flatten(2))
 
     def _by_head(self, tokens: Tensor) -> Tensor:
@@ -59,9 +59,9 @@ class CrossAttention(nn.Module):
 class FeaturePartition(nn.Module):
     """Adaptive feature partitioning, AFP (eq. 1): M pixels of features F become N IDRs H.
 
-    The softmax runs over the IDRs, not over the pixels: each pixel deals itself out among them, so
-    they compete for it instead of all averaging the same picture. R rounds share their weights;
-    with R = 0 the priors are the answer, the same for every picture.
+    The softmax is over the IDRs instead of the pixels: each pixel distributes itself among the
+    IDRs, so the IDRs compete for pixels instead of all averaging the same picture. The R iterations
+    share their weights; with R = 0 the priors are the output, the same for every picture.
     """
 
     noise: Tensor
@@ -77,7 +77,7 @@ class FeaturePartition(nn.Module):
         else:
             self.mean = nn.Parameter(torch.randn(1, 1, width))
             self.log_deviation = nn.Parameter(torch.zeros(1, 1, width))
-            # The one draw that is used outside training.
+            # The draw that is used outside of training.
             self.register_buffer("noise", torch.randn(1, config.idrs, width))
         if config.iterations:
             self.attention = CrossAttention(width, features, width, config.heads)
@@ -85,9 +85,10 @@ class FeaturePartition(nn.Module):
             self.mlp = Mlp(width, expansion, activation)
 
     def forward(self, features: Tensor, partitions: list[Tensor] | None = None) -> Tensor:
-        """F (B, M, C) -> H (B, N, E).
+        """Map F (B, M, C) to H (B, N, E).
 
-        A list, if given, takes the partition W (B, K, M, N) of each round; its rows sum to 1.
+        The partition W (B, K, M, N) of each iteration, whose rows sum to 1, is appended to the
+        list, if given.
         """
         idrs = self.start(len(features))  # (B, N, E)
         if not self.config.iterations:
@@ -104,7 +105,7 @@ class FeaturePartition(nn.Module):
         return idrs
 
     def start(self, batch: int) -> Tensor:
-        """The IDRs before the first round, (B, N, E): learned, or drawn for each picture."""
+        """Return the IDRs before the first iteration, (B, N, E): learned, or drawn per picture."""
         if self.config.priors == "learned":
             return self.priors.expand(batch, -1, -1)
         noise = self.noise.expand(batch, -1, -1)
@@ -116,7 +117,7 @@ class FeaturePartition(nn.Module):
         """Weights that sum to 1 over the pixels: an IDR is a mean of its pixels, not their sum."""
         if self.config.softmax == "pixels":
             return partition  # is that already
-        shares = partition + 1e-6  # as released: an IDR that no pixel chose averages them all
+        shares = partition + 1e-6  # as released: an IDR without pixels averages all of them
         return shares / shares.sum(dim=-2, keepdim=True)
 
     def _updated(self, idrs: Tensor, update: Tensor) -> Tensor:
@@ -126,7 +127,7 @@ class FeaturePartition(nn.Module):
 
 
 class SceneLayer(nn.Module):
-    """One layer of ISD: read the IDRs (eq. 2), then an MLP, each with a residual."""
+    """One layer of ISD: attention to the IDRs (eq. 2), then an MLP, each with a residual."""
 
     def __init__(
         self, pixels: int, idrs: int, heads: int, expansion: int, activation: Activation
@@ -138,7 +139,7 @@ class SceneLayer(nn.Module):
     def forward(
         self, pixels: Tensor, idrs: Tensor, muted: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """D_i (B, M, C), H (B, N, E) -> D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
+        """Map D_i (B, M, C), H (B, N, E) to D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
         keys, values = self.attention.keys_and_values(idrs)  # (B, K, N, C/K)
         logits = self.attention.queries(pixels) @ keys.mT  # Q K^T
         if muted is not None:
@@ -167,10 +168,10 @@ class SceneDiscretization(nn.Module):
         attention: list[Tensor] | None = None,
         muted: Tensor | None = None,
     ) -> Tensor:
-        """D_0 = P (B, M, C), H (B, N, E) -> D (B, M, C).
+        """Map D_0 = P (B, M, C), H (B, N, E) to D (B, M, C).
 
-        A list, if given, takes the attention (B, K, M, N) of each layer. `muted` (N,) is true for
-        IDRs that no pixel may read, in no layer; one at least must be left.
+        The attention (B, K, M, N) of each layer is appended to the list, if given. `muted` (N,) is
+        true for IDRs that no pixel attends to in any layer; at least one must remain.
         """
 
         def discretize(pixels: Tensor) -> Tensor:
@@ -186,8 +187,9 @@ class SceneDiscretization(nn.Module):
 class ExplicitDiscretization(nn.Module):
     """Explicit depth discretization, EDD (eq. 3): depth as a mean of N depths, the bins.
 
-    It is eq. 2 with a single number for each value, no residual and one layer: a test shows it. The
-    bin centres are learned, one set for all pictures, from an even spacing in log depth.
+    It is eq. 2 with one number for each value, no residual and one layer, which a test verifies.
+    The bin centres are learned, one set for all pictures, starting from an even spacing in log
+    depth.
     """
 
     def __init__(self, pixels: int, config: EddConfig) -> None:
@@ -198,6 +200,6 @@ class ExplicitDiscretization(nn.Module):
         self.log_centres = nn.Parameter(torch.linspace(*ends, config.bins))
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """P (B, M, C) -> log depth (B, M, 1), the log of sum_j p_j d_j."""
+        """Map P (B, M, C) to log depth (B, M, 1), the log of sum_j p_j d_j."""
         log_shares = self.bins(self.norm(pixels)).log_softmax(dim=-1)  # log p_j (B, M, N)
         return (log_shares + self.log_centres).logsumexp(dim=-1, keepdim=True)

@@ -1,8 +1,8 @@
-"""From discretized pixels to the answer: the head of each resolution, and their fusion.
+"""The output head of each resolution, and the fusion of the resolutions.
 
 Depth maps are fused in metres, after the exponential; normals as unit vectors. Nothing is clamped:
-the network has no depth range of its own. The final resize aligns the corners, as published weights
-expect.
+the network has no depth range of its own. The final resize aligns the corners, as the published
+weights expect.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from idisc.model.tokens import in_chunks, size_of
 from idisc.settings import Activation
 from idisc.sizes import Size
 
-GUIDE_WIDTH = 64  # channels in which pixel embeddings and edges meet
+GUIDE_WIDTH = 64  # channels in which pixel embeddings and edges are combined
 SMALLEST_WEIGHT = 0.002  # of a neighbour that bilinear interpolation leaves out
-FACTOR = 4  # a guided map has so many pixels, along each side, for one of the encoder's finest map
+FACTOR = 4  # pixels per side of a guided map for one pixel of the encoder's finest map
 
 
 class OutputHead(nn.Module):
-    """(B, M, C) -> (B, M, channels): log depth, or raw x, y, z and concentration."""
+    """Maps (B, M, C) to (B, M, channels): log depth, or raw x, y, z and concentration."""
 
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class GuidedUpsampling(nn.Module):
         self.register_buffer("bilinear", _bilinear_logits(), persistent=False)
 
     def forward(self, edges: Tensor, p: Tensor) -> Tensor:
-        """Edges (B, C, h, w) and P (B, C, H_l, W_l) -> weights (B, 9, FACTOR^2, h, w), sum 1."""
+        """Map edges (B, C, h, w) and P (B, C, H_l, W_l) to weights (B, 9, FACTOR^2, h, w)."""
         embedded = _halfway(self.embed(p), size_of(edges))
         weights = self.weights(self.mix(torch.cat((embedded, edges), dim=1)))
         return (weights.unflatten(1, (9, FACTOR**2)) + self.bilinear).softmax(dim=1)
@@ -78,7 +78,7 @@ def _bilinear_logits() -> Tensor:
 
 
 def upsample(maps: Tensor, guide: Tensor) -> Tensor:
-    """Maps (B, C, H_l, W_l) and the weights of `GuidedUpsampling` -> (B, C, FACTOR h, FACTOR w)."""
+    """Upsample maps (B, C, H_l, W_l) by weights of `GuidedUpsampling` by FACTOR along each side."""
     height, width = guide.shape[3:]
     padded = F.pad(_halfway(maps, (height, width)), (1, 1, 1, 1), mode="replicate")
     around = torch.stack(
@@ -96,9 +96,9 @@ def upsample(maps: Tensor, guide: Tensor) -> Tensor:
 def fuse_depth(
     levels: Sequence[Tensor], size: Size, fine: Size | None = None, guide: Tensor | None = None
 ) -> Tensor:
-    """Log depth of each resolution, (B, 1, H_l, W_l), coarse to fine -> metres (B, 1, H, W).
+    """Fuse log depth of each resolution, (B, 1, H_l, W_l), coarse to fine, to metres (B, 1, H, W).
 
-    The mean is taken at the size `fine`, that of the last one, unless some are left out.
+    The mean is taken at the size `fine`, by default that of the last resolution.
     """
     fine = fine or size_of(levels[-1])
     depth = torch.stack([resized(level.exp(), fine) for level in levels]).mean(0)
@@ -108,10 +108,10 @@ def fuse_depth(
 def fuse_normals(
     levels: Sequence[Tensor], size: Size, fine: Size | None = None, guide: Tensor | None = None
 ) -> Tensor:
-    """Raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine -> (B, 4, H, W).
+    """Fuse raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine, to (B, 4, H, W).
 
-    Channels x, y, z and concentration. A mean of unit vectors is shorter than one where the
-    resolutions disagree, and is left so. `fine` as above.
+    The channels are x, y, z and concentration. Where the resolutions disagree, the mean of their
+    unit vectors is shorter than one; it is not normalised again. `fine` is as above.
     """
     fine = fine or size_of(levels[-1])
     normals = torch.stack([_unit_normals(resized(level, fine)) for level in levels]).mean(0)
@@ -127,12 +127,12 @@ def _unit_normals(raw: Tensor) -> Tensor:
 
 
 def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
-    """Maps (B, C, h, w) -> (B, C, H, W), corners aligned."""
+    """Resize maps (B, C, h, w) to (B, C, H, W), corners aligned."""
     return F.interpolate(maps, size=size, mode=mode, align_corners=True)
 
 
 def _halfway(maps: Tensor, size: Size) -> Tensor:
-    """Maps at the size where the guide applies: bilinear, pixel areas aligned as in a pyramid."""
+    """Resize maps to the size of the guide: bilinear, pixel areas aligned as in a pyramid."""
     if size_of(maps) == size:
         return maps
     return F.interpolate(maps, size=size, mode="bilinear", align_corners=False)

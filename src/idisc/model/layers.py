@@ -1,4 +1,4 @@
-"""The two small blocks that several parts share: an MLP on tokens, a normed convolution on maps."""
+"""Two blocks that several modules share: an MLP for tokens and a convolution with batch norm."""
 
 from __future__ import annotations
 

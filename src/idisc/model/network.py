@@ -30,7 +30,7 @@ from idisc.sizes import Size
 
 @dataclass(frozen=True)
 class Output:
-    """What a forward pass returns. Tuples have one entry for each resolution, coarse to fine.
+    """The result of a forward pass. Tuples have one entry per resolution, coarse to fine.
 
     With three resolutions and an input of 480x640 the entries are at 30x40, 60x80 and 120x160.
     """
@@ -54,12 +54,12 @@ class Output:
 
 
 def rgb_of(images: Tensor) -> Tensor:
-    """Pictures as bytes (B, H, W, 3) -> as a network takes them: (B, 3, H, W) in [0, 1]."""
+    """Convert pictures as bytes (B, H, W, 3) to the input of a network: (B, 3, H, W) in [0, 1]."""
     return images.permute(0, 3, 1, 2).float() / 255
 
 
 class IDisc(nn.Module):
-    """The network of one configuration, with random weights; `load_network` gives trained ones."""
+    """The network of a configuration, with random weights; `load_network` returns a trained one."""
 
     mean: Tensor
     std: Tensor
@@ -97,10 +97,10 @@ class IDisc(nn.Module):
         )
 
     def extract(self, rgb: Tensor) -> list[Tensor]:
-        """What training can cache of rgb (B, 3, H, W) in [0, 1] while the encoder is frozen.
+        """Return what training can cache for rgb (B, 3, H, W) in [0, 1] if the encoder is frozen.
 
-        The tokens of a ViT (B, T, 1 + M, C), whose pyramid is trained; of any other encoder its
-        maps. `encode` and `forward` take them instead of running the encoder again.
+        These are the tokens (B, T, 1 + M, C) of a ViT, whose pyramid is trained, or the maps of any
+        other encoder. `encode` and `forward` accept them instead of running the encoder again.
         """
         normalised = (rgb - self.mean) / self.std
         if isinstance(self.encoder, VitPyramid):
@@ -112,7 +112,7 @@ class IDisc(nn.Module):
         return extracted[0][:, -1, 0] if isinstance(self.encoder, VitPyramid) else None
 
     def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:
-        """rgb (B, 3, H, W) in [0, 1], any size -> the encoder's maps of strides 4, 8, 16, 32."""
+        """Map rgb (B, 3, H, W) in [0, 1], any size, to the maps of strides 4, 8, 16, 32."""
         if rgb.ndim != 4 or rgb.shape[1] != 3 or not rgb.is_floating_point():
             found = f"{tuple(rgb.shape)} of {rgb.dtype}"
             raise InputError("rgb", found, "(B, 3, H, W) of floats in [0, 1] is needed")
@@ -131,17 +131,16 @@ class IDisc(nn.Module):
         extracted: Sequence[Tensor] = (),
         explain: bool = False,
     ) -> Output:
-        """rgb (B, 3, H, W) in [0, 1], any size -> Output.
+        """Map rgb (B, 3, H, W) in [0, 1], any size, to Output.
 
-        `size` is the (height, width) of the prediction, by default the image's own; a loss passes
-        the size of its target, because the fused map is resized once only. `extracted` is what
-        `extract` returned for these images. `explain` asks for partition and attention, which are
-        not kept otherwise.
+        `size` is the (height, width) of the prediction, by default that of the image; a loss passes
+        the size of its target, because the fused map is resized only once. `extracted` is the
+        result of `extract` for these images. `explain` also returns partition and attention.
         """
         return self.decode(self.encode(rgb, extracted), size or size_of(rgb), explain=explain)
 
     def decode(self, maps: list[Tensor], size: Size, *, explain: bool = False) -> Output:
-        """The encoder's maps of strides 4, 8, 16, 32 -> Output, its prediction of `size`."""
+        """Map the encoder's maps of strides 4, 8, 16, 32 to Output, with a prediction of `size`."""
         features, embeddings = self.pixel_decoder(maps)  # from here on, coarse to fine
 
         idrs: list[Tensor] = []
@@ -168,7 +167,7 @@ class IDisc(nn.Module):
         )
 
     def pixel_decoder(self, maps: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """The encoder's maps, fine to coarse -> F and P (B, C, H_l, W_l), coarse to fine."""
+        """Map the encoder's maps, fine to coarse, to F and P (B, C, H_l, W_l), coarse to fine."""
         features, embeddings = self.decoder(maps[self.decoded][::-1])
         used = slice(-self.config.resolutions, None)
         return features[used], embeddings[used]
@@ -181,9 +180,9 @@ class IDisc(nn.Module):
         attention: list[Tensor] | None = None,
         muted: Tensor | None = None,
     ) -> Tensor:
-        """P (B, C, H_l, W_l) of a level, and its IDRs if any -> its entry of `Output.levels`.
+        """Map P (B, C, H_l, W_l) of a level, and its IDRs if any, to its entry of `Output.levels`.
 
-        A list, if given, takes ISD's attention; `muted` (N,) is true for IDRs that it may not read.
+        ISD's attention is appended to the list, if given; `muted` (N,) is true for IDRs to ignore.
         """
         pixels = to_placed_tokens(p)  # P (B, M, C)
         if idrs is not None:
@@ -191,7 +190,7 @@ class IDisc(nn.Module):
         return to_map(self.heads[level](pixels), size_of(p))
 
     def guide(self, edges: Tensor, p: Tensor) -> Tensor | None:
-        """What guides the upsampling, if anything does: weights from the image's own edges.
+        """Return the weights of the guided upsampling, if the network has it.
 
         edges (B, C, H/4, W/4) is the encoder's finest map, p the finest P.
         """
@@ -204,10 +203,10 @@ class IDisc(nn.Module):
         fine: Size | None = None,
         guide: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """`Output.levels` -> metres and None, or normals and their concentration, of that size.
+        """Fuse `Output.levels` to metres and None, or normals and concentration, of that size.
 
-        `fine` (height, width) is where the mean is taken, by default at the finest of them; name it
-        where that one is left out. `guide` is that of the same image.
+        `fine` (height, width) is the size at which the mean is taken, by default that of the finest
+        level; pass it if that level is left out. `guide` is that of the same image.
         """
         if self.config.task == "depth":
             return fuse_depth(levels, size, fine, guide), None
@@ -216,7 +215,7 @@ class IDisc(nn.Module):
 
 
 def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:
-    """For each level its rounds or layers, (B, K, M, N) each -> (B, rounds, K, N, H_l, W_l)."""
+    """Map iterations or layers (B, K, M, N) of each level to (B, iterations, K, N, H_l, W_l)."""
     return tuple(
         torch.stack(each, dim=1).mT.unflatten(-1, level.shape[2:])
         for each, level in zip(weights, levels, strict=False)  # none at all without ISD

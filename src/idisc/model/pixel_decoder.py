@@ -1,8 +1,8 @@
 """Pixel decoder: encoder features -> features F for AFP and pixel embeddings P for ISD.
 
-All lists here run from coarse to fine (stride 32 first), and all maps keep the size they came with.
-`DeformablePixelDecoder` is the paper's (MSDA, then a top-down FPN), `PlainPixelDecoder` the FPN of
-the ablations without MSDA.
+All lists run from coarse to fine (stride 32 first), and all maps keep their size.
+`DeformablePixelDecoder` is that of the paper (MSDA, then a top-down FPN), `PlainPixelDecoder` the
+FPN of the ablations without MSDA.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from idisc.settings import Activation, DecoderConfig
 
 
 class Decoded(NamedTuple):
-    """What the decoder gives, coarse to fine, each map (B, C, H_l, W_l)."""
+    """The output of the decoder, coarse to fine, each map (B, C, H_l, W_l)."""
 
     features: list[Tensor]  # F, partitioned by AFP
     pixel_embeddings: list[Tensor]  # P, discretized by ISD
 
 
 class DeformablePixelDecoder(nn.Module):
-    """MSDA across scales, then a top-down pass that also sees the encoder's features again."""
+    """MSDA across levels, then a top-down pass that also uses the encoder's features."""
 
     def __init__(
         self, channels: Sequence[int], config: DecoderConfig, expansion: int, activation: Activation
@@ -55,7 +55,7 @@ class DeformablePixelDecoder(nn.Module):
         return Decoded(features, embeddings)
 
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
-        """All levels at one width and as one sequence through MSDA, then maps again: F."""
+        """Refine all levels by MSDA, as one sequence of one width; return them as maps: F."""
         sizes = [size_of(m) for m in maps]
         refined = self.msda(self._joined(maps), sizes)  # (B, L, C)
         levels = refined.split([height * width for height, width in sizes], dim=1)
@@ -70,7 +70,7 @@ class DeformablePixelDecoder(nn.Module):
 
 
 class PlainPixelDecoder(nn.Module):
-    """A plain FPN; F and P are the same maps. As published, it has ReLU whatever the rest uses."""
+    """A plain FPN; F and P are the same maps. As published, it always uses ReLU."""
 
     def __init__(self, channels: Sequence[int], width: int) -> None:
         super().__init__()

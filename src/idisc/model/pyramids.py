@@ -1,4 +1,4 @@
-"""What all encoders are held to: the strides of their maps; and timm, for those that need it."""
+"""The strides of all encoders, and the import of timm for those that need it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STRIDES = (4, 8, 16, 32)  # of the four maps, fine to coarse
 
 
 def load_timm() -> Any:
-    """timm, imported when it is needed: 0.2 GB and some seconds that Swin does without."""
+    """Import timm on demand: it takes 0.2 GB and some seconds, and Swin does not need it."""
     require("timm", extra="train")
     import timm
 

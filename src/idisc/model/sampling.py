@@ -7,9 +7,9 @@ Three formulations of one function, the same to rounding:
   see; for export it is written with Gather, because GridSample is miscompiled or slow in several
   runtimes.
 - `sample_by_kernel` (accelerated): one loop without temporaries, compiled at first use by numba
-  (extra `fast`), on CPU tensors. Chosen by itself where numba is installed.
+  (extra `fast`), on CPU tensors. Used automatically if numba is installed.
 - `sample_by_grid` (oracle): `grid_sample` level by level, as the operator is usually written down;
-  the yardstick of tests and benchmarks.
+  the reference of tests and benchmarks.
 
 Shapes: value (B, L, K, D), all levels' pixels in one sequence; locations (B, Q, K, V, S, 2) as (x,
 y) with 0..1 across each map; weights (B, Q, K, V, S); result (B, Q, K * D). L pixels, Q queries, K
@@ -41,7 +41,7 @@ _forced: str | None = None
 
 
 def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> Tensor:
-    """Sum of weighted bilinear samples, zero outside the maps, the best way for these tensors."""
+    """Return the sum of weighted bilinear samples, zero outside of the maps, by the best method."""
     if _forced is not None:
         return SAMPLERS[_forced](value, sizes, locations, weights)
     on_kernel = value.device.type == "cpu" and value.dtype in KERNEL_DTYPES
@@ -51,9 +51,9 @@ def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Ten
 
 
 def kernel_available() -> bool:
-    """Whether the accelerated path works here: numba is installed, and sound.
+    """Tell whether the accelerated method works: numba is installed and functional.
 
-    Not in a process forked after its use: the threads of its pool do not survive a fork.
+    It does not work in a process forked after its use, because its threads do not survive a fork.
     """
     kernel = _kernel()
     return kernel is not None and os.getpid() == kernel.OWNER
@@ -86,7 +86,7 @@ def using(name: str) -> Iterator[None]:
 def sample_by_grid(
     value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
 ) -> Tensor:
-    """The oracle: one `grid_sample` for each level, then the weighted sum."""
+    """Compute one `grid_sample` for each level, then the weighted sum (oracle)."""
     batch, _, heads, channels = value.shape
     queries = locations.shape[1]
     samples = []
@@ -102,7 +102,7 @@ def sample_by_grid(
 def sample_by_rows(
     value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
 ) -> Tensor:
-    """The plain path: four corners to a sample, each a row of `value` with a weight."""
+    """Sum four rows of `value` per sample, its corners, with their weights (plain)."""
     batch, length, heads, channels = value.shape
     queries = locations.shape[1]
     pixels, shares = _corners(sizes, locations, weights)  # (B, Q, K, 4VS)
@@ -121,7 +121,7 @@ def sample_by_rows(
 def sample_by_kernel(
     value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
 ) -> Tensor:
-    """The accelerated path: numba's compiled loop, with its own backward pass."""
+    """Run the compiled loop of numba, with its own backward pass (accelerated)."""
     from idisc.model.sampling_kernel import KernelSampling  # imports numba, which takes a moment
 
     return KernelSampling.apply(value, tuple(sizes), locations, weights)
@@ -139,7 +139,7 @@ def _split(value: Tensor, sizes: Sequence[Size]) -> tuple[Tensor, ...]:
 
 
 def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Pixel (in one picture's sequence) and weight of the four corners of every sample."""
+    """Return pixel (in the sequence of a picture) and weight of the four corners of each sample."""
     device = locations.device
     heights, widths = torch.tensor(sizes, dtype=torch.int32, device=device)[:, None].unbind(-1)
     areas = heights * widths  # (V, 1)
@@ -153,7 +153,7 @@ def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple
 
 
 def _neighbours(location: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """The two pixels around a place on one axis, (..., 2), and their shares; 0 off the map."""
+    """Return the two pixels around a location on one axis, (..., 2), and their shares; 0 off it."""
     # In pixels, centres at whole numbers: x W - 1/2, in the steps by which `grid_sample` rounds it.
     # One ulp decides between two pixels, and with that the gradient of a location.
     place = ((2 * location - 1 + 1) * lengths - 1) / 2

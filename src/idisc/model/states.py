@@ -1,4 +1,4 @@
-"""Files of tensors: read without executing anything, and held against what a network expects."""
+"""Files of tensors: read without executing code, and compared with what a network expects."""
 
 from __future__ import annotations
 
@@ -16,21 +16,18 @@ from torch import Tensor, nn
 from idisc.errors import CheckpointError, first_line
 
 State = dict[str, Tensor]
-# What training scripts put around the weights.
+# keys under which training scripts store the weights
 _WRAPPERS = ("state_dict", "model", "model_state_dict")
 
 
 def read_state(path: Path) -> State:
-    """Tensors by name from a .safetensors file or a torch checkpoint.
+    """Read tensors by name from a .safetensors file or a torch checkpoint.
 
-    Taken out of a training script's wrapper, and without the prefixes of parallel training.
-
-    Raises CheckpointError for anything that is not such a file; a pickle is never executed.
+    The wrapper of a training script and the prefixes of parallel training are removed. Any other
+    file is a CheckpointError; a pickle is never executed.
     """
     if not path.is_file():
-        raise CheckpointError(
-            f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}"
-        )
+        raise CheckpointError(path, "a folder, not a file" if path.is_dir() else "no such file")
     content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
     if isinstance(content, dict):
         inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
@@ -55,9 +52,9 @@ def check_state(
     where: str,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """Names, shapes and kinds must be those expected; the error lists those that are not.
+    """Raise a CheckpointError that lists unexpected names, shapes and types.
 
-    `names` are what the file calls its tensors, where that differs.
+    `names` maps tensors to their names in the file, where these differ.
     """
     called = {name: (names or {}).get(name, name) for name in state}
     missing = [name for name in expected if name not in state]
@@ -71,14 +68,14 @@ def check_state(
     complaints += [f"unexpected {_some(extra)}"] if extra else []
     complaints += [_some(wrong)] if wrong else []
     if complaints:
-        raise CheckpointError(f"{where}: {'; '.join(complaints)}")
+        raise CheckpointError(where, "; ".join(complaints))
     for name, value in state.items():
         if value.is_floating_point() and not bool(value.isfinite().all()):
             raise CheckpointError(where, f"{called[name]} has values that are not finite")
 
 
-def fill(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
-    """Give a module its tensors from a larger state; each of them has to be there."""
+def load_into(module: nn.Module, source: Mapping[str, Tensor], where: str) -> None:
+    """Load the tensors of a module from a larger state, which must contain all of them."""
     expected = module.state_dict()
     state = {name: value for name, value in source.items() if name in expected}
     check_state(state, expected, where)
@@ -96,21 +93,21 @@ def _read_torch(path: Path) -> object:
     try:
         damaged = zipfile.ZipFile(path).testzip() if zipfile.is_zipfile(path) else None
         if damaged:
-            raise ValueError(f"the checksum of {damaged} is wrong")  # torch does not look
+            raise ValueError(f"the checksum of {damaged} is wrong")  # torch does not check it
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on old formats; what matters is raised
+            warnings.simplefilter("ignore")  # remarks about old formats; errors are raised
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        # torch says "Unsupported operand" of bytes that are no pickle of its own
+        # torch reports "Unsupported operand" for bytes that are not one of its pickles
         found = "no torch checkpoint" if "operand" in str(error) else "more than tensors"
         raise CheckpointError(path, f"contains {found}", "nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
-        reason = f"truncated or not a torch checkpoint ({first_line(error)}); get it again"
-        raise CheckpointError(f"{path}: {reason}") from None
+        reason = f"truncated or not a torch checkpoint ({first_line(error)})"
+        raise CheckpointError(path, reason, "get it again") from None
 
 
 def _plain(value: object) -> bool:
-    """A tensor whose values are all there: dense, on the CPU, not quantized."""
+    """Tell whether a value is a dense tensor on the CPU that is not quantized."""
     return (
         isinstance(value, Tensor)
         and value.layout == torch.strided

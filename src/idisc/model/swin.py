@@ -1,13 +1,13 @@
 """Swin Transformer as a feature pyramid.
 
-Three things differ from timm's model, because the released weights were trained that way: windows
-are padded before they are shifted, not after; the window stays 7 and its shift 3 on maps smaller
-than that, too; every layer norm has an epsilon of 1e-6, and each stage's output gets one of its
-own. Names of parameters are timm's, so its ImageNet weights fit; its layers are not used, because
-to import them takes 0.2 GB and seconds that a prediction has no other use for.
+Three details differ from timm's model, because the released weights were trained that way: windows
+are padded before they are shifted; the window stays 7 and its shift 3 on smaller maps; every layer
+norm has an epsilon of 1e-6, and the output of each stage has a norm of its own. The names of
+parameters are those of timm, so its ImageNet weights fit. Its layers are not used, because
+importing them takes 0.2 GB and seconds that a prediction does not need otherwise.
 
 Letters in shapes: B batch, H W size, C channels, M tokens in order of their windows, T = 49 tokens
-of a window, K heads. Maps are (B, H, W, C) until they leave.
+of a window, K heads. Maps are (B, H, W, C) inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.model.states import State, fill
+from idisc.model.states import State, load_into
 from idisc.model.tokens import in_chunks
 from idisc.sizes import Size
 
@@ -30,7 +30,7 @@ _Norm = partial(nn.LayerNorm, eps=1e-6)
 
 
 class PatchEmbedding(nn.Module):
-    """Squares of 4x4 pixels become tokens: (B, 3, 4H, 4W) -> (B, H, W, C)."""
+    """Turns squares of 4x4 pixels into tokens: (B, 3, 4H, 4W) -> (B, H, W, C)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class PatchEmbedding(nn.Module):
 
 
 class PatchMerging(nn.Module):
-    """Four neighbours become one token: (B, H, W, C) -> (B, H/2, W/2, width), rounded up."""
+    """Merges four neighbours into one token: (B, H, W, C) -> (B, H/2, W/2, width), rounded up."""
 
     def __init__(self, before: int, width: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class PatchMerging(nn.Module):
 
 
 class WindowAttention(nn.Module):
-    """Self-attention within each window, with a learned bias for every displacement in it."""
+    """Self-attention within each window, with a learned bias for every relative position."""
 
     relative_position_index: Tensor
 
@@ -73,7 +73,7 @@ class WindowAttention(nn.Module):
         self.register_buffer("relative_position_index", reach * y + x, persistent=False)  # (T, T)
 
     def forward(self, tokens: Tensor, side: Tensor | None = None) -> Tensor:
-        """Whole windows (B, M, C) -> (B, M, C); tokens of unlike `side` (1, M, 1) do not meet."""
+        """Map windows (B, M, C) to (B, M, C); tokens of different `side` (1, M, 1) are separate."""
         each = self.qkv(tokens).unflatten(1, (-1, WINDOW**2)).unflatten(-1, (3, self.heads, -1))
         queries, keys, values = each.permute(3, 0, 1, 4, 2, 5)  # (B, M/T, K, T, C/K) each
         bias = self.relative_position_bias_table[self.relative_position_index]  # (T, T, K)
@@ -86,7 +86,7 @@ class WindowAttention(nn.Module):
 
 
 class DropPath(nn.Module):
-    """Stochastic depth: in training, leave a picture's residual out with this probability."""
+    """Stochastic depth: in training, drops the residual of a picture with this probability."""
 
     def __init__(self, drop_prob: float) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class DropPath(nn.Module):
 
 
 class SwinBlock(nn.Module):
-    """Attention in windows and an MLP, each with a residual; (B, H, W, C) -> (B, H, W, C)."""
+    """Window attention and an MLP, each with a residual; (B, H, W, C) -> (B, H, W, C)."""
 
     def __init__(self, width: int, heads: int, *, shifted: bool, drop_path: float) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class SwinBlock(nn.Module):
         return in_chunks(self.attn, *tensors, together=WINDOW**2)
 
     def _sides(self, size: Size, device: torch.device) -> Tensor:
-        """Which tokens the shift brought round from the other end of an axis: (1, M, 1)."""
+        """Mark the tokens that the shift moved from the other end of an axis: (1, M, 1)."""
         rows, columns = (
             torch.arange(length, device=device) >= length - self.shift for length in size
         )
@@ -144,19 +144,19 @@ class SwinBlock(nn.Module):
 
 
 def _to_windows(x: Tensor) -> Tensor:
-    """(B, H, W, C) -> (B, M, C), window after window, row by row in each."""
+    """Reorder (B, H, W, C) to (B, M, C), window after window, row by row in each."""
     windows = x.unflatten(2, (-1, WINDOW)).unflatten(1, (-1, WINDOW))  # (B, H/7, 7, W/7, 7, C)
     return windows.transpose(2, 3).flatten(1, 4)
 
 
 def _from_windows(tokens: Tensor, size: Size) -> Tensor:
-    """The way back: (B, M, C) -> (B, H, W, C)."""
+    """Invert `_to_windows`: (B, M, C) -> (B, H, W, C)."""
     grid = size[0] // WINDOW, size[1] // WINDOW, WINDOW, WINDOW
     return tokens.unflatten(1, grid).transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
 
 class SwinStage(nn.Module):
-    """Merging of 2x2 patches (but in the first stage), then blocks, every second one shifted."""
+    """Merging of 2x2 patches (except in the first stage), then blocks, every second one shifted."""
 
     def __init__(
         self, widths: tuple[int | None, int], heads: int, drop_path: Sequence[float]
@@ -177,7 +177,7 @@ class SwinStage(nn.Module):
 
 
 class Swin(nn.Module):
-    """RGB (B, 3, H, W), normalised -> maps at strides 4, 8, 16, 32."""
+    """Maps normalised RGB (B, 3, H, W) to maps at strides 4, 8, 16, 32."""
 
     def __init__(
         self, channels: Sequence[int], depths: Sequence[int], heads: Sequence[int], drop_path: float
@@ -206,11 +206,11 @@ class Swin(nn.Module):
             maps.append(norm(x).permute(0, 3, 1, 2))  # (B, C, H, W), channels last in memory
         return maps
 
-    def take(self, complete: nn.Module) -> None:
-        """Fill from timm's classifier, which has no norms for the outputs: those stay 1 and 0."""
+    def load_from_classifier(self, complete: nn.Module) -> None:
+        """Load timm's classifier; it has no norms for the outputs, which keep 1 and 0."""
         state = complete.state_dict()
-        fill(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
-        fill(self.layers, _below(state, "layers."), "layers")
+        load_into(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
+        load_into(self.layers, _below(state, "layers."), "layers")
 
 
 def _below(state: State, prefix: str) -> State:

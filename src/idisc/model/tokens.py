@@ -1,4 +1,4 @@
-"""Feature maps as sequences of tokens: there, back, where each one sits, and a few at a time."""
+"""Feature maps as sequences of tokens: conversion, position encoding, processing in chunks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _whole = False
 
 
 def to_tokens(features: Tensor) -> Tensor:
-    """(B, C, H, W) -> (B, M, C), row by row; free for a map in channels-last memory."""
+    """Map (B, C, H, W) to (B, M, C), row by row; no copy for a map in channels-last memory."""
     return features.flatten(2).mT
 
 
 def to_map(tokens: Tensor, size: Size) -> Tensor:
-    """(B, M, C) -> (B, C, H, W), in channels-last memory and without a copy."""
+    """Map (B, M, C) to (B, C, H, W), in channels-last memory and without a copy."""
     return tokens.unflatten(1, size).permute(0, 3, 1, 2)
 
 
 def to_placed_tokens(features: Tensor) -> Tensor:
-    """(B, C, H, W) -> (B, M, C), each pixel told where it is by its sine encoding."""
+    """Map (B, C, H, W) to (B, M, C), with the sine encoding of the position added."""
     rows, columns = _row_and_column_waves(size_of(features), features.shape[1], features.device)
     placed = features.permute(0, 2, 3, 1) + rows.to(features.dtype)  # (B, H, W, C)
     placed += columns.to(features.dtype)
@@ -35,22 +35,22 @@ def to_placed_tokens(features: Tensor) -> Tensor:
 
 
 def size_of(features: Tensor) -> Size:
-    """(height, width) of a map (B, C, H, W)."""
+    """Return (height, width) of a map (B, C, H, W)."""
     return features.shape[2], features.shape[3]
 
 
 def sine_encoding(size: Size, channels: int, device: torch.device) -> Tensor:
-    """Position of every pixel of a map, (M, C) float32: first half its row, second half its column.
+    """Return the position of every pixel, (M, C) float32: rows in the first half, then columns.
 
-    Rows count 1..H as a share of H times 2 pi (columns alike), against wavelengths that grow
-    geometrically to 10000. Always float32: in another precision it would be another encoding.
+    Rows count 1..H as a share of H times 2 pi (columns alike), with wavelengths that grow
+    geometrically to 10000. It is always computed in float32, as the published weights expect.
     """
     rows, columns = _row_and_column_waves(size, channels, device)
     return (rows + columns).flatten(0, 1)
 
 
 def _row_and_column_waves(size: Size, channels: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The encoding as a sum, (H, 1, C) and (1, W, C), each zero in the half of the other."""
+    """Return the encoding as a sum of (H, 1, C) and (1, W, C), each zero in the other's half."""
     half = channels // 2
     rows, columns = (_waves(length, half, device) for length in size)
     return F.pad(rows, (0, half))[:, None], F.pad(columns, (half, 0))[None]
@@ -68,7 +68,7 @@ def _waves(length: int, channels: int, device: torch.device) -> Tensor:
 
 
 def pixel_centres(size: Size, device: torch.device) -> Tensor:
-    """Centre of every pixel as (x, y), 0..1 across the map: (M, 2) float32."""
+    """Return the centre of every pixel as (x, y), 0..1 across the map: (M, 2) float32."""
     height, width = size
     y = (torch.arange(height, dtype=torch.float32, device=device) + 0.5) / height
     x = (torch.arange(width, dtype=torch.float32, device=device) + 0.5) / width
@@ -78,13 +78,12 @@ def pixel_centres(size: Size, device: torch.device) -> Tensor:
 def in_chunks(
     function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False, together: int = 1
 ) -> Tensor:
-    """`function` of whole (B, M, C) sequences, or, where that is the same, chunk after chunk.
+    """Apply `function` to sequences (B, M, C), in chunks if that gives the same result faster.
 
-    Only for functions that treat each token alone, or each group of `together` tokens. Without
-    gradients a chunk's intermediate results stay in the cache, which on a CPU doubles the speed of
-    an MLP; with gradients they are kept for the backward pass anyway, and a compiler wants one
-    graph. `overwrite` lets the result of a chunk take the place of the first tensor's, if the
-    caller has no more use for that.
+    Only for functions that process each token, or each group of `together` tokens, independently.
+    Without gradients the intermediate results of a chunk stay in the cache, which doubles the speed
+    of an MLP on a CPU. With gradients they are kept for the backward pass anyway, and a compiler
+    needs one graph. With `overwrite`, results replace the values of the first tensor.
     """
     if not _apart():
         return function(*tensors)
@@ -102,12 +101,12 @@ def in_chunks(
 def in_bands(
     module: nn.Module, features: Tensor, *, halo: int = 0, overwrite: bool = False
 ) -> Tensor:
-    """The same for maps: `module` of a whole (B, C, H, W), or band after band of rows.
+    """Apply `module` to maps (B, C, H, W), in bands of rows if that is faster.
 
-    Only for modules that keep the size and look no further than `halo` pixels, with zeros beyond
-    the map: a band brings so many rows of its neighbours, which are cut from its result. In
-    training mode they get the whole map, for the statistics of batch norm. `overwrite` as above,
-    without a halo.
+    Only for modules that keep the size and depend on at most `halo` pixels around, with zeros
+    beyond the map: a band includes that many rows of its neighbours, which are cut from its result.
+    In training mode the whole map is processed, for the statistics of batch norm. `overwrite` is as
+    above, and only without a halo.
     """
     if not _apart() or module.training:
         return module(features)
@@ -124,13 +123,13 @@ def in_bands(
 
 
 def _apart() -> bool:
-    """Whether sequences and maps are taken apart: never with gradients or for a compiler."""
+    """Tell whether to process in chunks: never with gradients or for a compiler."""
     return not (_whole or torch.is_grad_enabled() or torch.compiler.is_compiling())
 
 
 @contextmanager
 def whole_sequences() -> Iterator[None]:
-    """Switch the chunks off, for comparisons."""
+    """Disable the chunks, for comparisons."""
     global _whole
     previous, _whole = _whole, True
     try:

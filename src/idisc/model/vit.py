@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from idisc.model.layers import ConvNorm
 from idisc.model.pyramids import load_timm
-from idisc.model.states import fill
+from idisc.model.states import load_into
 from idisc.model.tokens import size_of, to_map
 from idisc.sizes import Size
 
@@ -26,10 +26,10 @@ MIXED, FINE = 192, 128  # channels of the mixed tokens, and of what they give to
 
 
 class VitPyramid(nn.Module):
-    """RGB (B, 3, H, W), normalised -> maps at strides 4, 8, 16, 32.
+    """Maps normalised RGB (B, 3, H, W) to maps at strides 4, 8, 16, 32.
 
-    The map of stride 4 holds edges alone. The others come from a mixture of the tokens of all
-    `taps`, the blocks whose outputs are read, counted from 0.
+    The map of stride 4 contains edges only. The others come from a mixture of the tokens of all
+    `taps`, the numbers (from 0) of the blocks whose outputs are used.
     """
 
     channels = (EDGES, FINE + COARSER_EDGES, MIXED, MIXED)
@@ -52,11 +52,11 @@ class VitPyramid(nn.Module):
         self.coarser_edges = ConvNorm(EDGES, COARSER_EDGES, 3, "gelu", stride=2)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
-        """RGB (B, 3, H, W), normalised -> maps (B, C_l, H/s, W/s), sizes rounded up."""
+        """Map normalised RGB (B, 3, H, W) to maps (B, C_l, H/s, W/s), sizes rounded up."""
         return self.pyramid(self.tokens(normalised), normalised)
 
     def tokens(self, normalised: Tensor) -> Tensor:
-        """The transformer: RGB (B, 3, H, W) -> tokens of each tap (B, T, 1 + M, C).
+        """Run the transformer: RGB (B, 3, H, W) -> tokens of each tap (B, T, 1 + M, C).
 
         The first token is the class token; M = (H/16)(W/16) follow row by row. They are not
         normalised, so that the blocks after a tap can be trained on cached tokens.
@@ -76,7 +76,7 @@ class VitPyramid(nn.Module):
         return torch.stack([torch.cat((first, rest), dim=1) for rest, first in tapped], dim=1)
 
     def pyramid(self, tokens: Tensor, normalised: Tensor) -> list[Tensor]:
-        """The learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
+        """Run the learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
         grid = self.grid(size_of(normalised))
         mixed = self.mix(self.norm(tokens[:, :, 1:]).transpose(1, 2).flatten(2))  # (B, M, C)
         middle, fine = to_map(mixed, grid), to_map(self.fine(mixed), grid)  # stride 16
@@ -86,10 +86,10 @@ class VitPyramid(nn.Module):
         return [edges, torch.cat((fine, coarser), dim=1), middle, self.coarse(middle)]
 
     def grid(self, size: Size) -> Size:
-        """Rows and columns of tokens for an image of that size."""
+        """Return the rows and columns of tokens for an image of that size."""
         height, width = size
         return -(-height // PIXELS_PER_TOKEN), -(-width // PIXELS_PER_TOKEN)
 
-    def take(self, complete: nn.Module) -> None:
-        """Fill the transformer; the pyramid is learned from scratch."""
-        fill(self.vit, complete.state_dict(), "vit")
+    def load_from_classifier(self, complete: nn.Module) -> None:
+        """Load the transformer; the pyramid is learned from scratch."""
+        load_into(self.vit, complete.state_dict(), "vit")

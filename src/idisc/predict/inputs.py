@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from idisc.errors import InputError
+from idisc.errors import InputError, combine
 
 PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
@@ -48,7 +48,7 @@ class Found:
     """The inputs of the arguments, and the arguments without any."""
 
     inputs: tuple[Input, ...]
-    problems: tuple[str, ...]  # one line each
+    problems: tuple[InputError, ...]  # their subjects are the arguments
 
 
 def find(
@@ -65,7 +65,7 @@ def find(
     """
     paths: dict[str, Path | None] = {}
     roots: list[Path | None] = []  # the named folder of each picture that was found in one
-    problems: list[str] = []
+    problems: list[InputError] = []
     for argument in arguments:
         try:
             for path in _expanded(argument, recursive):
@@ -74,9 +74,9 @@ def find(
                     paths[key] = path
                     roots.append(Path(argument) if Path(argument).is_dir() else None)
         except InputError as error:
-            problems.append(str(error))
+            problems.append(error)
     if not paths:
-        raise InputError("; ".join(problems) or "no picture is given")
+        raise combine(problems) if problems else InputError("input", "no picture is given")
     return Found(_named(list(paths.values()), roots, beside), tuple(problems))
 
 
@@ -87,8 +87,8 @@ def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
     if path.is_dir():
         listed = list_folder(path, KNOWN, recursive=recursive)
         if not listed:
-            more = "" if recursive else "; --recursive includes subfolders"
-            raise InputError(path, f"no pictures or videos in this folder{more}")
+            remedy = "" if recursive else "--recursive includes subfolders"
+            raise InputError(path, "no pictures or videos in this folder", remedy)
         return listed
     if not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out

@@ -44,22 +44,24 @@ def find_card(model: str | Path | None) -> cards.ModelCard | None:
         return None
     known = cards.shipped()
     if str(model) not in known:
-        raise CheckpointError(model, f"not there{_advice(str(model), known)}")
+        raise CheckpointError(model, *_advice(str(model), known))
     return known[str(model)]
 
 
-def _advice(model: str, shipped: Mapping[str, object]) -> str:
+def _advice(model: str, shipped: Mapping[str, object]) -> tuple[str, str]:
+    """Return reason and remedy for a name that cannot be opened."""
     published = [each.file for each in PUBLISHED.values() if model in (each.file, *each.recipes)]
     if published:
         file = published[0]
-        return (
-            f"; its weights are not included: `idisc models {file}` says where to get them, then"
-            f" run `idisc convert {file} --out {Path(file).stem}`"
+        return "its weights are not included", (
+            f"`idisc models {file}` says where to get them, then run `idisc convert {file} --out"
+            f" {Path(file).stem}`"
         )
     if model in RECIPES:
-        return f"; {model} is a recipe: `idisc train {model}` makes a checkpoint"
-    offered = f", nor a shipped model; {config.nearest(model, shipped)}" if shipped else ""
-    return offered or "; name a checkpoint folder or an .onnx file"
+        return "a recipe, not a checkpoint", f"`idisc train {model}` makes a checkpoint"
+    if not shipped:
+        return "no such file or folder", "name a checkpoint folder or an .onnx file"
+    return "no such file, folder or shipped model", config.nearest(model, shipped)
 
 
 def network_of(engine: Engine) -> Any:
@@ -103,10 +105,11 @@ def open_engine(
             )
         return engine
     if not path.is_dir() and not card:
-        what = "neither a checkpoint folder nor an .onnx file" if path.exists() else "not there"
-        if path.is_file() and path.suffix in (".pt2", ".xml"):
-            what = "an export for other programs; `idisc export` makes an .onnx file for this one"
-        raise CheckpointError(f"{path}: {what}")
+        if not path.exists():
+            raise CheckpointError(path, "no such file or folder")
+        foreign = path.suffix in (".pt2", ".xml")
+        remedy = "`idisc export` makes an .onnx file for this program" if foreign else ""
+        raise CheckpointError(path, "neither a checkpoint folder nor an .onnx file", remedy)
     if path.is_dir() and not (path / config.FILE).is_file():
         raise CheckpointError(
             path, f"no {config.FILE} in it, so not a checkpoint folder", "`idisc convert` makes one"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.images import MOST_SEEN
+from idisc.images import MAX_NETWORK_PIXELS
 from idisc.prediction import KnownDistance
 from idisc.sizes import Size, size_text
 
@@ -32,10 +32,10 @@ class PredictOptions:
     def __post_init__(self) -> None:
         if self.size is not None:
             height, width = _pair(self.size, "size")
-            if height * width > MOST_SEEN:
+            if height * width > MAX_NETWORK_PIXELS:
                 raise InputError(
                     f"size {size_text((height, width))}",
-                    f"more than {MOST_SEEN / 1000000.0:.1f} million pixels in the network",
+                    f"more than {MAX_NETWORK_PIXELS / 1000000.0:.1f} million pixels in the network",
                     "choose a smaller one, and tiles for detail",
                 )
             object.__setattr__(self, "size", (height, width))

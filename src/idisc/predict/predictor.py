@@ -184,8 +184,8 @@ class Predictor:
         if self.engine.task == "normals" and (options.tile or options.known_distance):
             raise InputError(
                 self.engine.name,
-                "predicts normals and no depth",
-                "leave out tiles and the known distance, which need depth",
+                "predicts normals, and tiles and a known distance need depth",
+                "leave them out",
             )
         return options
 

@@ -179,12 +179,11 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
     try:
         require("av", extra="video")
     except MissingExtra as error:
-        raise MissingExtra(f"{path}: {error}") from None
+        raise error.within(path) from None
     import av
 
     if not path.is_file():
-        found = "a folder; a video is needed" if path.is_dir() else "no such file"
-        raise InputError(f"{path}: {found}")
+        raise InputError(path, "a folder, not a video" if path.is_dir() else "no such file")
     if not path.stat().st_size:
         raise InputError(path, "empty", "get it again")
     limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
@@ -330,7 +329,7 @@ def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:
     try:
         factor = ask_quietly(next(clip.frames()).image).scale_for(known)
     except InputError as error:
-        raise InputError(f"{clip.path}: {error}") from None
+        raise error.within(clip.path) from None
     rescaling = Rescaling(factor=factor, known=known, first_frame=True)
     return lambda image: ask_quietly(image).apply(rescaling)
 

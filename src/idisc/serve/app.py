@@ -132,7 +132,7 @@ def create_app(
     """Create the application; `hosts` are the host names it answers to, None: all."""
     engine = opened.predictor.engine
     if engine.task != "depth":
-        raise InputError(f"{engine.name} predicts normals; the page needs depth")
+        raise InputError(engine.name, "predicts normals, and the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
     # Keep uploads in memory; starlette would write all but the first megabyte to a file.
     MultiPartParser.spool_max_size = limits.body_bytes
@@ -369,7 +369,7 @@ async def health(request: Request) -> Any:
         "typical_s": server.queue.typical_s,
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
-        "explorer_missing": opened.missing,
+        "explorer_missing": "" if opened.explorer else str(opened.missing),
     }
 
 

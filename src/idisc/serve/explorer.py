@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import InputError, MissingExtra, require
+from idisc.errors import IdiscError, InputError, MissingExtra, require
 from idisc.predict.open import find_card, network_of, open_model
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
@@ -50,13 +50,13 @@ class Opened(NamedTuple):
 
     predictor: Predictor
     explorer: Explorer | None
-    missing: str = ""  # why there is no explorer, and what to do
+    missing: IdiscError = InputError("IDRs", "not available")  # why there is no explorer
 
 
 def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened:
     """Open a checkpoint folder, an .onnx file or a shipped model; None: the default model."""
     card = find_card(model)
-    missing = "" if card is None else _missing(card)
+    missing = None if card is None else _missing(card)
     part: cards.Part = "onnx" if missing else "checkpoint"
     predictor = Predictor(open_model(model, device, part=part))
     return Opened(predictor, None, missing) if missing else with_explorer(predictor)
@@ -67,14 +67,14 @@ def with_explorer(predictor: Predictor) -> Opened:
     try:
         network = network_of(predictor.engine)
     except InputError as error:
-        return Opened(predictor, None, str(error))
+        return Opened(predictor, None, error)
     return Opened(predictor, NetworkExplorer(predictor, network))
 
 
-def _missing(card: cards.ModelCard) -> str:
-    """Return why a shipped model cannot be explored; empty if it can."""
+def _missing(card: cards.ModelCard) -> MissingExtra | None:
+    """Return why a shipped model cannot be explored; None if it can."""
     try:
         require("torch", "timm", "safetensors", extra="train")
     except MissingExtra as error:
-        return f"IDRs of {card.name}: {error}"
-    return ""
+        return error.within(f"IDRs of {card.name}")
+    return None

@@ -68,7 +68,7 @@ class Results:
         with self._lock:
             self._thin_out()
             if token not in self._kept:
-                raise ResultExpired("this result is not kept any more; send the photo again")
+                raise ResultExpired("result", "not kept any more", "send the photo again")
             self._kept.move_to_end(token)
             self._kept[token].used = self._clock()
             return self._kept[token]

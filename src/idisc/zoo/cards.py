@@ -7,8 +7,8 @@
                       each model. The graphs refer to the tensors in these files (ONNX external
                       data), so nothing is stored twice.
 
-Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so a card speaks of
-the weights that answer, and of no others. Where card and file differ, the card counts.
+Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so the card describes
+exactly the weights that are used. Where card and file disagree, the card takes precedence.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from idisc.settings import ModelConfig
 
 HOME = Path(__file__).parent / "models"
 Part = Literal["onnx", "checkpoint"]
-"""What can be opened of a model: its graph, or its network for torch."""
+"""The part of a model to open: its ONNX graph, or its checkpoint for torch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ingredient:
-    """Something that went into a model: a dataset, or weights it started from."""
+    """A dataset or initial weights from which a model was made."""
 
     name: str
     role: str  # "pictures and depth", "weights of the encoder"
@@ -41,7 +41,7 @@ class Ingredient:
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One metric on one dataset, and its 95 % interval where there is one."""
+    """One metric on one dataset, with its 95 % interval if it is known."""
 
     dataset: str
     protocol: str  # of evaluation
@@ -53,7 +53,7 @@ class Score:
     def __post_init__(self) -> None:
         ends = [end for end in (self.low, self.high) if end is not None]
         if len(ends) == 1 or not all(map(math.isfinite, (self.value, *ends))):
-            raise InputError(f"{self.metric} on {self.dataset}", "finite, with both ends or none")
+            raise InputError(self.metric, "finite numbers, with both ends or none, are needed")
 
     def __str__(self) -> str:
         interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
@@ -70,41 +70,40 @@ class ModelFile:
 
     def __post_init__(self) -> None:
         if re.search(r"[/\\:]|^\.", self.path):
-            raise InputError(f"file {self.path!r}", "not in the folder of its card")
+            raise InputError("path", f"{self.path!r} is not in the folder of the card")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCard:
-    """All that is to be known of a model before it is used."""
+    """The description of a model."""
 
     format: str = config.FORMAT
     name: str
     title: str  # one line
     licence: str  # of the weights
     domain: str  # indoor, road, any
-    depth_range: tuple[float, ...]  # metres; other depth was ignored in training
+    depth_range: tuple[float, ...]  # metres; depth outside was ignored in training
     training_size: tuple[int, ...]  # height and width of pictures in the network
-    training_fov_deg: float | None = None  # from left to right of these pictures
-    canonical: bool = False  # trained on many cameras, all brought to this field of view
+    training_fov_deg: float | None = None  # horizontal, of these pictures
+    canonical: bool = False  # trained on many cameras, all converted to this field of view
     parameters: float  # millions
     model: ModelConfig  # the network
-    weights: tuple[str, ...]  # the files among `files` that hold its tensors
+    weights: tuple[str, ...]  # those of `files` that contain its tensors
     ingredients: tuple[Ingredient, ...]  # data and weights, each with its licence
     scores: tuple[Score, ...] = ()
     files: tuple[ModelFile, ...]
-    default: bool = False  # the one that is taken when none is named
+    default: bool = False  # used if no model is named
     notes: str = ""  # what it cannot do
 
     def __post_init__(self) -> None:
         if self.format != config.FORMAT:
-            raise InputError(
-                f"format {self.format!r}, this version reads {config.FORMAT!r}; install another"
-            )
+            reason = f"{self.format!r}, and this version reads {config.FORMAT!r}"
+            raise InputError("format", reason, "install another version")
         low, high = self.depth_range if len(self.depth_range) == 2 else (0.0, 0.0)
         if not 0 <= low < high < math.inf:
-            raise InputError(f"depth_range {self.depth_range}", "two rising distances in metres")
+            raise InputError("depth_range", f"{self.depth_range} is not two rising distances")
         if len(self.training_size) != 2 or min(self.training_size) < 1:
-            raise InputError(f"training_size {self.training_size}", "height and width are needed")
+            raise InputError("training_size", f"{self.training_size} is not (height, width)")
         names = {file.path for file in self.files}
         for needed in (f"{self.name}.onnx", *self.weights):
             if needed not in names:
@@ -112,12 +111,12 @@ class ModelCard:
 
     @property
     def data(self) -> str:
-        """What it is made of, in one line: data, and weights it began with."""
+        """The names of its datasets and initial weights, in one line."""
         return ", ".join(ingredient.name for ingredient in self.ingredients)
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What its files say of themselves; `predict.model_info` reads it."""
+        """The metadata of its files; `predict.model_info` reads it."""
         known = {
             "domain": self.domain,
             "depth_range": [*self.depth_range],
@@ -131,65 +130,67 @@ class ModelCard:
 
     @property
     def bytes(self) -> int:
-        """Of the files that predict."""
+        """The size of all files."""
         return sum(file.bytes for file in self.files)
 
     def part(self, part: Part) -> tuple[ModelFile, ...]:
-        """The files that one part needs."""
+        """Return the files of one part."""
         return tuple(file for file in self.files if part == "onnx" or file.path in self.weights)
 
 
 def shipped() -> dict[str, ModelCard]:
-    """The cards of all models that are there, by name; those with a faulty card are an error."""
+    """Return the cards of all shipped models by name; CheckpointError for an invalid card."""
     return {path.stem: read_card(path) for path in sorted(HOME.glob("*.json"))}
 
 
 def read_card(path: Path) -> ModelCard:
-    """The card in a JSON file, which is called after its model."""
+    """Read a card; the name of the file is that of the model."""
     try:
         card = config.from_json(ModelCard, files.read_json(path), str(path))
-    except InputError as error:  # to its reader a model is one thing
-        raise CheckpointError(str(error)) from None
+    except InputError as error:
+        raise CheckpointError(*error.args) from None
     if card.name != path.stem:
-        raise CheckpointError(path, f"the card of {card.name!r}", "install idisc again")
+        raise CheckpointError(path, f"it is the card of {card.name!r}", "install idisc again")
     return card
 
 
 def candidates(cards: Iterable[ModelCard]) -> list[ModelCard]:
-    """Which of them may be taken when none is named: those that say so, or else all."""
+    """Return the cards marked as default, or all cards if none is."""
     every = list(cards)
     return [card for card in every if card.default] or every
 
 
 def default_card() -> ModelCard:
-    """The model that is taken when none is named; InputError unless it is one."""
+    """Return the model to use if none is named; InputError unless there is exactly one."""
     chosen = candidates(shipped().values())
     if not chosen:
         raise InputError(
-            "no model ships with this version; name a checkpoint folder or an .onnx file"
-            " (--weights, or idisc.load(path)); `idisc convert` makes one of a published file"
+            "default model",
+            "no model ships with this version",
+            "name a checkpoint folder or an .onnx file (--weights, or idisc.load(path));"
+            " `idisc convert` makes one from a published file",
         )
     if len(chosen) > 1:
         names = ", ".join(card.name for card in chosen)
-        raise InputError(f"several models could be the default ({names}); name one (--weights)")
+        raise InputError("default model", f"there are several ({names})", "name one (--weights)")
     return chosen[0]
 
 
 def locate(card: ModelCard, part: Part = "onnx") -> Path:
-    """The ONNX file of a model, or the record of its checkpoint, once all hashes are right."""
+    """Check the hashes of a model; return its ONNX file, or the record of its checkpoint."""
     for file in card.part(part):
         path = HOME / file.path
         if not path.is_file():
-            raise CheckpointError(path, "not there", "install idisc again")
+            raise CheckpointError(path, "no such file", "install idisc again")
         if path.stat().st_size != file.bytes or files.sha256(path) != file.sha256:
             raise CheckpointError(
-                path, "not the file of its card (SHA-256 differs)", "install idisc again"
+                path, "its SHA-256 is not that of the card", "install idisc again"
             )
     return HOME / f"{card.name}.{'onnx' if part == 'onnx' else 'json'}"
 
 
 def describe(paths: Iterable[Path]) -> tuple[ModelFile, ...]:
-    """The files of a model as a card lists them; for those who write one."""
+    """Return the entries of a card for some files."""
     return tuple(
         ModelFile(path=path.name, bytes=path.stat().st_size, sha256=files.sha256(path))
         for path in paths

@@ -1,6 +1,6 @@
-"""The thirteen released checkpoints: what they are, where they are, what to expect of them.
+"""The thirteen released checkpoints: address, recipe, size and expected numbers.
 
-Nothing here downloads them. They are under CC BY-NC 4.0: not for commercial use.
+Nothing here downloads them. They are licensed under CC BY-NC 4.0: not for commercial use.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Published:
 
     @property
     def address(self) -> str:
-        """Where to get it."""
+        """The address of the file."""
         return HOME + self.file
 
     @property
     def expected(self) -> dict[str, float]:
-        """The paper's metrics on the dataset it was trained for."""
+        """The metrics of the paper on the test split of its training dataset."""
         return paper.RESULTS[self.recipes[0]]
 
 

@@ -30,7 +30,7 @@ from idisc.data.decode import NormalMap, Target, write_depth, write_normals, wri
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Frame, Preparation, Scene
-from idisc.errors import DataError, InputError, counted
+from idisc.errors import DataError, InputError, pluralize
 from idisc.images import open_picture, picture_size
 from idisc.sizes import Size
 
@@ -295,7 +295,7 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     if not records:
         raise DataError(
             report,
-            f"no frame could be prepared; it lists {counted(len(faults), 'fault')}",
+            f"no frame could be prepared; it lists {pluralize(len(faults), 'fault')}",
             f"get them from {catalog.find(source.dataset).home} and run the same command again",
         )
     # The number of faults lets every result on the dataset say that it is incomplete.
