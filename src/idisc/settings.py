@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from idisc.errors import InputError
+from idisc.tasks import TASKS, Task
 
-Task = Literal["depth", "normals"]
 Activation = Literal["gelu", "silu", "relu"]
 Precision = Literal["fp32", "bf16", "fp16"]  # of a network's arithmetic in torch
 FilePrecision = Literal["fp32", "fp16-weights", "fp16", "int8"]
@@ -119,7 +119,7 @@ class ModelConfig:
     """The network. The defaults are the published Swin-T of NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
-    task: Task = "depth"  # normals come with a concentration
+    task: str = "depth"  # a name of TASKS; normals come with a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the decoded strides are discretized, finest first
     # bilinear: as published; guided: along the edges of the image, to its full size
@@ -143,15 +143,17 @@ class ModelConfig:
             self.decoder.width % self.isd.heads == 0,
             f"isd.heads: {self.isd.heads} does not divide the decoder's width {self.decoder.width}",
         )
-        _check(
-            not (self.discretization == "edd" and self.task == "normals"),
-            "discretization: edd discretizes depth; normals have no bins, use isd or none",
-        )
+        if self.task not in TASKS:
+            raise InputError("task", f"'{self.task}' is not one of {', '.join(TASKS)}")
+        if self.discretization == "edd" and not self.output.metric:
+            raise InputError(
+                "discretization", f"edd has bins of depth, not of {self.task}", "use isd or none"
+            )
 
     @property
-    def channels(self) -> int:
-        """Channels of an output map: log depth; or x, y, z and concentration."""
-        return 1 if self.task == "depth" else 4
+    def output(self) -> Task:
+        """What the network predicts."""
+        return TASKS[self.task]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +219,7 @@ class TrainConfig:
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: 0.95 to 0.85 and back as in the code, or 0.9 as in the paper
     momentum: Literal["cycled", "constant"] = "cycled"
+    loss: str = ""  # silog (eq. 4) or angular; empty: that of the task
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
     edge_weight: float = 0.0  # of the gradient loss, which looks at `data.exact` alone
     query_scale: float = (
@@ -267,3 +270,14 @@ class Recipe:
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        known = self.model.output.losses
+        if self.train.loss not in ("", *known):
+            found = f"'{self.train.loss}' is no loss for {self.model.task}"
+            raise InputError("train.loss", found, f"use {' or '.join(known)}")
+
+    @property
+    def loss(self) -> str:
+        """The name of the loss."""
+        return self.train.loss or self.model.output.losses[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from PIL import Image
 
 from idisc.errors import InputError
 from idisc.evaluate.kitti_benchmark import write_submission
+from idisc.tasks import DEPTH, NORMALS, Task
 
 SIZE = (352, 1216)
 NAMES = ("0000000000.png", "0000000001.png", "0000000017.png")
@@ -23,9 +23,9 @@ class FakeEngine:
 
     name, sha256 = "fake", ""
 
-    def __init__(self, *depths: float, task: Literal["depth", "normals"] = "depth") -> None:
+    def __init__(self, *depths: float, task: Task = DEPTH) -> None:
         self.row = np.resize(np.float32(depths), SIZE[1])
-        self.task: Literal["depth", "normals"] = task
+        self.task = task
 
     def __call__(
         self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
@@ -94,7 +94,7 @@ def test_a_picture_of_another_size_is_an_error(images: Path, tmp_path: Path) -> 
 
 
 def test_wrong_folders_and_tasks_are_errors(images: Path, tmp_path: Path) -> None:
-    depth, normals = FakeEngine(1.0), FakeEngine(1.0, task="normals")
+    depth, normals = FakeEngine(1.0), FakeEngine(1.0, task=NORMALS)
     wrong = [
         (depth, tmp_path, tmp_path / "out"),  # without pictures
         (depth, tmp_path / "none", tmp_path / "out"),

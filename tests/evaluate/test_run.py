@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS, Protocol
 from idisc.evaluate.run import KEPT, EnginePredictor, Extras, Predictor, Result, evaluate, score
+from idisc.tasks import DEPTH, Task
 
 PAPER, CODE = PROTOCOLS["paper"], PROTOCOLS["published-code"]
 BY_PIXEL = replace(PAPER, name="by pixel", averaging="pixel")
@@ -268,7 +268,7 @@ class FakeEngine:
     """One depth everywhere, or NaN; its spread, if any, grows from left to right."""
 
     name, sha256, origin, fixed_size = "fake", "", {}, None
-    task: Literal["depth", "normals"] = "depth"
+    task: Task = DEPTH
 
     def __init__(self, depth: float, spread: float | None = None) -> None:
         self.depth, self.spread = depth, spread

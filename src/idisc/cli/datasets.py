@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def check_task(name: str, engine: Engine, spec: DatasetSpec) -> None:
     """InputError, by its name, if a network predicts something else than a dataset holds."""
     if engine.task != spec.task:
-        raise InputError(name, f"predicts {engine.task}, {spec.name} holds {spec.task}")
+        raise InputError(name, f"predicts {engine.task.name}, {spec.name} holds {spec.task.name}")
 
 
 def named_in(data: Path) -> str:

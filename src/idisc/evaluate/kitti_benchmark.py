@@ -33,8 +33,8 @@ def write_submission(
         raise InputError(
             images, "no PNG in it", "the folder test_depth_prediction_anonymous/image is needed"
         )
-    if engine.task != "depth":
-        raise InputError(engine.name, f"predicts {engine.task}", "the benchmark is for depth")
+    if not engine.task.metric:
+        raise InputError(engine.name, f"predicts {engine.task.name}", "the benchmark is for depth")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
             image = read_image(path)

@@ -21,8 +21,8 @@ from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.settings import Task
 from idisc.sizes import Size, resize_map, size_text
+from idisc.tasks import DEPTH, Task
 
 SUFFIXES = (".png", *ARRAYS)
 _ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off
@@ -38,7 +38,7 @@ class Reading:
     fit: Literal["error", "resize"] = "error"
     # A pixel of 0, less or NaN is no prediction: an error, or left out of the score.
     holes: Literal["error", "skip"] = "error"
-    task: Task = "depth"
+    task: Task = DEPTH
 
 
 class PredictionFiles:
@@ -111,7 +111,7 @@ class PredictionFiles:
 
     def _without_holes(self, values: FloatArray, path: Path) -> FloatArray:
         holes = ~(np.isfinite(values) & (values > 0))
-        if values.ndim == 3 or not holes.any():  # normals are any numbers
+        if not self.reading.task.metric or not holes.any():  # normals are any numbers
             return values
         if self.reading.holes == "error":
             what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
@@ -123,7 +123,7 @@ class PredictionFiles:
         return np.where(holes, np.float32(np.nan), values)
 
     def _decoded(self, path: Path) -> FloatArray:
-        if self.reading.task == "normals":
+        if not self.reading.task.metric:
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)  # no byte: a predicted black is a direction
             raise InputError(path, "normals are read from 8-bit RGB PNG")

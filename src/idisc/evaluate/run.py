@@ -121,7 +121,7 @@ class EnginePredictor:
 
     def _factor(self, sample: Sample) -> float:
         """From the canonical camera to the sample's; published networks are scored as they are."""
-        if not self.model.canonical or sample.camera is None or self.engine.task == "normals":
+        if not self.model.canonical or sample.camera is None or not self.engine.task.metric:
             return 1.0
         return reliability.camera_correction(self.model, sample.camera).factor
 
@@ -166,17 +166,19 @@ def _asked(predictor: Predictor, sample: Sample) -> tuple[FloatArray, FloatArray
 
 
 def _check_task(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
-    """Normals have no distances: what needs some is refused before anything is read."""
-    if spec.task == "depth":
+    """Refuse what needs distances before anything is read, if the task has none."""
+    if spec.task.metric:
         return
     if extras != Extras():
         option = "--clouds" if extras.clouds else "--boundaries"
-        raise InputError(option, f"{spec.name} holds normals, and this metric compares depth")
+        raise InputError(
+            option, f"{spec.name} holds {spec.task.name}, and this metric compares depth"
+        )
     for protocol in protocols:
         if protocol.numbers != "all":
             raise InputError(
                 f"--protocol {protocol.name}",
-                f"its numbers are of depth, {spec.name} holds normals",
+                f"its numbers are of depth, {spec.name} holds {spec.task.name}",
                 "choose another protocol",
             )
 
@@ -204,7 +206,7 @@ class _Tally:
             self.calibration.add(factor * spread[valid], adjusted - target, target)
         self.distances.add(case)
         self.rows.append(case.row)
-        if case.row.pixels and sample.target.ndim == 2:  # before any rescaling
+        if case.row.pixels and sample.task.metric:  # before any rescaling
             self.ratios.append(
                 float(prediction[case.valid].mean() / sample.target[case.valid].mean())
             )
@@ -270,18 +272,16 @@ def score(
         raise DataError(
             sample.record.image,
             f"prediction of shape {prediction.shape}, ground truth of {target.shape}",
-            f"a network for {spec.task} is needed",
+            f"a network for {spec.task.name} is needed",
         )
     valid, holes = protocol.valid(sample, spec), 0
     try:
-        if spec.task == "depth":
+        if spec.task.metric:
             there = ~np.isnan(prediction)  # holes that the reader of the files let pass
             holes = int((valid & ~there).sum())
             valid &= there
             prediction = protocol.adjusted(prediction, target, valid, spec)
-            terms = metrics.depth_terms(prediction[valid], target[valid])
-        else:
-            terms = metrics.normal_terms(prediction[valid], target[valid])
+        terms = spec.task.terms(prediction[valid], target[valid])
     except InputError as error:
         raise InputError(f"{sample.record.image}: {error}") from None
     numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
@@ -323,7 +323,7 @@ def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
 
 def _badness(case: Case) -> float:
     numbers = case.row.numbers
-    return next((numbers[name] for name in metrics.RANKING if name in numbers), -1.0)
+    return next((numbers[name] for name in case.sample.task.ranking if name in numbers), -1.0)
 
 
 def _summed_up(failures: list[str], total: int) -> str:
@@ -344,13 +344,13 @@ class _Distances:
     """Errors by the distance of the ground truth, over all pixels."""
 
     def __init__(self, spec: DatasetSpec) -> None:
-        self.task = spec.task
+        self.metric = spec.task.metric
         far = spec.max_depth or 100.0
         self.width = 1.0 if far <= 20 else 10.0  # metres of one bin
         self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; none is further away
 
     def add(self, case: Case) -> None:
-        if self.task != "depth":
+        if not self.metric:
             return
         p = case.prediction[case.valid].astype(np.float64)
         t = case.sample.target[case.valid].astype(np.float64)

@@ -31,6 +31,7 @@ from idisc.export.sampling import DOMAIN, sample_function
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
 from idisc.sizes import Size
+from idisc.tasks import TASKS
 
 OPSET = 20  # the first with Gelu
 MAX_BYTES = 2**31 - 2**20  # protocol buffers end at 2 GiB; some room for the metadata
@@ -46,7 +47,7 @@ def build(network: IDisc, size: Size | None = None) -> Any:
 
     strides = () if size else tracing.STRIDES
     outputs: list[str] = [network.config.task]
-    if network.config.task == "depth" and network.config.resolutions > 1:
+    if network.config.output.metric and network.config.resolutions > 1:
         outputs.append("spread")
     with quietly("torch.onnx", "torch.export", "onnxscript"):
         program = torch.onnx.export(
@@ -299,10 +300,11 @@ def _name_axes(model: Any, size: Size | None) -> None:
     height, width = size or ("height", "width")
     axes: dict[str, list[int | str]] = {
         "image": [1, height, width, 3],
-        "depth": [1, "size_0", "size_1"],
         "spread": [1, "size_0", "size_1"],
-        "normals": [1, "size_0", "size_1", 3],
     }
+    for task in TASKS.values():
+        components = [task.components] if task.components > 1 else []
+        axes[task.name] = [1, "size_0", "size_1", *components]
     for value in (*model.graph.input, *model.graph.output):
         if value.name in axes:
             kind = value.type.tensor_type.elem_type

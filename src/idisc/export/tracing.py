@@ -87,9 +87,9 @@ class BytesToMetres(nn.Module):
         self.sizes = {}
         size = (output_size.shape[0], output_size.shape[1])
         result = self.network.decode(maps, size)
-        if self.network.config.task == "normals":
+        if self.network.config.output.components > 1:
             return (result.prediction.permute(0, 2, 3, 1),)
-        if len(result.levels) < 2:
+        if not self.network.config.output.metric or len(result.levels) < 2:
             return (result.prediction[:, 0],)
         return result.prediction[:, 0], disagreement(result.levels, size)[:, 0]
 

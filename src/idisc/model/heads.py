@@ -7,7 +7,7 @@ expect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -106,6 +106,11 @@ def _unit_normals(raw: Tensor) -> Tensor:
     direction, concentration = raw[:, :3], F.elu(raw[:, 3:]) + 1.01  # > 0.01
     length = (direction.square().sum(1, keepdim=True) + 1e-6).sqrt()
     return torch.cat((direction / length, concentration), dim=1)
+
+
+Fusion = Callable[[Sequence[Tensor], Size, Size | None, Tensor | None], Tensor]
+FUSIONS: dict[str, Fusion] = {"depth": fuse_depth, "normals": fuse_normals}
+"""By task: levels, size, fine and guide -> the prediction, then any further channels."""
 
 
 def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:

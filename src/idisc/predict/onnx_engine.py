@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from idisc import files
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.settings import Task
 from idisc.sizes import Size, resize_map, size_text
+from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
 _AGAIN = "get it again, or export it again"
@@ -62,14 +62,14 @@ class OnnxEngine:
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
         known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
-        if not known or outputs[:1] not in (["depth"], ["normals"]):
+        if not known or not outputs or outputs[0] not in TASKS:
             raise CheckpointError(
                 path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
         # The file name of a shipped model says less than its card.
         self.name, self.sha256 = card.name if card else path.name, files.sha256(path)
         self.card = card
-        self.task: Task = "depth" if outputs[0] == "depth" else "normals"
+        self.task = TASKS[outputs[0]]
         self._sized = "size" in inputs
         self._outputs = outputs
         self.origin: Mapping[str, Any] = {**texts, **(card.origin if card else {})}
@@ -125,7 +125,7 @@ class OnnxEngine:
 
     def _check(self, outputs: list[NDArray[np.float32]], count: int) -> None:
         """Check the outputs: those of a damaged graph may be anything."""
-        axes = [4 if self.task == "normals" else 3, *(3 for _ in outputs[1:])]
+        axes = [3 if self.task.components == 1 else 4, *(3 for _ in outputs[1:])]
         for maps, wanted in zip(outputs, axes, strict=True):
             fits = isinstance(maps, np.ndarray) and maps.dtype == np.float32
             if not fits or maps.ndim != wanted or len(maps) != count or not maps.size:

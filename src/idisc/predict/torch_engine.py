@@ -18,7 +18,7 @@ from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
-from idisc.settings import Precision, Task
+from idisc.settings import Precision
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
@@ -40,7 +40,7 @@ class TorchEngine:
     ) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
-        self.task: Task = network.config.task
+        self.task = network.config.output
         self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod
@@ -70,7 +70,7 @@ class TorchEngine:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
         """Return the same, and the deviation of the levels (B, H, W); None for normals."""
         output = self._run(images, size)
-        if self.task == "normals" or len(output.levels) < 2:
+        if not self.task.metric or len(output.levels) < 2:
             return self._as_maps(output), None
         levels = tuple(level.float() for level in output.levels)
         std = disagreement(levels, size or (images.shape[1], images.shape[2]))
@@ -85,9 +85,9 @@ class TorchEngine:
         return output
 
     def _as_maps(self, output: Output) -> NDArray[np.float32]:
-        prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, 1 or 3)
+        prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, C)
         maps: NDArray[np.float32] = prediction.float().cpu().numpy()
-        return maps[..., 0] if self.task == "depth" else maps
+        return maps[..., 0] if self.task.components == 1 else maps
 
 
 def disagreement(levels: tuple[Tensor, ...], size: Size) -> Tensor:

@@ -241,7 +241,7 @@ def predict_video(
     with the number of frames done and expected.
     """
     options = options or PredictOptions()
-    if predictor.engine.task == "normals" or options.normals:
+    if not predictor.engine.task.metric or options.normals:
         raise InputError(path, "videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
     film, homes = plan.places(folder, name or path.stem, path.name)

@@ -25,7 +25,14 @@ import numpy as np
 
 from idisc import config, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import NormalMap, StoredDepth, Target, write_depth, write_normals, write_png
+from idisc.data.decode import (
+    DepthMap,
+    NormalMap,
+    StoredDepth,
+    write_depth,
+    write_normals,
+    write_png,
+)
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Fault, Frame, Preparation, Scene, all_faults, check_image
@@ -190,7 +197,7 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
     files.write_json(path, notes)
 
 
-def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
+def _readings(frame: Frame, stored: DepthMap | NormalMap) -> Iterator[Callable[[], object]]:
     """Functions that read each file of a frame, or raise."""
     if isinstance(frame.image, Path):
         yield partial(check_image, frame.image)
@@ -198,7 +205,9 @@ def _readings(frame: Frame, stored: Target) -> Iterator[Callable[[], object]]:
         yield partial(stored.read, frame.target)
 
 
-def _write_frame(frame: Frame, scene: Scene, out: Path, stored: Target, *, link: bool) -> Record:
+def _write_frame(
+    frame: Frame, scene: Scene, out: Path, stored: DepthMap | NormalMap, *, link: bool
+) -> Record:
     image = _write_image(frame, out, link=link)
     target = out / stored.kind / f"{frame.name}.png"
     values: StoredDepth
