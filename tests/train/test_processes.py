@@ -97,7 +97,7 @@ def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number
     process.send_signal(number)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + number
-    assert f"go on with: idisc train --resume {out}" in said
+    assert f"resume with: idisc train --resume {out}" in said
     assert state.read_training(out)["step"] == log.read(out, "step")[-1]["step"]
 
 
