@@ -21,24 +21,6 @@ from idisc.train.guard import Guard
 from idisc.train.trainer import Summary
 from idisc.zoo import cards
 
-TINY = {
-    "model.encoder": "timm:test_efficientnet",
-    "model.decoder.width": 32,
-    "model.decoder.layers": 1,
-    "model.afp.idrs": 8,
-    "model.afp.width": 16,
-    "data.size": "48x64",
-    "train.iterations": 4,
-    "train.batch_size": 2,
-    "train.validate_every": 2,
-}
-
-
-def training(data: object, out: object, *more: object, **changes: object) -> list[object]:
-    sets = [f"{name}={value}" for name, value in {**TINY, **changes}.items()]
-    flags = [part for change in sets for part in ("--set", change)]
-    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", 0, *flags, *more]
-
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -48,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_ends_with_a_table_beside_the_paper(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*training(data, tmp_path / "run")) == 0
+    assert run(*pairs.command(data, tmp_path / "run")) == 0
     said = capsys.readouterr()
     assert "nyu_swint on your own pictures, 2 pictures" in said.out
     assert "the paper" in said.out
@@ -56,16 +38,14 @@ def test_it_ends_with_a_table_beside_the_paper(
     assert f"best checkpoint: {tmp_path / 'run' / 'best'}" in said.out
     assert "step 4/4  loss" in said.err
     load_network(tmp_path / "run" / "best")
-    assert (
-        run("train", "--resume", tmp_path / "run") == 0
-    )  # finished: reports again
+    assert run("train", "--resume", tmp_path / "run") == 0  # finished: reports again
     assert "best checkpoint" in capsys.readouterr().out
 
 
 def test_several_folders_are_mixed(data: Path, tmp_path: Path) -> None:
     other = pairs.make(tmp_path / "other")
     more = ("--data", other, "--set", "data.mix=3,1", "--set", "train.iterations=1")
-    assert run(*training(f"folder={data}", tmp_path / "run", *more)) == 0
+    assert run(*pairs.command(f"folder={data}", tmp_path / "run", *more)) == 0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +84,7 @@ def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(
     data = pairs.make(tmp_path / "data", train=3)
     Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(data / "train" / "depth" / "1.png")
     changes = {"train.batch_size": 1, "data.holdout": 0.3, "train.validate_images": 1}
-    assert run(*training(data, tmp_path / "run", **changes)) == 0
+    assert run(*pairs.command(data, tmp_path / "run", **changes)) == 0
     said = capsys.readouterr()
     assert "--weights imagenet" in said.err
     assert "1 pictures, whole scenes, held out; 2 for training" in said.err
@@ -116,7 +96,7 @@ def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(
 def test_a_network_cannot_be_changed_and_come_from_a_checkpoint(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(*training(data, tmp_path / "run", "--weights", tmp_path)) == 2
+    assert run(*pairs.command(data, tmp_path / "run", "--weights", tmp_path)) == 2
     assert "--set model" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
@@ -131,7 +111,7 @@ def test_a_signal_before_the_first_step_leaves_nothing_behind(
 ) -> None:
     monkeypatch.setattr(IDisc, "extract", lambda *_: signal.raise_signal(number))
     frozen = {"train.freeze": "encoder", "train.cache_features": tmp_path / "features"}
-    assert run(*training(data, tmp_path / "run", **frozen)) == 128 + number
+    assert run(*pairs.command(data, tmp_path / "run", **frozen)) == 128 + number
     assert "nothing is trained yet" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 

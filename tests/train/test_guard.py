@@ -20,11 +20,6 @@ from idisc.train.loader import batches
 from idisc.train.trainer import Step
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
-
-
 def test_failures_in_a_row_lead_to_a_roll_back_and_a_good_step_forgives_them() -> None:
     guard = Guard(patience=2)
     verdicts = [guard.judge(loss, 1.0) for loss in (math.nan, 1.0, math.inf, math.nan)]

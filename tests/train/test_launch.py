@@ -20,11 +20,6 @@ from idisc.settings import Recipe
 from idisc.train import launch, state, trainer
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
-
-
 def refused(recipe: Recipe, data: Path, out: Path, **more: Any) -> IdiscError:
     """The error of a start that writes nothing."""
     with pytest.raises(IdiscError) as caught:

@@ -16,11 +16,6 @@ from idisc.train import launch, state
 FULL = Path("/dev/full")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
-
-
 @pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
 def test_a_checkpoint_without_room_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = torch.save

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
@@ -22,20 +21,6 @@ from idisc.train import launch, log, state
 from idisc.train.trainer import Step
 
 NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Networks this small are slower on two."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
 
 
 def test_a_network_can_overfit_one_batch(tmp_path: Path) -> None:

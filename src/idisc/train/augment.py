@@ -59,9 +59,9 @@ def operations(config: AugmentConfig) -> list[tuple[Operation, float]]:
     """All operations with their weights; the first changes nothing."""
     return [
         (lambda sample, *_: sample, 1.0),
-        (_brightness, 1.0),
-        (_contrast, config.contrast_weight),
-        (_saturation, 1.0),
+        (_by_factor(F.adjust_brightness), 1.0),
+        (_by_factor(F.adjust_contrast), config.contrast_weight),
+        (_by_factor(F.adjust_saturation), 1.0),
         (_gamma, 1.0),
         (_hue, 1.0),
         (_blur, config.blur_weight),
@@ -75,23 +75,14 @@ def _recoloured(sample: Sample, change: Callable[[Any], Any]) -> Sample:
     return replace(sample, image=np.asarray(change(Image.fromarray(sample.image))))
 
 
-def _power(config: AugmentConfig, generator: Generator) -> float:
-    return float(10 ** generator.uniform(-config.colour, config.colour))
+def _by_factor(adjust: Callable[[Any, float], Any]) -> Operation:
+    """An operation that multiplies a property of the colours by a random power of ten."""
 
+    def operation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+        factor = float(10 ** generator.uniform(-config.colour, config.colour))
+        return _recoloured(sample, lambda picture: adjust(picture, factor))
 
-def _brightness(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_brightness(picture, factor))
-
-
-def _contrast(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_contrast(picture, factor))
-
-
-def _saturation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_saturation(picture, factor))
+    return operation
 
 
 def _gamma(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:

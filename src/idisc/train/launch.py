@@ -108,7 +108,7 @@ def start(
         recipe,
         out,
         world,
-        network=_network(recipe, weights),
+        network=_network(recipe, weights, checkpoint),
         data=opened,
         workers=workers,
         caching=caching,
@@ -221,8 +221,8 @@ def _checkpoint(weights: str | None) -> Path | None:
     return folder
 
 
-def _network(recipe: Recipe, weights: str | None) -> IDisc:
-    network, checkpoint = IDisc(recipe.model), _checkpoint(weights)
+def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> IDisc:
+    network = IDisc(recipe.model)
     if checkpoint:
         trained = load_network(checkpoint)
         tensors = trained.state_dict()
