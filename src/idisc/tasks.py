@@ -42,12 +42,10 @@ class Task:
     losses: tuple[str, ...]  # names of the losses that train it, the usual one first
     formats: tuple[str, ...]  # names of the output formats that are written by default
     headlines: tuple[str, ...]  # metrics to show first
-    ranking: tuple[str, ...]  # metrics that rank pictures and checkpoints, small is good: the first
-    # that is known
+    ranking: tuple[str, ...]  # metrics, small is good; the first known one ranks pictures
     terms: Callable[[FloatArray, FloatArray], Terms]  # prediction and target (P,) or (P, C)
-    finish: Callable[[NDArray[np.float32]], NDArray[np.float32]] = (
-        _unchanged  # the network's values
-    )
+    # From the output of the network to final values.
+    finish: Callable[[NDArray[np.float32]], NDArray[np.float32]] = _unchanged
     agree: Callable[[FloatArray, FloatArray], Mask]  # whether two maps are practically the same
     colour_limits: Callable[..., Limits] | None = None  # of some maps; None: colours have no scale
     draw: Callable[[FloatArray, Limits | None, int | None], Picture]  # map, limits, largest width

@@ -16,11 +16,26 @@ import torch
 import torch.distributed as dist
 from timm.layers import BatchNormAct2d, convert_sync_batchnorm
 from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
 
 from idisc.model import devices
 
 T = TypeVar("T")
+
+
+class _Sum(torch.autograd.Function):
+    """A sum over the processes whose gradient is the sum of the gradients."""
+
+    @staticmethod
+    def forward(_ctx: Any, value: Tensor) -> Tensor:
+        value = value.clone()
+        dist.all_reduce(value)
+        return value
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
+        gradient = gradients[0].clone()
+        dist.all_reduce(gradient)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class World:
         """
         if self.size == 1:
             return value
-        summed: Tensor = all_reduce(value)
+        summed: Tensor = _Sum.apply(value)
         return summed
 
     def gather(self, items: list[T]) -> list[T]:
@@ -83,10 +98,10 @@ class World:
 def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
     """Batch norm of (B, C, H, W) in training, with statistics over all processes, in float32."""
     exact = x.float()
-    count = all_reduce(exact.new_tensor(x.numel() / x.shape[1]))
-    mean = all_reduce(exact.sum((0, 2, 3))) / count  # (C,)
+    count = _Sum.apply(exact.new_tensor(x.numel() / x.shape[1]))
+    mean = _Sum.apply(exact.sum((0, 2, 3))) / count  # (C,)
     centred = exact - mean[:, None, None]
-    variance = all_reduce(centred.square().sum((0, 2, 3))) / count
+    variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
     with torch.no_grad():
         if norm.running_mean is not None and norm.running_var is not None:
             momentum = cast(float, norm.momentum)  # no encoder has None
