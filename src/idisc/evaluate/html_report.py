@@ -258,7 +258,7 @@ def _pictures(case: Case, limit: float) -> Markup:
 
 
 def _error_text(error: float, task: Task) -> str:
-    return f"{error:g}°" if task.error_unit == "deg" else f"{error:g}\u00a0{task.error_unit}"
+    return f"{error:g}°" if task.error_unit == "deg" else f"{error:g} {task.error_unit}"
 
 
 def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -> Markup:
