@@ -22,14 +22,17 @@ FOUNDATION = [
     "files",
     "config",
     "paper",
+    "sizes",
+    "metrics",
+    "visualize",
+    "tasks",
     "settings",
     "recipes",
     "camera",
     "geometry",
-    "sizes",
     "images",
 ]
-FOUNDATION += ["metrics", "visualize", "html_parts", "charts", "prediction", "provenance_text"]
+FOUNDATION += ["html_parts", "charts", "prediction", "provenance_text"]
 FOUNDATION += ["formats", "__init__"]
 FLOORS = {
     **dict.fromkeys(FOUNDATION, 0),

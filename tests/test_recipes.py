@@ -71,7 +71,6 @@ kitti_ddad    d1 .350 rmse 14.26 abs_rel .367 silog 29.37
 argo_swinl    d1 .821 d2 .923 d3 .960 rmse 7.567 rmse_log .243 abs_rel .163 sq_rel 2.22
 ddad_swinl    d1 .809 d2 .934 d3 .971 rmse 8.989 rmse_log .221 abs_rel .163 sq_rel 1.85
 """
-LOSSES = {"depth": "silog", "normals": "angular"}
 INPUT_SIZES = {  # of the training pictures, section 7
     "nyu": (480, 640),
     "nyu_normals": (480, 640),
@@ -107,7 +106,7 @@ def test_network_and_data_are_those_of_the_published_configuration(row: list[str
     assert data.size == INPUT_SIZES[train]
     assert model.encoder == encoder
     assert (model.decoder.layers, model.decoder.points) == (int(layers), int(points))
-    assert model.channels == int(channels)
+    assert model.output.channels == int(channels)
     assert model.task == {"1": "depth", "4": "normals"}[channels]
     augment = data.augment
     found = (augment.rotation_deg, augment.zoom, augment.translation, augment.gamma)
@@ -119,14 +118,14 @@ def test_network_and_data_are_those_of_the_published_configuration(row: list[str
 @pytest.mark.parametrize("row", rows(TRAINING), ids=NAMES)
 def test_training_is_that_of_the_published_configuration(row: list[str]) -> None:
     name, iterations, batch, validate_every, lr, lr_encoder, weight_decay, loss = row
-    task, train = recipes.RECIPES[name].model.task, recipes.RECIPES[name].train
+    train = recipes.RECIPES[name].train
     assert train.iterations == int(iterations)
     assert f"{train.batch_size}x{train.accumulate}" == batch
     assert train.batch_size * train.accumulate == 16
     assert train.validate_every == int(validate_every)
     assert (train.lr, train.lr_encoder) == (float(lr), float(lr_encoder))
     assert train.weight_decay == float(weight_decay)
-    assert f"{LOSSES[task]}({train.loss_weight:g})" == loss
+    assert f"{recipes.RECIPES[name].loss}({train.loss_weight:g})" == loss
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,6 +8,7 @@ from tests.fakes.refusals import refused
 
 from idisc import visualize
 from idisc.errors import InputError
+from idisc.tasks import DEPTH, NORMALS
 from idisc.visualize import EMPTY
 
 MAGMA_LOW, MAGMA_HIGH = (0, 0, 4), (252, 253, 191)  # matplotlib's first and last colour
@@ -79,7 +80,7 @@ def test_errors_go_from_blue_to_red_and_stop_at_the_limit() -> None:
     target = np.full((1, 4), 2.0)
     prediction = np.array([[2.0, 2.5, 9.0, 2.0]])
     valid = np.array([[True, True, True, False]])
-    picture = visualize.error_picture(prediction, target, valid, 0.5)
+    picture = DEPTH.draw_error(prediction, target, valid, 0.5)
     assert [tuple(colour) for colour in picture[0].tolist()] == [
         COOLWARM_LOW,
         COOLWARM_HIGH,
@@ -223,6 +224,6 @@ def test_angles_between_normals_have_the_colours_of_errors() -> None:
     target = np.stack([[ahead, ahead, ahead]])  # (1, 3, 3)
     prediction = np.stack([[ahead, aside, aside]])
     valid = np.array([[True, True, False]])
-    picture = visualize.angle_picture(prediction, target, valid, 45.0)
+    picture = NORMALS.draw_error(prediction, target, valid, 45.0)
     expected = visualize.colourise(np.array([[0.0, 1.0, np.nan]]), 0, 1, visualize.ERROR_COLOURS)
     assert np.array_equal(picture, expected)

@@ -36,8 +36,6 @@ CLOUD_DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 """Distances in metres of the paper's F1 scores: f1_0.05 to f1_0.75."""
 BOUNDARY_PERCENTS = tuple(np.linspace(5, 25, 10).tolist())
 """Relative steps of depth that `boundary_f1` takes for edges, in percent."""
-RANKING = ("abs_rel", "mean_deg", "abs_rel_percent")
-"""What pictures are ordered by, good is small: the first of them that a picture has."""
 _BINS_PER_DEGREE = 1000  # of the histogram of all angles of a dataset
 _BLOCK = 1 << 15  # pixels whose quantities fit into the cache: five times faster
 _NO_PIXEL = ("ground truth", "no valid pixel", "check masks, crop and depth range")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from idisc import geometry
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.settings import Task
 from idisc.sizes import Size
+from idisc.tasks import DEPTH, NORMALS, TASKS, Task
 
 if TYPE_CHECKING:
     from idisc.formats import FormatOptions
@@ -182,25 +182,27 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Depth or normals of one picture at its own size; a network predicts one of the two."""
+    """Depth, normals or another map of one picture at its own size; a network predicts one."""
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
     depth: FloatMap | None  # (H, W) metres along the optical axis; 0 and NaN are none
     camera: Camera  # of the picture; its `origin` says where it comes from
     level_std: FloatMap | None = None  # (H, W) metres; see `provenance.level_std`
     normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
+    others: Mapping[str, FloatMap] = field(default_factory=dict)  # (H, W, ...) of further TASKS
     pixels_per_feature: int = 1  # side of the square that one pixel of the finest map covers
     provenance: Provenance
 
     def __post_init__(self) -> None:
         depth = self.depth
-        if depth is None and self.normals is None:
+        if depth is None and self.normals is None and not self.others:
             raise InputError("prediction", "depth or normals are needed")
         if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
             raise InputError(
                 f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 metres needed"
             )
         maps = {"depth": depth, "normals": self.normals, "level_std": self.level_std}
+        maps |= self.others
         shapes = {name: values.shape[:2] for name, values in maps.items() if values is not None}
         for name, shape in {**shapes, "camera": tuple(self.camera.size)}.items():
             if shape != self.size:
@@ -208,7 +210,7 @@ class Prediction:
 
     def __repr__(self) -> str:
         height, width = self.size
-        found = "normals"
+        found = self.task.name
         if self.depth is not None:
             there = self.depth[geometry.is_present(self.depth)]
             found = f"{there.min():.2f} to {there.max():.2f} m" if there.size else "no depth"
@@ -223,13 +225,16 @@ class Prediction:
     @property
     def task(self) -> Task:
         """What the network predicted."""
-        return "normals" if self.depth is None else "depth"
+        if self.depth is not None:
+            return DEPTH
+        return NORMALS if self.normals is not None else TASKS[next(iter(self.others))]
 
     @property
     def metres(self) -> FloatMap:
-        """The depth (H, W); InputError if the network predicts normals."""
+        """The depth (H, W); InputError if the network predicts something else."""
         if self.depth is None:
-            raise InputError(self.provenance.model.name, "predicts normals, not depth")
+            name = self.provenance.model.name
+            raise InputError(name, f"predicts {self.task.name}, not depth")
         return self.depth
 
     @property

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from idisc.errors import InputError
+from idisc.tasks import TASKS, Task
 
-Task = Literal["depth", "normals"]
 Activation = Literal["gelu", "silu", "relu"]
 Precision = Literal["fp32", "bf16", "fp16"]  # of a network's arithmetic in torch
 FilePrecision = Literal["fp32", "fp16-weights", "fp16", "int8"]
@@ -118,7 +118,7 @@ class ModelConfig:
     """The network. The defaults are those of the published Swin-T for NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
-    task: Task = "depth"  # a network for normals also predicts a concentration
+    task: str = "depth"  # a name of TASKS; a network for normals also predicts a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the decoded strides are discretized, finest first
     # bilinear: as published; guided: along the edges of the image, to its full size
@@ -140,17 +140,18 @@ class ModelConfig:
         _check_at_least(self, 1, "expansion")
         _check_most(self, "expansion")
         _check_divides(self.isd.heads, self.decoder.width, "isd.heads")
+        _check(self.task in TASKS, "task", f"'{self.task}' is not one of {', '.join(TASKS)}")
         _check(
-            not (self.discretization == "edd" and self.task == "normals"),
+            self.discretization != "edd" or self.output.metric,
             "discretization",
-            "edd discretizes depth, and normals have no bins",
+            f"edd has bins of depth, not of {self.task}",
             "use isd or none",
         )
 
     @property
-    def channels(self) -> int:
-        """Channels of an output map: log depth, or x, y, z and concentration."""
-        return 1 if self.task == "depth" else 4
+    def output(self) -> Task:
+        """What the network predicts."""
+        return TASKS[self.task]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +215,7 @@ class TrainConfig:
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: from 0.95 to 0.85 and back (published code), or 0.9 (paper)
     momentum: Literal["cycled", "constant"] = "cycled"
+    loss: str = ""  # silog (eq. 4) or angular; empty: that of the task
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
     edge_weight: float = 0.0  # of the gradient loss, which applies to `data.exact` only
     # Factor of the initial queries of AFP and ISD: with more than 1, IDRs differ earlier.
@@ -264,3 +266,14 @@ class Recipe:
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        known = self.model.output.losses
+        if self.train.loss not in ("", *known):
+            found = f"'{self.train.loss}' is no loss for {self.model.task}"
+            raise InputError("train.loss", found, f"use {' or '.join(known)}")
+
+    @property
+    def loss(self) -> str:
+        """The name of the loss."""
+        return self.train.loss or self.model.output.losses[0]

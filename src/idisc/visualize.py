@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from idisc import config, metrics
+from idisc import config
 from idisc.errors import InputError
 from idisc.sizes import Size
 
 FloatArray = NDArray[np.floating[Any]]
-Mask = NDArray[np.bool_]
 Picture = NDArray[np.uint8]
 """RGB (H, W, 3)."""
 Colour = tuple[int, int, int]
@@ -87,31 +86,6 @@ def depth_picture(
     """Map depth (H, W) in metres to RGB, at most `width` pixels across; 0 or less is missing."""
     there = np.isfinite(depth) & (depth > 0)
     return map_picture(np.where(there, depth, np.nan), low, high, colours, width)
-
-
-def error_picture(
-    prediction: FloatArray,
-    target: FloatArray,
-    valid: Mask,
-    limit_m: float,
-    width: int | None = None,
-) -> Picture:
-    """Map the error of depth (H, W) to colours: 0 is blue, `limit_m` and more red, invalid grey."""
-    error = np.where(valid, np.abs(prediction - target), np.nan)
-    return map_picture(error, 0.0, limit_m, ERROR_COLOURS, width)
-
-
-def angle_picture(
-    prediction: FloatArray,
-    target: FloatArray,
-    valid: Mask,
-    limit_deg: float = ERROR_LIMIT_DEG,
-    width: int | None = None,
-) -> Picture:
-    """Map angles between normals (H, W, 3) to the colours of errors; invalid pixels are grey."""
-    angles = np.full(valid.shape, np.nan)
-    angles[valid] = metrics.angular_error_deg(prediction[valid], target[valid])
-    return map_picture(angles, 0.0, limit_deg, ERROR_COLOURS, width)
 
 
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:

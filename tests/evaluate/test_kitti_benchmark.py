@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -13,18 +12,20 @@ from tests.fakes.brightness import Brightness
 
 from idisc.errors import CheckpointError, InputError
 from idisc.evaluate.kitti_benchmark import write_submission
+from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
+from idisc.tasks import DEPTH, NORMALS, Task
 
 SIZE = (352, 1216)
 NAMES = ("0000000000.png", "0000000001.png", "0000000017.png")
 
 
-def predicting(*depths: float, task: Literal["depth", "normals"] = "depth") -> Predictor:
+def predicting(*depths: float, task: Task = DEPTH) -> Predictor:
     """A network that predicts these depths in every row."""
     engine = Brightness()
     engine.task = task
     maps = np.tile(np.resize(np.float32(depths), SIZE[1]), (1, SIZE[0], 1))
-    engine.with_spread = lambda images, size=None: (maps, None)  # type: ignore[method-assign]
+    engine.run = lambda images, size=None: RawOutput(maps)  # type: ignore[method-assign]
     return Predictor(engine)
 
 
@@ -88,7 +89,7 @@ def test_bad_predictions_and_pictures_are_named_and_leave_nothing(
 
 
 def test_wrong_folders_and_tasks_are_errors(images: Path, tmp_path: Path) -> None:
-    depth, normals = predicting(1.0), predicting(1.0, task="normals")
+    depth, normals = predicting(1.0), predicting(1.0, task=NORMALS)
     wrong = [
         (depth, tmp_path, tmp_path / "out"),  # without pictures
         (depth, tmp_path / "none", tmp_path / "out"),

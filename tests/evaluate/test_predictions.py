@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc import tasks
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.data.manifest import Record
@@ -150,7 +151,7 @@ def test_a_scale_is_the_unit_of_integers_and_floats(tmp_path: Path) -> None:
 
 
 INTEGERS = np.full(SIZE, 2560, np.uint16)
-NORMALS = Reading(task="normals")
+NORMALS = Reading(task=tasks.NORMALS)
 
 
 @pytest.mark.parametrize(

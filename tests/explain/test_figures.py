@@ -21,6 +21,7 @@ from idisc.explain import ablate, figures, grid, usage_page
 from idisc.explain.grid import Grid, Tile
 from idisc.explain.idrs import Explanation, explain
 from idisc.explain.usage import Collector, usage_of
+from idisc.tasks import DEPTH, NORMALS
 
 pytest.importorskip("matplotlib")
 NAME = "küche 厨房 $.jpg"
@@ -59,8 +60,8 @@ def every_figure() -> dict[str, Grid]:
         "partition": figures.partition(explanation, NAME),
         **figures_of(explanation),
         "similarity": figures.similarity(levels, NAME),
-        "panels": figures.panels([comparison(0), comparison(1)], 0.5, "Some pictures"),
-        "normals": figures.panels([comparison(0, normals=True)], 30.0, "Some normals"),
+        "panels": figures.panels([comparison(0), comparison(1)], 0.5, "Some pictures", DEPTH),
+        "normals": figures.panels([comparison(0, normals=True)], 30.0, "Some normals", NORMALS),
     }
 
 
@@ -151,7 +152,7 @@ def test_panels_show_each_network_with_its_error() -> None:
 
 def test_panels_show_the_photo_with_the_aspect_of_its_ground_truth() -> None:
     squeezed = replace(comparison(), image=explained.picture(size=(48, 48)))
-    photo = figures.panels([squeezed], 0.5, "One").rows[0][0]
+    photo = figures.panels([squeezed], 0.5, "One", DEPTH).rows[0][0]
     assert photo is not None
     assert photo.picture.shape[0] / photo.picture.shape[1] == pytest.approx(48 / 64)
 

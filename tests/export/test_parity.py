@@ -19,6 +19,7 @@ from idisc.export import onnx as onnx_export
 from idisc.export import parity
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.sizes import Size
+from idisc.tasks import DEPTH, NORMALS, Task
 
 
 class Flat:
@@ -29,7 +30,7 @@ class Flat:
     def __init__(
         self,
         value: float,
-        task: str = "depth",
+        task: Task = DEPTH,
         fixed_size: Size | None = None,
         spread: float | None = None,
     ) -> None:
@@ -42,7 +43,7 @@ class Flat:
         self.asked.append((images.shape, size))
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
         spread = None if self.spread is None else np.full_like(maps, self.spread)
-        if self.task == "depth":
+        if self.task.metric:
             return maps, spread
         angle = np.radians(maps)
         return np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1), spread
@@ -74,8 +75,8 @@ def test_beyond_ten_metres_a_difference_is_relative_to_the_depth() -> None:
 
 
 def test_normals_agree_within_their_angle() -> None:
-    assert compared(Flat(11, "normals"), Flat(0, "normals")).d1 == 1.0
-    apart = compared(Flat(12, "normals"), Flat(0, "normals"))
+    assert compared(Flat(11, NORMALS), Flat(0, NORMALS)).d1 == 1.0
+    apart = compared(Flat(12, NORMALS), Flat(0, NORMALS))
     assert apart.d1 == 0.0
     assert apart.unit == "of a unit vector"
     with pytest.raises(CheckFailed):

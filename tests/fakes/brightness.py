@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
 from idisc.sizes import resize_map
+from idisc.tasks import DEPTH, Task
 
 Maps = NDArray[np.float32]
 FACTS: dict[str, Any] = {
@@ -32,7 +33,7 @@ class Brightness:
     def __init__(self, origin: Mapping[str, Any] | None = None, spread: float | None = 0.1) -> None:
         self.origin: Mapping[str, Any] = FACTS if origin is None else origin
         self.spread = spread
-        self.task: Literal["depth", "normals"] = "depth"
+        self.task: Task = DEPTH
         self.calls: list[tuple[tuple[int, ...], tuple[int, int] | None]] = []
 
     def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
@@ -43,7 +44,7 @@ class Brightness:
     ) -> tuple[Maps, Maps | None]:
         self.calls.append((images.shape, size))
         height, width = size or (images.shape[1], images.shape[2])
-        if self.task == "normals":
+        if not self.task.metric:
             raw = np.stack([resize_map(each / np.float32(255), (height, width)) for each in images])
             return raw, None
         red = 1 + images[..., 0].astype(np.float32) / 100

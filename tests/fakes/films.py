@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from idisc.sizes import resize_map
+from idisc.tasks import DEPTH, Task
 
 Pictures = list[NDArray[np.uint8]]
 JUMP = 0.05  # by how much the engine below flickers, in log depth
@@ -20,7 +21,7 @@ class Flickering:
     """metres = 2 + red / 100, times exp(JUMP) for every other picture that it is shown."""
 
     name, sha256, fixed_size = "flickering", "0123456789abcdef", None
-    task: Literal["depth", "normals"] = "depth"
+    task: Task = DEPTH
     origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
 
     def __init__(self, jump: float = JUMP) -> None:

@@ -23,6 +23,24 @@ TINY = ModelConfig(
     decoder=DecoderConfig(width=32, layers=1, heads=2, points=2),
     afp=AfpConfig(idrs=8, width=16),
 )
+CHANGES = {  # the same from the command line
+    "model.encoder": "timm:test_efficientnet",
+    "model.decoder.width": 32,
+    "model.decoder.layers": 1,
+    "model.afp.idrs": 8,
+    "model.afp.width": 16,
+    "data.size": "48x64",
+    "train.iterations": 4,
+    "train.batch_size": 2,
+    "train.validate_every": 2,
+}
+
+
+def command(data: object, out: object, *more: object, **changes: object) -> list[object]:
+    """The arguments of `idisc` that train a tiny network."""
+    sets = [f"{name}={value}" for name, value in {**CHANGES, **changes}.items()]
+    flags = [part for change in sets for part in ("--set", change)]
+    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", 0, *flags, *more]
 
 
 def recipe(**train: object) -> Recipe:

@@ -6,7 +6,7 @@ import io
 import threading
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from idisc.serve.admission import LOOPBACK, AdmissionMiddleware, Limits
 from idisc.serve.app import create_app
 from idisc.serve.explorer import Opened, with_explorer
 from idisc.sizes import resize_map
+from idisc.tasks import DEPTH, Task
 
 Maps = NDArray[np.float32]
 SIZE = (48, 64)
@@ -29,7 +30,7 @@ class RedEngine:
     """Metres = 1 + red / 100; waits for `go` before it answers."""
 
     name, sha256 = "red", "0123456789abcdef"
-    task: Literal["depth", "normals"] = "depth"
+    task: Task = DEPTH
     fixed_size = None
     origin: Mapping[str, Any] = {
         "domain": "indoor",

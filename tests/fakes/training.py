@@ -1,4 +1,4 @@
-"""Runs of a tiny network in this process, and what they left in their folders."""
+"""Runs of a tiny network in this process, and what they leave in their folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from idisc.settings import Recipe
 from idisc.train import launch, log, state
 from idisc.train.distributed import World
-from idisc.train.trainer import Summary, Trainer
+from idisc.train.trainer import Step, Summary, Trainer
 
 ALONE = World(torch.device("cpu"))
 
@@ -21,11 +21,11 @@ def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Trainer:
     return launch.start(recipe, [str(data)], out, ALONE, **more)
 
 
-def stopped_after(run: Trainer, steps: int) -> Summary:
-    def tell(step: Any) -> None:
+def stop_after(run: Trainer, steps: int) -> Summary:
+    def on_step(step: Step) -> None:
         run.stop = step.step == steps
 
-    return run.train(tell)
+    return run.train(on_step)
 
 
 def losses(run: Path) -> list[float]:
@@ -48,7 +48,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def spoil(run: Trainer, numbers: set[int], *, until_rolled_back: bool = False) -> None:
-    """Make the loss of some steps not a number, by the target."""
+    """Make the loss of some steps infinite, by the target."""
     original = run.stream.folders[0].__class__.__getitem__
 
     def spoiled(self: Any, index: int) -> Any:

@@ -46,7 +46,7 @@ def test_a_checkpoint_predicts_what_its_network_does(checkpoint: Path) -> None:
         larger = engine.network(rgb, size=(70, 90)).prediction[:, 0].numpy()
     np.testing.assert_allclose(engine(images), own, rtol=1e-5)
     np.testing.assert_allclose(engine(images, (70, 90)), larger, rtol=1e-5)
-    assert (engine(images).dtype, engine.task, engine.name) == (np.float32, "depth", "tiny")
+    assert (engine(images).dtype, engine.task.name, engine.name) == (np.float32, "depth", "tiny")
     assert engine.sha256 == files.sha256(checkpoint / WEIGHTS)
 
 
@@ -62,7 +62,7 @@ def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(
     engine = open_engine(path)
     assert isinstance(engine, OnnxEngine)
     np.testing.assert_allclose(engine(images), images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
-    assert (engine.task, engine.name) == ("depth", "small.onnx")
+    assert (engine.task.name, engine.name) == ("depth", "small.onnx")
     assert engine.sha256 == files.sha256(path)
 
 
@@ -103,7 +103,7 @@ def test_a_graph_of_normals_is_known_by_its_output(
     images: NDArray[np.uint8], tmp_path: Path
 ) -> None:
     engine = OnnxEngine(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
-    assert engine.task == "normals"
+    assert engine.task.name == "normals"
     np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
 
 

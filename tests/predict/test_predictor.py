@@ -27,6 +27,7 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor, fit_aspect
 from idisc.prediction import TileGrid
 from idisc.sizes import resize_map
+from idisc.tasks import NORMALS
 
 
 @pytest.fixture
@@ -309,7 +310,7 @@ def test_normals_come_from_depth_when_asked_for(engine: Brightness) -> None:
 
 
 def test_a_network_for_normals_gives_unit_normals_and_no_depth(engine: Brightness) -> None:
-    engine.task = "normals"
+    engine.task = NORMALS
     image = np.zeros((48, 64, 3), np.uint8)
     image[..., 0], image[..., 2] = 60, 80
     result = Predictor(engine).predict(image)

@@ -28,6 +28,7 @@ from idisc.explain import idrs
 from idisc.formats import FORMATS
 from idisc.predict.predictor import Predictor
 from idisc.serve import admission, app, explorer
+from idisc.tasks import NORMALS
 
 PNG = served.png()
 KNOWN = "10,20 50,20 = 5m"
@@ -256,7 +257,7 @@ def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) 
 
 def test_a_network_for_normals_is_refused_at_the_start() -> None:
     engine = served.RedEngine()
-    engine.task = "normals"
+    engine.task = NORMALS
     with pytest.raises(InputError):
         app.create_app(explorer.with_explorer(Predictor(engine)))
 

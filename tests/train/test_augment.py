@@ -13,6 +13,7 @@ from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.data.manifest import Record
 from idisc.settings import AugmentConfig
+from idisc.tasks import DEPTH, NORMALS
 from idisc.train import augment as module
 from idisc.train.augment import augment, flip, moved
 
@@ -34,6 +35,7 @@ def sample(target_size: tuple[int, int] = (H, W), normals: bool = False) -> Samp
         camera=CAMERA,
         place=Place(0, 0, target_size),
         record=Record(image="a.png", target="b.png", split="train"),
+        task=NORMALS if normals else DEPTH,
     )
 
 
@@ -51,20 +53,18 @@ def test_the_same_generator_gives_the_same_sample() -> None:
     assert not same(samples[0], samples[2])
 
 
-def test_a_flip_mirrors_everything_and_turns_normals() -> None:
+def test_a_flip_mirrors_picture_target_and_camera() -> None:
     mirrored = flip(sample(), AugmentConfig())
     np.testing.assert_array_equal(mirrored.image, sample().image[:, ::-1])
     np.testing.assert_array_equal(mirrored.target, sample().target[:, ::-1])
     assert mirrored.camera is not None
     assert mirrored.camera.cx == W - 1 - 42
-    np.testing.assert_allclose(
-        flip(sample(normals=True), AugmentConfig()).target[0, 0], [-0.6, 0, -0.8]
-    )
 
 
-def test_the_released_code_leaves_mirrored_normals_as_they_are() -> None:
-    mirrored = flip(sample(normals=True), AugmentConfig(flip_normals=False))
-    np.testing.assert_allclose(mirrored.target[0, 0], [0.6, 0, -0.8])
+@pytest.mark.parametrize(("flip_normals", "x"), [(True, -0.6), (False, 0.6)])  # False: as released
+def test_a_flip_changes_the_sign_of_x_of_normals(flip_normals: bool, x: float) -> None:
+    mirrored = flip(sample(normals=True), AugmentConfig(flip_normals=flip_normals))
+    np.testing.assert_allclose(mirrored.target[0, 0], [x, 0, -0.8])
 
 
 def test_a_quarter_turn_by_hand() -> None:

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.fakes import pairs
 
 from idisc.data.dataset import Dataset, open_dataset
-from idisc.errors import DataError, InputError
+from idisc.errors import DataError, IdiscError, InputError
 from idisc.settings import AugmentConfig, DataConfig, TrainConfig
 from idisc.train.loader import Batch, Item, Order, Stream, batches, pictures_per_process
 
@@ -46,18 +46,16 @@ def test_folders_are_mixed_by_their_shares() -> None:
     assert sorted(small[:10]) == list(range(10))
 
 
-def test_folders_without_shares_count_by_their_pictures() -> None:
+def test_folders_without_shares_are_mixed_by_their_pictures() -> None:
     order = Order([100, 300], [], 4000, seed=1)
     assert np.mean(order.folder == 1) == pytest.approx(0.75, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("mix", "message"),
-    [([1.0], "1 shares for 2 training folders"), ([-1.0, 2.0], "shares of 0 or more")],
-)
-def test_wrong_shares_are_refused(mix: list[float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("mix", [[1.0], [-1.0, 2.0], [0.0, 0.0]])
+def test_wrong_shares_are_refused(mix: list[float]) -> None:
+    with pytest.raises(InputError) as caught:
         Order([1, 2], mix, 10, seed=1)
+    assert caught.value.subject == "data.mix"
 
 
 def test_a_batch_has_bytes_metres_and_a_mask(tmp_path: Path) -> None:
@@ -97,8 +95,9 @@ def test_a_resumed_stream_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_a_batch_that_cannot_be_shared_is_refused() -> None:
     assert pictures_per_process(6, 3) == 2
-    with pytest.raises(InputError, match="2 pictures cannot be shared by 3 processes"):
+    with pytest.raises(InputError) as caught:
         pictures_per_process(2, 3)
+    assert caught.value.subject == "train.batch_size"
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -106,16 +105,21 @@ def test_a_damaged_picture_stops_with_its_name(tmp_path: Path, workers: int) -> 
     source = stream([dataset(tmp_path)])
     for path in (tmp_path / "train" / "images").iterdir():
         path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(DataError, match=r"images.\d\.png: .*get it again"):
+    with pytest.raises(IdiscError) as caught:
         all_batches(source, workers=workers)
+    assert Path(caught.value.subject).parent == tmp_path / "train" / "images"
+
+
+def shrink(path: Path) -> None:
+    with Image.open(path) as picture:
+        small = picture.resize((32, 24), Image.Resampling.NEAREST)
+    small.save(path)
 
 
 def test_mixed_folders_have_targets_of_one_size(tmp_path: Path) -> None:
     first = dataset(tmp_path / "a")
     for path in (pairs.make(tmp_path / "b") / "train" / "depth").iterdir():
-        with Image.open(path) as picture:
-            small = picture.resize((32, 24), Image.Resampling.NEAREST)
-        small.save(path)
+        shrink(path)
     second = open_dataset(tmp_path / "b", "folder", "train", size=pairs.SIZE)
     source = Stream([first, second], DataConfig(size=pairs.SIZE), TrainConfig(iterations=4))
     assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
@@ -124,22 +128,17 @@ def test_mixed_folders_have_targets_of_one_size(tmp_path: Path) -> None:
 def test_own_pictures_of_several_sizes_have_targets_of_one(tmp_path: Path) -> None:
     pairs.make(tmp_path)
     for kind in ("images", "depth"):
-        path = tmp_path / "train" / kind / "0.png"
-        with Image.open(path) as picture:
-            small = picture.resize((32, 24), Image.Resampling.NEAREST)
-        small.save(path)
+        shrink(tmp_path / "train" / kind / "0.png")
     source = stream([open_dataset(tmp_path, "folder", "train", size=pairs.SIZE)])
     assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
 
 
 def test_targets_of_several_sizes_in_one_batch_are_refused(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)])
-    path = tmp_path / "train" / "depth" / "0.png"
-    with Image.open(path) as picture:
-        small = picture.resize((32, 24), Image.Resampling.NEAREST)
-    small.save(path)
-    with pytest.raises(DataError, match="several sizes in one batch"):
+    shrink(tmp_path / "train" / "depth" / "0.png")
+    with pytest.raises(DataError) as caught:
         all_batches(source)
+    assert "24x32" in caught.value.reason
 
 
 def test_without_augmentation_a_sample_is_what_is_on_disk(tmp_path: Path) -> None:

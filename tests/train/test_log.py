@@ -1,4 +1,4 @@
-"""What a run says of itself while it works."""
+"""The records of a run: lines of JSON, TensorBoard events, the speed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from idisc.train import log
 
 
-def test_lines_are_json_also_where_numbers_are_not_finite(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
     records = log.Log(tmp_path, 0, 0)
     records.write("step", 1, {"loss": math.nan, "grad_norm": math.inf, "lr": 0.5})
     records.close()
@@ -30,7 +30,7 @@ def test_lines_are_json_also_where_numbers_are_not_finite(tmp_path: Path) -> Non
     }
 
 
-def test_a_validation_that_the_checkpoint_does_not_know_is_cut_off(tmp_path: Path) -> None:
+def test_a_validation_after_the_checkpoint_is_removed(tmp_path: Path) -> None:
     records = log.Log(tmp_path, 0, 0)
     for step in (1, 2, 3):
         records.write("step", step, {"loss": 1.0})

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from tests.golden.store import SHARED
 from torch import Tensor
 
-from idisc.train.losses import angular_loss, gradient_loss, silog_loss
+from idisc.tasks import TASKS
+from idisc.train.losses import LOSSES, angular_loss, gradient_loss, silog_loss
 
 
 def test_silog_of_three_pixels_is_the_number_worked_out_by_hand() -> None:
@@ -82,6 +83,10 @@ def test_angular_loss_leaves_out_pixels_that_are_right_already() -> None:
     )
     (gradient,) = torch.autograd.grad(loss, normals)
     assert torch.equal(gradient, torch.zeros_like(gradient))
+
+
+def test_every_loss_of_a_task_exists() -> None:
+    assert {name for task in TASKS.values() for name in task.losses} == set(LOSSES)
 
 
 def cases(loss: str) -> list[str]:

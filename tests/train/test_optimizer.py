@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.fakes import pairs
+from torch import nn
 
 from idisc.errors import InputError
 from idisc.model.network import IDisc
@@ -42,7 +43,7 @@ def test_short_runs_have_a_schedule_too(iterations: int) -> None:
 def test_every_part_has_its_rate() -> None:
     train = TrainConfig(lr=2e-4, lr_encoder=5e-5)
     made = optimizer.make_optimizer(IDisc(pairs.TINY), train)
-    optimizer.set_phase(made, optimizer.Phase(0.5, 0.9), slower=0.5)
+    optimizer.set_phase(made, optimizer.Phase(0.5, 0.9), factor=0.5)
     rates = {group["part"]: group["lr"] for group in made.param_groups}
     assert rates == pytest.approx(
         {"decoder": 5e-5, "afp": 5e-5, "isd": 5e-5, "heads": 5e-5, "encoder": 1.25e-5}
@@ -70,19 +71,21 @@ def test_frozen_parts_are_left_out_and_stay_in_eval_mode() -> None:
 
 
 def test_a_part_that_does_not_exist_cannot_be_frozen() -> None:
-    with pytest.raises(
-        InputError, match=r"no parameter begins with 'enc'; parts: encoder, decoder"
-    ):
+    with pytest.raises(InputError) as caught:
         optimizer.freeze(IDisc(pairs.TINY), ["enc"])
+    assert "encoder, decoder" in caught.value.remedy
 
 
-def test_the_average_follows_the_weights() -> None:
-    network = IDisc(pairs.TINY)
-    average = optimizer.Average(network, decay=0.5)
+@pytest.mark.parametrize(("step", "decay"), [(0, 0.1), (2, 0.25), (1000, 0.5)])
+def test_the_average_follows_the_weights_and_a_young_one_follows_faster(
+    step: int, decay: float
+) -> None:
+    network = nn.Linear(2, 3)
+    average = optimizer.moving_average(network, decay=0.5)  # type: ignore[arg-type]
     before = [parameter.detach().clone() for parameter in network.parameters()]
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(1.0)
-    average.update(network, step=1000)
-    for value, old in zip(average.network.parameters(), before, strict=True):
-        torch.testing.assert_close(value, old + 0.5)
+    average.update(network, step + 2)
+    for value, old in zip(average.module.parameters(), before, strict=True):
+        torch.testing.assert_close(value, old + 1 - decay)

@@ -27,11 +27,6 @@ ENVIRONMENT = {
 }
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
-
-
 def command(*arguments: object, processes: int = 1) -> list[str]:
     if processes == 1:
         return [sys.executable, "-m", "idisc", *map(str, arguments)]
@@ -48,21 +43,8 @@ def command(*arguments: object, processes: int = 1) -> list[str]:
 
 
 def training(data: Path, out: Path, iterations: int = 4) -> list[object]:
-    """The tiny recipe from the command line."""
-    changes = {
-        "model.encoder": "timm:test_efficientnet",
-        "model.decoder.width": 32,
-        "model.decoder.layers": 1,
-        "model.afp.idrs": 8,
-        "model.afp.width": 16,
-        "data.size": "48x64",
-        "train.iterations": iterations,
-        "train.batch_size": 2,
-        "train.validate_every": 1000,
-        "train.save_every": 1,
-    }
-    sets = [part for name, value in changes.items() for part in ("--set", f"{name}={value}")]
-    return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", "0", *sets]
+    changes = {"train.iterations": iterations, "train.validate_every": 1000, "train.save_every": 1}
+    return pairs.command(data, out, **changes)
 
 
 @pytest.mark.slow
@@ -97,7 +79,7 @@ def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number
     process.send_signal(number)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + number
-    assert f"go on with: idisc train --resume {out}" in said
+    assert f"resume with: idisc train --resume {out}" in said
     assert state.read_training(out)["step"] == log.read(out, "step")[-1]["step"]
 
 

@@ -1,4 +1,4 @@
-"""What a run's folder holds when disks are full, processes many and files damaged."""
+"""The folder of a run on a full disk, with several processes, and with a damaged file."""
 
 from __future__ import annotations
 
@@ -8,39 +8,12 @@ from typing import Any
 import pytest
 import torch
 from tests.fakes import pairs
-from tests.fakes.training import ALONE, saved_step, start, stopped_after
+from tests.fakes.training import ALONE, start, stop_after
 
 from idisc.errors import CheckpointError, InputError
-from idisc.train import launch, log, state
+from idisc.train import launch, state
 
 FULL = Path("/dev/full")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return pairs.make(tmp_path_factory.mktemp("data"))
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
-def test_the_log_on_a_full_disk_is_a_clear_stop(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = start(pairs.recipe(save_every=100), data, tmp_path / "run")
-    original = log.Log.write
-
-    def write(self: log.Log, kind: str, step: int, values: Any) -> None:
-        if step == 3:
-            self.events.close()
-            self.events = FULL.open("ab", buffering=0)
-        original(self, kind, step, values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(log.Log, "write", write)
-        message = r"run: cannot be written \(No space left on device\); make room and resume"
-        with pytest.raises(CheckpointError, match=message):
-            run.train()
-    assert saved_step(tmp_path / "run") == 3
-    assert launch.resume(tmp_path / "run", ALONE).train().finished
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
@@ -52,28 +25,38 @@ def test_a_checkpoint_without_room_says_so(tmp_path: Path, monkeypatch: pytest.M
             original(value, full)
 
     monkeypatch.setattr(torch, "save", without_room)
-    with pytest.raises(CheckpointError, match=r"No space left.*; make room and start again"):
-        state.write_training(tmp_path, {"step": 0, "weights": torch.zeros(100_000)})
-    (tmp_path / "last" / "training.pt").touch()
-    with pytest.raises(CheckpointError, match="the checkpoint before it is whole: make room"):
-        state.write_training(tmp_path, {"step": 0, "weights": torch.zeros(100_000)})
+    remedies = []
+    for _ in range(2):
+        with pytest.raises(CheckpointError) as caught:
+            state.write_training(tmp_path, {"step": 0, "weights": torch.zeros(100_000)})
+        assert "No space left" in caught.value.reason
+        remedies.append(caught.value.remedy)
+        (tmp_path / "last" / "training.pt").touch()
+    assert ["resume" in remedy for remedy in remedies] == [False, True]
 
 
 def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    stopped_after(start(pairs.recipe(), data, out), 1)
+    stop_after(start(pairs.recipe(), data, out), 1)
     draft = out / "last" / ".training.pt.x.part"
-    draft.touch()  # what the other one is writing
+    draft.touch()  # the other process writes it
     with state.locked(out, leads=True):
-        with pytest.raises(InputError, match="run: another process is training it"):
+        with pytest.raises(InputError) as caught:
             launch.resume(out, ALONE).train()
+        assert caught.value.subject == str(out)
         assert draft.exists()
     assert launch.resume(out, ALONE).train().finished
+
+
+def test_windows_trains_without_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state.importlib.util, "find_spec", lambda _: None)
+    with state.locked(tmp_path / "missing", leads=True):
+        pass
 
 
 def test_a_damaged_checkpoint_says_what_is_left(tmp_path: Path) -> None:
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "training.pt").write_bytes(b"PK")
-    message = rf"training\.pt: not readable, so damaged; .* --weights {tmp_path}/last$"
-    with pytest.raises(CheckpointError, match=message):
+    with pytest.raises(CheckpointError) as caught:
         state.read_training(tmp_path)
+    assert caught.value.remedy.endswith(f"--weights {tmp_path / 'last'}")

@@ -16,6 +16,7 @@ from idisc.errors import DataError
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import score
 from idisc.model.network import IDisc
+from idisc.tasks import NORMALS
 from idisc.train import validation
 from idisc.train.distributed import World
 
@@ -51,13 +52,14 @@ def test_pictures_of_all_processes_are_shown_in_order(dataset: Dataset) -> None:
 
 def test_a_picture_that_fails_elsewhere_stops_this_process_too(dataset: Dataset) -> None:
     world = Half(torch.device("cpu"), rank=0, size=2)
-    object.__setattr__(world, "other", (DataError("7.png", "no such file"),))
+    error = DataError("7.png", "no such file")
+    object.__setattr__(world, "other", (error,))
     with pytest.raises(DataError) as caught:
         validation.validate(IDisc(pairs.TINY).eval(), dataset, world, 0, {})
-    assert caught.value.subject == "7.png"
+    assert caught.value is error
 
 
-def test_the_picture_lies_beside_its_depth_in_the_same_shape(dataset: Dataset) -> None:
+def test_picture_and_depth_are_drawn_in_the_same_shape(dataset: Dataset) -> None:
     sample = dataset[0]
     assert sample.image.shape[:2] == (32, 80)
     case, _ = score(sample, sample.target, PAPER, dataset.spec)
@@ -70,8 +72,9 @@ def test_normals_have_a_picture_of_their_error(dataset: Dataset) -> None:
     case, _ = score(dataset[0], dataset[0].target, PAPER, dataset.spec)
     normals = np.zeros((*pairs.SIZE, 3), np.float32)
     normals[..., 2] = -1
-    flat = replace(case, sample=replace(case.sample, target=normals), prediction=normals)
+    sample = replace(case.sample, target=normals, task=NORMALS)
+    flat = replace(case, sample=sample, prediction=normals)
     turned = replace(flat, prediction=normals[..., [2, 1, 0]])
-    right, wrong = (validation.picture_row(each, 0.5)[-20, -20] for each in (flat, turned))
+    right, wrong = (validation.picture_row(each, 30.0)[-20, -20] for each in (flat, turned))
     assert right[2] > right[0]  # blue: no error
     assert wrong[0] > wrong[2]  # red: 90 degrees

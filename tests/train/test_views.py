@@ -77,8 +77,9 @@ def test_windows_that_are_not_turned_stay_inside_the_picture(size: tuple[int, in
 
 
 def test_a_picture_without_a_camera_is_refused() -> None:
-    with pytest.raises(DataError, match=r"a\.png: no camera is known, which data\.canonical_focal"):
+    with pytest.raises(DataError) as caught:
         view(replace(sample(), camera=None), (H, W), FOCAL, Window())
+    assert caught.value.subject == "a.png"
 
 
 def test_a_run_with_a_canonical_camera_learns_from_views_and_says_so(tmp_path: Path) -> None:

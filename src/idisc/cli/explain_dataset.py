@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import config, files, visualize
+from idisc import config, files
 from idisc.cli import progress, tables
 from idisc.cli.evaluate import note_size
 from idisc.cli.explain_photos import FigureFolder
@@ -153,10 +153,8 @@ def _panels(
     paths = []
     for name, comparisons in chosen.items():
         if comparisons:
-            limit = visualize.ERROR_LIMIT_DEG
-            if dataset.spec.task == "depth":
-                targets = [each.target for each in comparisons]
-                limit = visualize.error_limit_m(dataset.spec.domain, *targets)
-            grid = figures.panels(comparisons, limit, titles[name])
+            targets = [each.target for each in comparisons]
+            limit = dataset.spec.task.error_limit(dataset.spec.domain, *targets)
+            grid = figures.panels(comparisons, limit, titles[name], dataset.spec.task)
             paths.append(folder.figure(name, grid, others))
     return paths

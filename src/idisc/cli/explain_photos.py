@@ -142,7 +142,7 @@ class PhotoRun:
         ]
         numbers = ", ".join(f"{usage.pictures['attention'][0]:.1f}" for usage in usages)
         about = f"{numbers} effective IDRs at levels 0 to {len(usages) - 1}"
-        if explanation.prediction.ndim == 2:
+        if explanation.task.metric:
             low, high = visualize.depth_limits(explanation.depth)
             about = f"{low:.2f} to {high:.2f} m; {about}"
         where = ", ".join(str(path) for path in written)

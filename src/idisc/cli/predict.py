@@ -263,7 +263,7 @@ def _notes(prediction: Prediction) -> list[str]:
 def _summary(prediction: Prediction) -> str:
     """Return one line about a result."""
     if prediction.depth is None:
-        return "; ".join(["normals", *_made_by(prediction)])
+        return "; ".join([prediction.task.name, *_made_by(prediction)])
     step = 1 + max(prediction.size) // 2000  # a sample is enough for these numbers
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
     range_m = f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
     from idisc.prediction import Prediction
-    from idisc.settings import Task
+    from idisc.tasks import Task
 
 STREAMED = "png16"  # the default format for stdout
 SOURCES = ".idisc.json"  # in a folder of results: names, and their pictures

@@ -1,4 +1,4 @@
-"""`idisc train`: a recipe into a run, or a run that goes on."""
+"""`idisc train`: train a recipe, or resume a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import click
 
 from idisc import config, paper
 from idisc.cli import options, progress, tables
-from idisc.errors import require
+from idisc.errors import pluralize, require
 from idisc.zoo import cards
 
 if TYPE_CHECKING:
     from idisc.settings import Recipe
-    from idisc.train.trainer import Step, Summary, Trainer
+    from idisc.train.guard import Guard
+    from idisc.train.trainer import OnStep, Step, Summary, Trainer
 
 
 @click.command(name="train")
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     "--data",
     multiple=True,
     metavar="DIR",
-    help="Prepared dataset or own pairs, also as NAME=DIR; several are mixed.",
+    help="Prepared dataset or your own pairs, also as NAME=DIR; several are mixed.",
 )
 @click.option("--out", type=options.PATH, help="New folder for the run.")
-@click.option("--resume", type=options.PATH, metavar="RUN", help="Go on with a run.")
+@click.option("--resume", type=options.PATH, metavar="RUN", help="Resume a run.")
 @click.option(
     "--weights",
     metavar="SOURCE",
-    help="Start from a checkpoint folder, a shipped model by name, a file of the encoder's, or"
+    help="Start from a checkpoint folder, a shipped model by name, a file for the encoder, or"
     " `imagenet` (a download).",
 )
 @click.option(
@@ -55,7 +56,7 @@ def command(
     device: str,
     changes: tuple[str, ...],
 ) -> None:
-    """Train RECIPE and keep all of it in the run's folder; or go on with --resume RUN.
+    """Train RECIPE and write everything into the folder of the run; or resume a run.
 
     Several processes, on one machine or many: torchrun --nproc-per-node N -m idisc train ...
     """
@@ -63,11 +64,11 @@ def command(
     if new == (resume is not None):
         raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
     if resume and (recipe or data or out or weights or changes):
-        raise click.UsageError("--resume goes on as the run began; leave out everything else")
+        raise click.UsageError("--resume keeps the options of the run; leave out all others")
     weights = _located(weights)
     checkpoint = weights and (Path(weights).is_dir() or Path(weights).suffix == ".json")
     if checkpoint and any(change.strip().startswith("model.") for change in changes):
-        raise click.UsageError("--set model: a checkpoint says what the network is; leave it out")
+        raise click.UsageError("--set model: a checkpoint determines the network; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
     from idisc.train import launch  # heavy: only when this command runs
     from idisc.train.distributed import joined
@@ -78,24 +79,21 @@ def command(
                 run = launch.resume(resume, world, workers, caching)
             else:
                 changed = config.override(cast("Recipe", recipe), changes)
-                cached = bool(changed.train.cache_features)  # read faster than sent
-                readers = (0 if cached else 2) if workers is None else workers
+                if workers is None:  # cached features are read faster than sent
+                    workers = 0 if changed.train.cache_features else 2
                 run = launch.start(
                     changed,
                     data,
                     cast(Path, out),
                     world,
                     weights=weights,
-                    workers=readers,
+                    workers=workers,
                     caching=caching,
                 )
         if world.leads and resume is None:
             _note_start(run, weights)
-        with (
-            _on_signals(lambda _: setattr(run, "stop", True)) as received,
-            _shown(run) as tell,
-        ):
-            summary = run.train(tell)
+        with _on_signals(lambda _: setattr(run, "stop", True)) as received, _shown(run) as on_step:
+            summary = run.train(on_step)
         if world.leads:
             report(run, summary)
     if received and not summary.finished:
@@ -103,7 +101,7 @@ def command(
 
 
 def _located(weights: str | None) -> str | None:
-    """Of a model that ships, named as elsewhere, the record of its checkpoint."""
+    """The checkpoint of a shipped model, if `weights` is its name."""
     from idisc.predict.open import find_card
 
     if weights is None or weights == "imagenet" or Path(weights).suffix:
@@ -113,8 +111,8 @@ def _located(weights: str | None) -> str | None:
 
 
 def _interrupt(number: int) -> None:
-    """Before there is a run, there is nothing to save."""
-    click.echo("nothing is trained yet; the same command starts again", err=True)
+    """Stop before the run exists, when there is nothing to save."""
+    click.echo("nothing is trained yet; start again with the same command", err=True)
     sys.exit(128 + number)
 
 
@@ -140,17 +138,17 @@ def _on_signals(act: Callable[[int], None]) -> Iterator[list[int]]:
 
 
 def _note_start(run: Trainer, weights: str | None) -> None:
-    """What a run begins with that its user may not expect."""
+    """Print notes about a new run that its user may not expect."""
     if not weights:
         tables.note("the encoder starts from random weights; --weights imagenet has better ones")
     if run.recipe.data.holdout:
-        learnt = sum(len(folder) for folder in run.stream.folders)
-        tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {learnt} to learn from")
+        count = sum(len(folder) for folder in run.stream.folders)
+        tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {count} for training")
 
 
 @contextmanager
-def _shown(run: Trainer) -> Iterator[Callable[[Step], None]]:
-    """A bar with the loss on a terminal, a line now and then elsewhere."""
+def _shown(run: Trainer) -> Iterator[OnStep]:
+    """Show steps: a progress bar on a terminal, otherwise about a hundred lines."""
     if not run.world.leads:
         yield lambda step: None  # noqa: ARG005
         return
@@ -160,16 +158,16 @@ def _shown(run: Trainer) -> Iterator[Callable[[Step], None]]:
 
         def line(step: Step) -> None:
             if step.step % every == 0 or step.step == total:
-                click.echo(f"step {step.step}/{total}  {_spoken(step)}", err=True)
+                click.echo(f"step {step.step}/{total}  {_describe(step)}", err=True)
 
         yield line
         return
     with progress.bar("") as move:
         move(run.progress.step, total)
-        yield lambda step: move(step.step, total, _spoken(step))
+        yield lambda step: move(step.step, total, _describe(step))
 
 
-def _spoken(step: Step) -> str:
+def _describe(step: Step) -> str:
     hours, minutes = divmod(int(step.eta_s) // 60, 60)
     lost = step.skipped + step.empty
     return (
@@ -179,16 +177,26 @@ def _spoken(step: Step) -> str:
     )
 
 
+def _failures(guard: Guard) -> str:
+    """The failed steps of a run; empty if there are none."""
+    parts = {
+        "steps skipped (loss or gradient not finite)": guard.skipped,
+        "batches without a valid pixel": guard.empty,
+        "roll-backs": guard.rollbacks,
+    }
+    return ", ".join(f"{what}: {count}" for what, count in parts.items() if count)
+
+
 def report(run: Trainer, summary: Summary) -> None:
-    """Say how a run ended: how to go on with it, or its numbers beside the paper's."""
+    """Print the end of a run: how to resume it, or its numbers next to those of the paper."""
     from idisc.train import state  # heavy, as above
 
-    if summary.trouble:
-        tables.note(f"{run.out}: {summary.trouble}")
+    if failures := _failures(summary.guard):
+        tables.note(f"{run.out}: {failures}")
     if not summary.finished:
         start = "torchrun as before, with -m idisc" if run.world.size > 1 else "idisc"
         out = shlex.quote(str(run.out))
-        click.echo(f"stopped after step {summary.step}; go on with: {start} train --resume {out}")
+        click.echo(f"stopped after step {summary.step}; resume with: {start} train --resume {out}")
         return
     theirs = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
     names = [*theirs, *(name for name in summary.metrics if name not in theirs)]
@@ -196,7 +204,7 @@ def report(run: Trainer, summary: Summary) -> None:
     if theirs:
         rows.append(("the paper", theirs))
     tables.show(
-        f"{run.recipe.name} on {run.testing.spec.title}, {summary.pictures} pictures",
+        f"{run.recipe.name} on {run.testing.spec.title}, {pluralize(summary.pictures, 'picture')}",
         ["", *names],
         [[title, *(tables.number(values.get(name)) for name in names)] for title, values in rows],
     )

@@ -16,8 +16,8 @@ from idisc import config, paper
 from idisc.camera import Camera
 from idisc.data import framing, masks
 from idisc.data.decode import DepthMap, NormalMap, Target
-from idisc.settings import Task
 from idisc.sizes import Size
+from idisc.tasks import DEPTH, NORMALS, TASKS, Task
 
 Intrinsics = tuple[float, float, float, float]
 """fx, fy, cx, cy in pixels."""
@@ -64,7 +64,7 @@ class DatasetSpec:
     @property
     def task(self) -> Task:
         """The task of its ground truth."""
-        return "normals" if self.normals else self.target.kind
+        return NORMALS if self.normals else TASKS[self.target.kind]
 
     def camera_of(self, picture: str) -> Camera | None:
         """The camera stated for the picture with this path, at the size it is stated for."""
@@ -271,12 +271,12 @@ def name_for_task(name: str, task: Task) -> str:
 
     Depth datasets serve networks for normals, too; `name` itself is returned in all other cases.
     """
-    return f"{name}:normals" if task == "normals" and find(name).task == "depth" else name
+    return f"{name}:normals" if task == NORMALS and find(name).task == DEPTH else name
 
 
 def with_normals(spec: DatasetSpec) -> DatasetSpec:
     """The same pictures, with normals of planes fitted to their depth as ground truth."""
-    if spec.task == "normals":
+    if spec.task == NORMALS:
         return spec
     return replace(
         spec,

@@ -23,8 +23,8 @@ from idisc.data.decode import DepthMap, FloatArray
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 from idisc.images import read_image
-from idisc.settings import Task
 from idisc.sizes import Size
+from idisc.tasks import DEPTH, Task
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Sample:
     camera: Camera | None  # of the picture
     place: framing.Place  # of the target in its full frame
     record: Record
+    task: Task = DEPTH  # of the target
 
 
 def evenly_spaced(length: int, count: int) -> list[int]:
@@ -74,6 +75,7 @@ class Dataset:
             camera=framed.camera,
             place=framed.place,
             record=record,
+            task=self.spec.task,
         )
 
     def read_target(self, record: Record) -> FloatArray:

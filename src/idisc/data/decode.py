@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _SIXTEEN_BITS = ("I;16", "I;16B", "I;16L", "I")  # "I": how some readers open a 
 class DepthMap:
     """A 16-bit image (or numbers in NPY or NPZ) of depth in a fixed unit; 0 is no value."""
 
-    kind: Literal["depth"] = "depth"
+    kind: str = "depth"
     metres_per_unit: float  # per step of the stored integer: 1/1000 (millimetres), 1/256 (KITTI)
     rotated_bits: int = 0  # SUN-RGBD stores each 16-bit value rotated left by three bits
 
@@ -60,7 +60,7 @@ class DepthMap:
 class NormalMap:
     """An 8-bit RGB image of unit normals, n = (v - middle) / scale; `empty` marks no surface."""
 
-    kind: Literal["normals"] = "normals"
+    kind: str = "normals"
     middle: float = 127.5
     scale: float = 127.5
     empty: int = 0  # all three channels: black in NYU's files, grey (128) in Taskonomy's
@@ -76,7 +76,20 @@ class NormalMap:
         return normals
 
 
-Target = DepthMap | NormalMap
+class Target(Protocol):
+    """How the ground truth of a task is stored."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the task."""
+        ...
+
+    def read(self, path: Path) -> FloatArray:
+        """Read a map (H, W) or (H, W, C), 0 where there is no value."""
+        ...
+
+
+TARGETS: dict[str, type[Target]] = {"depth": DepthMap, "normals": NormalMap}
 
 
 def write_depth(path: Path, depth: StoredDepth, metres_per_unit: float) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from idisc import config, files
 from idisc.camera import Camera
 from idisc.data.catalog import DatasetSpec
-from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.data.decode import TARGETS, Target
 from idisc.errors import DataError, InputError
 from idisc.sizes import Size
 
@@ -228,9 +228,10 @@ def _line(record: Record) -> str:
 
 
 def _target(data: object, path: Path) -> Target:
-    kinds: dict[str, type[Target]] = {"depth": DepthMap, "normals": NormalMap}
     kind = str(data.get("kind")) if isinstance(data, dict) else "missing"
-    return config.from_json(config.lookup(kinds, kind, f"{path}: target"), data, f"{path}: target")
+    return config.from_json(
+        config.lookup(TARGETS, kind, f"{path}: target"), data, f"{path}: target"
+    )
 
 
 def _existing(root: Path, target: str) -> str | None:

@@ -20,6 +20,7 @@ from idisc.evaluate.calibration import MEANING, Part
 from idisc.evaluate.run import Bin, Case, Result
 from idisc.evaluate.tables import TableRow
 from idisc.html_parts import Markup, entries, fill, join, legend, picture_address, section, table
+from idisc.tasks import Task
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
 PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
@@ -205,20 +206,22 @@ def _worst(result: Result) -> Markup:
     if not cases:
         return Markup()
     name = tables.ranking_metric(result)
-    if result.spec.task == "normals":
-        limit, unit, depth = visualize.ERROR_LIMIT_DEG, "°", ""
-    else:
-        targets = [case.sample.target for case in result.worst]
-        limit, unit = visualize.error_limit_m(result.spec.domain, *targets), "\u00a0m"
-        depth = (
-            " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
-            " near; sparse points are drawn thicker than they are."
-        )
-    text = (
-        f"By {name}, the worst first. The colours of errors end at {limit:g}{unit}; larger errors"
-        " have the same red. Grey: no ground truth, or not counted by the protocol."
+    task = result.spec.task
+    targets = [case.sample.target for case in result.worst]
+    limit = task.error_limit(result.spec.domain, *targets)
+    colours = (
+        " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
+        " near; sparse points are drawn thicker than they are."
     )
-    return section("Worst pictures", text + depth, join(_case(case, name, limit) for case in cases))
+    text = (
+        f"By {name}, the worst first. The colours of errors end at {_error_text(limit, task)};"
+        " larger errors have the same red. Grey: no ground truth, or not counted by the protocol."
+    )
+    return section(
+        "Worst pictures",
+        text + colours * task.metric,
+        join(_case(case, name, limit) for case in cases),
+    )
 
 
 def _case(case: Case, name: str, limit: float) -> Markup:
@@ -243,24 +246,24 @@ def _pictures(case: Case, limit: float) -> Markup:
     target, prediction, name = case.sample.target, case.prediction, case.row.name
     photo = Image.fromarray(case.sample.image)
     photo.thumbnail((PICTURE_WIDTH, PICTURE_WIDTH))
-    if target.ndim == 3:
-        draw, scale = partial(visualize.normals_picture, width=PICTURE_WIDTH), Markup()
-        error = visualize.angle_picture(prediction, target, case.valid, limit, PICTURE_WIDTH)
-        ends = "0°", f"≥ {limit:g}°"
-    else:
-        low, high = visualize.depth_limits(target)
-        draw = partial(visualize.depth_picture, low=low, high=high, width=PICTURE_WIDTH)
-        scale = legend(DEPTH_COLOURS, f"{low:.2g} m", f"{high:.2g} m")
-        error = visualize.error_picture(prediction, target, case.valid, limit, PICTURE_WIDTH)
-        ends = "0", f"≥ {limit:g} m"
+    task, scale = case.sample.task, Markup()
+    limits = task.colour_limits(target) if task.colour_limits else None
+    if limits:
+        scale = legend(DEPTH_COLOURS, *(f"{limit:.2g} {task.unit}" for limit in limits))
+    error = task.draw_error(prediction, target, case.valid, limit, PICTURE_WIDTH)
+    ends = "0", f"≥ {_error_text(limit, task)}"
     return join(
         [
             _picture(np.asarray(photo), "Picture", name),
-            _picture(draw(target), "Ground truth", name, scale),
-            _picture(draw(prediction), "Prediction", name, scale),
+            _picture(task.draw(target, limits, PICTURE_WIDTH), "Ground truth", name, scale),
+            _picture(task.draw(prediction, limits, PICTURE_WIDTH), "Prediction", name, scale),
             _picture(error, "Error", name, legend(ERROR_COLOURS, *ends)),
         ]
     )
+
+
+def _error_text(error: float, task: Task) -> str:
+    return f"{error:g}°" if task.error_unit == "deg" else f"{error:g} {task.error_unit}"
 
 
 def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -> Markup:

@@ -37,8 +37,9 @@ def write_submission(
             images, "no PNG in it", "the folder test_depth_prediction_anonymous/image is needed"
         )
     task = predictor.engine.task
-    if task != "depth":
-        raise InputError(predictor.model.name, f"predicts {task}", "the benchmark is for depth")
+    if not task.metric:
+        name = predictor.model.name
+        raise InputError(name, f"predicts {task.name}", "the benchmark is for depth")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
             image = read_image(path)

@@ -21,8 +21,8 @@ from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.settings import Task
 from idisc.sizes import Size, resize_map, size_text
+from idisc.tasks import DEPTH, Task
 
 SUFFIXES = (".png", *ARRAYS)
 _ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off
@@ -38,7 +38,7 @@ class Reading:
     fit: Literal["error", "resize"] = "error"
     # For pixels of 0, less or NaN, which are no prediction: an error, or they are not scored.
     holes: Literal["error", "skip"] = "error"
-    task: Task = "depth"
+    task: Task = DEPTH
 
 
 class PredictionFiles:
@@ -102,7 +102,7 @@ class PredictionFiles:
 
     def _without_holes(self, values: FloatArray, path: Path) -> FloatArray:
         holes = ~(np.isfinite(values) & (values > 0))
-        if values.ndim == 3 or not holes.any():  # normals may be negative
+        if not self.reading.task.metric or not holes.any():  # normals may be negative
             return values
         if self.reading.holes == "error":
             what = "NaN or infinite" if not np.isfinite(values).all() else "0 or less"
@@ -114,7 +114,7 @@ class PredictionFiles:
         return np.where(holes, np.float32(np.nan), values)
 
     def _decoded(self, path: Path) -> FloatArray:
-        if self.reading.task == "normals":
+        if not self.reading.task.metric:
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)  # never empty: black is a direction here
             raise InputError(path, "normals are read from 8-bit RGB PNG")

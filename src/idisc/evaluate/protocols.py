@@ -111,7 +111,7 @@ class Protocol:
         valid = has_value(target, self.least_of(spec))
         valid &= seen(size, spec, sample.record.sensor)
         cap = self.cap_of(spec)
-        if cap is not None and target.ndim == 2:
+        if cap is not None and sample.task.metric:
             valid &= target < cap
         rule = self.window_of(spec)
         if rule is not None:

@@ -29,7 +29,7 @@ from idisc.evaluate.units import UnitHint
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
 from idisc.prediction import UNKNOWN
-from idisc.settings import Task
+from idisc.tasks import Task
 
 SamplePredictor = Callable[[Sample], FloatArray]
 """Maps a sample to depth (Hg, Wg) in metres or normals (Hg, Wg, 3), in the size of its target."""
@@ -204,7 +204,7 @@ def predict_sample(predictor: Predictor, sample: Sample) -> Output:
 def check_task(name: str, task: Task, spec: DatasetSpec) -> None:
     """Raise InputError if the network `name` does not predict what the dataset holds."""
     if task != spec.task:
-        raise InputError(name, f"predicts {task}, {spec.name} holds {spec.task}")
+        raise InputError(name, f"predicts {task.name}, {spec.name} holds {spec.task.name}")
 
 
 def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
@@ -212,8 +212,8 @@ def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extr
     of_depth = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
     of_depth |= {f"--protocol {each.name}": each.numbers != "all" for each in protocols}
     for option, chosen in of_depth.items():
-        if chosen and spec.task != "depth":
-            raise InputError(option, f"compares depth, {spec.name} holds {spec.task}")
+        if chosen and not spec.task.metric:
+            raise InputError(option, f"compares depth, {spec.name} holds {spec.task.name}")
 
 
 class _Sums:
@@ -236,7 +236,7 @@ class _Sums:
         self.rows.append(case.row)
         self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
         self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
-        if terms.pixels and self.dataset.spec.task == "depth":
+        if terms.pixels and self.dataset.spec.task.metric:
             self._add_depth(case, output)
 
     def _add_depth(self, case: Case, output: Output) -> None:
@@ -316,18 +316,16 @@ def score(
         raise DataError(
             sample.record.image,
             f"prediction of shape {prediction.shape}, ground truth of {target.shape}",
-            f"a network for {spec.task} is needed",
+            f"a network for {spec.task.name} is needed",
         )
     valid, holes = protocol.valid(sample, spec), 0
     try:
-        if spec.task == "depth":
+        if spec.task.metric:
             there = ~np.isnan(prediction)  # files may have holes
             holes = int((valid & ~there).sum())
             valid &= there
             prediction = protocol.adjusted(prediction, target, valid, spec)
-            terms = metrics.depth_terms(prediction[valid], target[valid])
-        else:
-            terms = metrics.normal_terms(prediction[valid], target[valid])
+        terms = spec.task.terms(prediction[valid], target[valid])
     except InputError as error:
         raise error.within(sample.record.image) from None
     numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
@@ -367,7 +365,7 @@ def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
 
 def _badness(case: Case) -> float:
     numbers = case.row.numbers
-    return next((numbers[name] for name in metrics.RANKING if name in numbers), -1.0)
+    return next((numbers[name] for name in case.sample.task.ranking if name in numbers), -1.0)
 
 
 class _Distances:

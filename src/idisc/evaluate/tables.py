@@ -14,12 +14,6 @@ from idisc.errors import pluralize
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
 
-HEADLINES = {
-    "depth": ("d1", "rmse", "abs_rel", "silog"),
-    "normals": ("a11.5", "mean_deg", "median_deg"),
-    "kitti_benchmark": metrics.KITTI_BENCHMARK,
-}
-"""The metrics to show first, by task."""
 _RESCALED = {
     "none": "not rescaled",
     "median": "multiplied so that each picture's median is that of its ground truth",
@@ -124,13 +118,13 @@ def scored(result: Result) -> str:
 def headline(result: Result) -> tuple[str, ...]:
     """Return the names of the metrics to show first."""
     benchmark = result.protocol.numbers == "kitti_benchmark"
-    names = HEADLINES["kitti_benchmark" if benchmark else result.spec.task]
+    names = metrics.KITTI_BENCHMARK if benchmark else result.spec.task.headlines
     return tuple(name for name in names if name in result.totals)
 
 
 def ranking_metric(result: Result) -> str:
     """Return the metric by which pictures are ranked; small is good."""
-    return next(name for name in metrics.RANKING if name in result.totals)
+    return next(name for name in result.spec.task.ranking if name in result.totals)
 
 
 def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
@@ -201,8 +195,8 @@ def measured(result: Result) -> str:
         which = "that is customary for this dataset" if rule is spec.window else "of Eigen et al."
         frame = "full frame" if protocol.on_full_frame(spec) else "picture as the network sees it"
         where = f"inside the window {which}, counted on the {frame}"
-    if spec.task == "normals":
-        parts.append(f"Every pixel with a normal counts, {where}.")
+    if not spec.task.metric:
+        parts.append(f"Every pixel with ground truth counts, {where}.")
     else:
         cap = protocol.cap_of(spec)
         bound = f"less than {cap:g} m" if cap is not None else "no upper bound"

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from idisc import metrics
 from idisc.explain.idrs import Explanation, FloatMaps
 
 
@@ -72,8 +71,9 @@ def mute(explanation: Explanation, idrs: Mapping[int, Collection[int]]) -> Effec
 
 def effect(explanation: Explanation, name: str, prediction: FloatMaps) -> Effect:
     """Return another prediction of the same picture as an effect."""
-    whole = explanation.prediction
-    if whole.ndim == 2:
+    whole, task = explanation.prediction, explanation.task
+    if task.metric:
         return Effect(name, prediction, prediction - whole)
-    angles = metrics.angular_error_deg(prediction.reshape(-1, 3), whole.reshape(-1, 3))
-    return Effect(name, prediction, angles.astype(np.float32).reshape(whole.shape[:2]))
+    flat = (-1, *whole.shape[2:])
+    change = task.error(prediction.reshape(flat), whole.reshape(flat))
+    return Effect(name, prediction, change.astype(np.float32).reshape(whole.shape[:2]))

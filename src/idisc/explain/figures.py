@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc import metrics, visualize
+from idisc import visualize
 from idisc.explain.ablate import Effect
 from idisc.explain.grid import ColourBar, Grid, Tile
 from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
 from idisc.explain.usage import KINDS, LevelUsage, Usage
 from idisc.sizes import Size
+from idisc.tasks import Task
 from idisc.visualize import Picture
 
 _TILE_WIDTH = 480  # pixels of a picture at most: 240 dpi at two inches
@@ -218,24 +219,23 @@ def similarity(levels: Sequence[LevelUsage], title: str) -> Grid:
     )
 
 
-def panels(comparisons: Sequence[Comparison], limit: float, title: str) -> Grid:
+def panels(comparisons: Sequence[Comparison], limit: float, title: str, task: Task) -> Grid:
     """Show picture, ground truth, and prediction and error of each network.
 
     `limit` is where the colours of errors end, in metres or degrees. The colours of depth have one
     range in the whole figure.
     """
-    normals = comparisons[0].target.ndim == 3
-    unit, errors = "deg" if normals else "m", visualize.ERROR_COLOURS
-    bars = [ColourBar(0.0, limit, errors, f"error, {unit}", "max")]
-    low, high = 0.0, 1.0
-    if not normals:
-        low, high = visualize.depth_limits(*(each.target for each in comparisons))
-        bars.insert(0, ColourBar(low, high, visualize.DEPTH_COLOURS, "depth, m", "both"))
+    bars = [ColourBar(0.0, limit, visualize.ERROR_COLOURS, f"error, {task.error_unit}", "max")]
+    ends = None
+    if task.colour_limits:
+        ends = task.colour_limits(*(each.target for each in comparisons))
+        colours, label = visualize.DEPTH_COLOURS, f"{task.name}, {task.unit}"
+        bars.insert(0, ColourBar(*ends, colours, label, "both"))
     columns = ["picture", "ground truth"]
     for network in comparisons[0].predictions:
         columns += [network, "error"]
     return Grid(
-        rows=[_panel(each, (low, high), limit) for each in comparisons],
+        rows=[_panel(each, ends, limit, task) for each in comparisons],
         columns=columns,
         title=title,
         note="Errors are absolute. Grey pixels have no ground truth or are not scored.",
@@ -243,20 +243,18 @@ def panels(comparisons: Sequence[Comparison], limit: float, title: str) -> Grid:
     )
 
 
-def _panel(comparison: Comparison, ends: tuple[float, float], limit: float) -> list[Tile]:
+def _panel(
+    comparison: Comparison, ends: tuple[float, float] | None, limit: float, task: Task
+) -> list[Tile]:
     target, valid = comparison.target, comparison.valid
     photo = Tile(_reshaped(comparison.image, target), comparison.name)
-    row = [photo, Tile(_prediction_picture(target, ends))]
+    row = [photo, Tile(task.draw(target, ends, _TILE_WIDTH))]
+    digits = 2 if task.metric else 1
     for prediction in comparison.predictions.values():
-        if target.ndim == 3:
-            wrong = metrics.angular_error_deg(prediction[valid], target[valid])
-            error = visualize.angle_picture(prediction, target, valid, limit, _TILE_WIDTH)
-            caption = f"mean {wrong.mean():.1f} deg" if wrong.size else ""
-        else:
-            wrong = np.abs(prediction - target)[valid]
-            error = visualize.error_picture(prediction, target, valid, limit, _TILE_WIDTH)
-            caption = f"mean {wrong.mean():.2f} m" if wrong.size else ""
-        row += [Tile(_prediction_picture(prediction, ends)), Tile(error, caption)]
+        wrong = task.error(prediction[valid], target[valid])
+        error = task.draw_error(prediction, target, valid, limit, _TILE_WIDTH)
+        caption = f"mean {wrong.mean():.{digits}f} {task.error_unit}" if wrong.size else ""
+        row += [Tile(task.draw(prediction, ends, _TILE_WIDTH)), Tile(error, caption)]
     return row
 
 
@@ -264,7 +262,8 @@ def _panel(comparison: Comparison, ends: tuple[float, float], limit: float) -> l
 class _Scales:
     """The colour scales of the predictions and of the changes in one figure."""
 
-    depth: tuple[float, float] | None  # metres; None: the predictions are normals
+    output: Task
+    depth: tuple[float, float] | None  # metres; None: the predictions are no depth
     limit: float  # of changes, metres or degrees
 
     @classmethod
@@ -276,24 +275,27 @@ class _Scales:
         The range of depth covers each map without 2 % of its pixels at each end, so that a level
         that is far from the others still has contrast.
         """
-        if explanation.prediction.ndim == 3:
-            return cls(None, _limit([*effects, *changes], "deg"))
+        task = explanation.task
+        limit = _limit([*effects, *changes], task.error_unit)
+        if not task.metric:
+            return cls(task, None, limit)
         depths = [explanation.depth, *(effect.prediction for effect in effects)]
         lows, highs = zip(*(visualize.depth_limits(depth) for depth in depths), strict=True)
-        return cls((min(lows), max(highs)), _limit([*effects, *changes], "m"))
+        return cls(task, (min(lows), max(highs)), limit)
 
     @property
     def task(self) -> str:
-        return "depth" if self.depth else "normals"
+        return self.output.name
 
     @property
     def signs(self) -> str:
-        return "Orange: farther, purple: nearer." if self.depth else "Changes are angles."
+        return "Orange: farther, purple: nearer." if self.depth else "Changes have no sign."
 
     @property
     def bars(self) -> list[ColourBar]:
         if self.depth is None:  # the colours of normals are directions and have no bar
-            return [ColourBar(0.0, self.limit, visualize.ERROR_COLOURS, "change, deg", "max")]
+            label = f"change, {self.output.error_unit}"
+            return [ColourBar(0.0, self.limit, visualize.ERROR_COLOURS, label, "max")]
         scale, unit = (1000, "mm") if self.limit < _SHORT else (1, "m")
         end = round(self.limit * scale, 6)
         return [
@@ -302,7 +304,7 @@ class _Scales:
         ]
 
     def prediction(self, prediction: FloatMaps) -> Tile:
-        return Tile(_prediction_picture(prediction, self.depth or (0.0, 1.0)))
+        return Tile(self.output.draw(prediction, self.depth, _TILE_WIDTH))
 
     def captioned(self, prediction: FloatMaps) -> Tile:
         """Return a prediction; the caption of depth is its own range."""
@@ -317,7 +319,7 @@ class _Scales:
         if self.depth is None:
             colours = visualize.ERROR_COLOURS
             picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, _TILE_WIDTH)
-            return Tile(picture, f"{effect.mean:.2f} deg")
+            return Tile(picture, f"{effect.mean:.2f} {self.output.error_unit}")
         picture = visualize.change_picture(effect.change, self.limit, _TILE_WIDTH)
         return Tile(picture, length_text(effect.mean))
 
@@ -331,7 +333,7 @@ def length_text(metres: float) -> str:
 
 def _limit(effects: Sequence[Effect], unit: str) -> float:
     """Return a round number that 99 % of the pixels of each change do not exceed."""
-    largest = max([_MIN_CHANGE[unit], *(effect.largest for effect in effects)])
+    largest = max([_MIN_CHANGE.get(unit, 0.01), *(effect.largest for effect in effects)])
     power = 10.0 ** math.floor(math.log10(largest))
     step = next(each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if each * power >= largest * 0.999)
     return float(f"{step * power:.12g}")
@@ -341,12 +343,6 @@ def _attention(image: Picture, attention: FloatMaps, caption: str = "to") -> Til
     """Return the weights (h, w) of an IDR over a picture; the caption ends with the largest."""
     largest = np.quantile(attention, QUANTILES[1])
     return Tile(visualize.overlay(image, shown(attention[None])[0]), f"{caption} {largest:.2f}")
-
-
-def _prediction_picture(prediction: NDArray[Any], ends: tuple[float, float]) -> Picture:
-    if prediction.ndim == 3:
-        return visualize.normals_picture(prediction, _TILE_WIDTH)
-    return visualize.depth_picture(prediction, *ends, width=_TILE_WIDTH)
 
 
 def _photo(explanation: Explanation, width: int = _TILE_WIDTH) -> Picture:

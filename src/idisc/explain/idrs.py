@@ -36,6 +36,7 @@ from idisc.model.tokens import size_of, to_placed_tokens
 from idisc.predict.open import network_of
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
+from idisc.tasks import Task
 
 FloatMaps = NDArray[np.float32]
 QUANTILES = (0.02, 0.98)  # of a map, between which it is clamped for display
@@ -103,10 +104,15 @@ class Explanation:
     kept: _State = field(repr=False)
 
     @property
+    def task(self) -> Task:
+        """What the network predicts."""
+        return self.kept.network.config.output
+
+    @property
     def depth(self) -> FloatMaps:
-        """The prediction of a network for depth, (H, W) in metres; InputError for normals."""
-        if self.prediction.ndim == 3:
-            raise InputError("network", "predicts normals, not depth")
+        """The prediction of a network for depth, (H, W) in metres; InputError for others."""
+        if not self.task.metric:
+            raise InputError("network", f"predicts {self.task.name}, not depth")
         return self.prediction
 
     @property

@@ -33,6 +33,7 @@ from idisc.model.network import IDisc
 from idisc.predict.onnx_engine import LEVEL_STD
 from idisc.predict.torch_engine import TorchEngine
 from idisc.sizes import Size
+from idisc.tasks import TASKS
 
 OPSET = 20  # the first with Gelu
 MAX_BYTES = 2**31 - 2**20  # protocol buffers end at 2 GiB; some room for the metadata
@@ -298,10 +299,11 @@ def _name_axes(model: Any, size: Size | None) -> None:
     height, width = size or ("height", "width")
     axes: dict[str, list[int | str]] = {
         "image": [1, height, width, 3],
-        "depth": [1, "size_0", "size_1"],
         LEVEL_STD: [1, "size_0", "size_1"],
-        "normals": [1, "size_0", "size_1", 3],
     }
+    for task in TASKS.values():
+        components = [task.components] if task.components > 1 else []
+        axes[task.name] = [1, "size_0", "size_1", *components]
     for value in (*model.graph.input, *model.graph.output):
         if value.name in axes:
             kind = value.type.tensor_type.elem_type

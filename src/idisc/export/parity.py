@@ -21,15 +21,12 @@ from idisc.errors import CheckFailed, InputError
 from idisc.images import read_image
 from idisc.predict.engine import Engine
 from idisc.predict.inputs import PICTURES, list_folder
-from idisc.settings import FilePrecision, Task
+from idisc.settings import FilePrecision
 from idisc.sizes import Size, resize_smooth, size_text
 
 Images = Sequence[NDArray[np.uint8]]
 FAR = 10.0  # metres; beyond, a difference is relative to the depth
-D1 = 1.25  # two depths agree if their ratio is below this
-D1_DEG = 11.25  # two normals agree if the angle between them is at most this
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))  # photos of rooms
-UNITS: dict[Task, str] = {"depth": "m", "normals": "of a unit vector"}  # of differences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +113,9 @@ def measure(
             shown = resize_smooth(image, fixed or size)[None]
             maps, spread, _ = exported.run(shown, size)
             expected, expected_spread, _ = network.run(shown, size)
-            far = np.maximum(np.abs(expected) / FAR, 1) if network.task == "depth" else 1.0
+            far = np.maximum(np.abs(expected) / FAR, 1) if network.task.metric else 1.0
             differences.append((np.abs(maps.astype(np.float64) - expected) / far).ravel())
-            agreements.append(_agree(maps, expected, network.task).ravel())
+            agreements.append(network.task.agree(maps, expected).ravel())
             if spread is not None and expected_spread is not None:
                 spreads.append((np.abs(spread.astype(np.float64) - expected_spread) / far).ravel())
     prefix = f"{size_text(fixed)} to " if fixed else ""
@@ -126,7 +123,7 @@ def measure(
         precision=precision,
         largest=_largest(differences),
         mean=float(np.concatenate(differences).mean()),
-        unit=UNITS[network.task],
+        unit=network.task.unit,
         d1=float(np.concatenate(agreements).mean()),
         spread=_largest(spreads) if spreads else None,
         pictures=len(images),
@@ -158,17 +155,3 @@ def read_evenly(paths: Sequence[Path], count: int) -> list[NDArray[np.uint8]]:
 def _largest(differences: list[NDArray[np.float64]]) -> float:
     value = float(np.concatenate(differences).max())
     return value if np.isfinite(value) else float("inf")  # NaN would compare as no difference
-
-
-def _agree(
-    maps: NDArray[np.float32], expected: NDArray[np.float32], task: Task
-) -> NDArray[np.bool_]:
-    """Whether each pixel agrees, (B, H, W)."""
-    agree: NDArray[np.bool_]
-    if task == "depth":
-        low, high = np.minimum(maps, expected), np.maximum(maps, expected)
-        agree = (high < D1 * low) | (high == low)
-        return agree
-    lengths = np.linalg.norm(maps, axis=-1) * np.linalg.norm(expected, axis=-1)
-    agree = (maps * expected).sum(-1) >= np.cos(np.radians(D1_DEG)) * lengths
-    return agree

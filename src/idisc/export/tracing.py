@@ -64,7 +64,7 @@ def _(value: Tensor, sizes: Tensor, locations: Tensor, weights: Tensor) -> Tenso
 def output_names(network: IDisc) -> list[str]:
     """Return the names of the outputs of an exported network, in their order."""
     names: list[str] = [network.config.task]
-    if network.config.task == "depth" and network.config.resolutions > 1:
+    if network.config.output.metric and network.config.resolutions > 1:
         names.append(LEVEL_STD)
     return [*names, SCENE] if isinstance(network.encoder, VitPyramid) else names
 
@@ -98,11 +98,12 @@ class BytesToMetres(nn.Module):
         self.sizes = {}
         size = (output_size.shape[0], output_size.shape[1])
         result = self.network.decode(maps, size)
-        scene = self.network.scene_of(extracted)
-        found = {"normals": result.prediction.permute(0, 2, 3, 1), "depth": result.prediction[:, 0]}
+        prediction = result.prediction.permute(0, 2, 3, 1)  # (1, h, w, C)
+        task = self.network.config.output
+        found = {task.name: prediction[..., 0] if task.components == 1 else prediction}
         if LEVEL_STD in self.outputs:
             found[LEVEL_STD] = disagreement(result.levels, size)[:, 0]
-        if scene is not None:
+        if (scene := self.network.scene_of(extracted)) is not None:
             found[SCENE] = scene
         return tuple(found[name] for name in self.outputs)
 

@@ -90,11 +90,12 @@ def _sidecar(suffix: str, about: dict[str, Any], options: FormatOptions) -> dict
 
 
 def encode_npz(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
-    """Encode the arrays depth, normals, uncertainty, camera (3, 3), and `record` as JSON text."""
+    """Encode all maps, the camera (3, 3), and `record` as JSON text."""
     axes, normals = options.axes or "opencv", prediction.normals
     if normals is not None:
         normals = normals * np.array(AXES[axes].signs, np.float32)
     maps = {"depth": prediction.depth, "normals": normals, "uncertainty": prediction.level_std}
+    maps |= prediction.others
     arrays: dict[str, Any] = {
         name: values.astype(np.float32) for name, values in maps.items() if values is not None
     }

@@ -20,7 +20,7 @@ from idisc.formats.pictures import encode_normals, encode_png, encode_uncertaint
 from idisc.formats.shapes import encode_glb, encode_ply
 from idisc.formats.viewer import encode_html
 from idisc.prediction import Prediction
-from idisc.settings import Task
+from idisc.tasks import Task
 
 EIGHT_BITS = {"jpg", "jpeg", "png8", "bmp", "gif", "webp", "heic", "avif"}
 BINARY = "application/octet-stream"
@@ -145,8 +145,7 @@ FORMATS = {row.name: row for row in _ROWS}
 
 def default_formats(task: Task) -> tuple[Format, ...]:
     """Return what is saved if no format is named."""
-    names = {"depth": ("png", "png16"), "normals": ("normals",)}[task]
-    return tuple(FORMATS[name] for name in names)
+    return tuple(FORMATS[name] for name in task.formats)
 
 
 def parse(names: str | Sequence[str]) -> tuple[Format, ...]:

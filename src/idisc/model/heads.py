@@ -7,7 +7,7 @@ weights expect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -55,8 +55,8 @@ class GuidedUpsampling(nn.Module):
         self.embed = nn.Conv2d(width, GUIDE_WIDTH, 1)
         self.mix = ConvNorm(GUIDE_WIDTH + edges, GUIDE_WIDTH, 1, activation)
         self.weights = nn.Conv2d(GUIDE_WIDTH, 9 * FACTOR**2, 1)
-        nn.init.zeros_(self.weights.weight)
-        nn.init.zeros_(self.weights.bias)
+        for parameter in self.weights.parameters():
+            nn.init.zeros_(parameter)
         self.register_buffer("bilinear", _bilinear_logits(), persistent=False)
 
     def forward(self, edges: Tensor, p: Tensor) -> Tensor:
@@ -124,6 +124,11 @@ def _unit_normals(raw: Tensor) -> Tensor:
     direction, concentration = raw[:, :3], F.elu(raw[:, 3:]) + 1.01  # > 0.01
     length = (direction.square().sum(1, keepdim=True) + 1e-6).sqrt()
     return torch.cat((direction / length, concentration), dim=1)
+
+
+Fusion = Callable[[Sequence[Tensor], Size, Size | None, Tensor | None], Tensor]
+FUSIONS: dict[str, Fusion] = {"depth": fuse_depth, "normals": fuse_normals}
+"""By task: levels, size, fine and guide -> the prediction, then any further channels."""
 
 
 def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:

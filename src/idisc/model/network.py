@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
-from idisc.model.heads import GuidedUpsampling, OutputHead, fuse_depth, fuse_normals
+from idisc.model.heads import FUSIONS, GuidedUpsampling, OutputHead
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
@@ -89,7 +89,7 @@ class IDisc(nn.Module):
             if config.discretization == "edd":
                 self.heads.append(ExplicitDiscretization(width, config.edd))
             else:
-                self.heads.append(OutputHead(width, config.channels))
+                self.heads.append(OutputHead(width, config.output.channels))
         self.upsampling = (
             GuidedUpsampling(width, self.encoder.channels[0], activation)
             if config.upsampling == "guided"
@@ -203,15 +203,14 @@ class IDisc(nn.Module):
         fine: Size | None = None,
         guide: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Fuse `Output.levels` to metres and None, or normals and concentration, of that size.
+        """Fuse `Output.levels` to the prediction of that size, and the concentration of normals.
 
         `fine` (height, width) is the size at which the mean is taken, by default that of the finest
         level; pass it if that level is left out. `guide` is that of the same image.
         """
-        if self.config.task == "depth":
-            return fuse_depth(levels, size, fine, guide), None
-        normals = fuse_normals(levels, size, fine, guide)
-        return normals[:, :3], normals[:, 3:]
+        fused = FUSIONS[self.config.task](levels, size, fine, guide)
+        components = self.config.output.components
+        return fused[:, :components], fused[:, components:] if components < fused.shape[1] else None
 
 
 def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.settings import Task
 from idisc.sizes import Size
+from idisc.tasks import Task
 
 
 class RawOutput(NamedTuple):

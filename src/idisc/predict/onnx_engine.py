@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from idisc import files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.predict.engine import RawOutput
-from idisc.settings import Task
 from idisc.sizes import Size, resize_map, size_text
+from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
 LEVEL_STD, SCENE = "level_std", "scene"  # names of the optional outputs
-_AXES = {"depth": 3, "normals": 4, LEVEL_STD: 3, SCENE: 2}
+_AXES = {LEVEL_STD: 3, SCENE: 2}
 _AGAIN = "get it again, or export it again"
 
 
@@ -66,7 +66,7 @@ class OnnxEngine:
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
         known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
-        if not known or outputs[:1] not in (["depth"], ["normals"]):
+        if not known or not outputs or outputs[0] not in TASKS:
             raise CheckpointError(
                 path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
@@ -75,7 +75,8 @@ class OnnxEngine:
         # The hashes of a card were verified when its file was located.
         stated = {file.path: file.sha256 for file in card.files} if card else {}
         self.sha256 = stated.get(path.name) or files.sha256(path)
-        self.task: Task = "depth" if outputs[0] == "depth" else "normals"
+        self.task = TASKS[outputs[0]]
+        self._map_axes = 3 if self.task.components == 1 else 4
         self._sized = "size" in inputs
         self._outputs = outputs
         self.origin: Mapping[str, Any] = {**texts, **(card.origin if card else {})}
@@ -86,13 +87,13 @@ class OnnxEngine:
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._run(images, size, self._outputs[:1])[self.task]
+        return self._run(images, size, self._outputs[:1])[self.task.name]
 
     def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
         """Return the same maps, and the other outputs that the graph has."""
-        wanted = [name for name in self._outputs if name in (self.task, LEVEL_STD, SCENE)]
+        wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
         found = self._run(images, size, wanted)
-        return RawOutput(found[self.task], found.get(LEVEL_STD), found.get(SCENE))
+        return RawOutput(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))
 
     def _run(
         self, images: NDArray[np.uint8], size: Size | None, names: list[str]
@@ -123,7 +124,7 @@ class OnnxEngine:
             ) from None
         found = dict(zip(names, outputs, strict=True))
         for name, values in found.items():
-            self._check(values, _AXES[name], len(images))
+            self._check(values, _AXES.get(name, self._map_axes), len(images))
             if name != SCENE and values.shape[1:3] != size:
                 found[name] = np.stack([resize_map(each, size) for each in values])
         return found

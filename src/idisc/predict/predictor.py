@@ -37,6 +37,7 @@ from idisc.provenance_text import describe_warning
 from idisc.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.settings import Precision
 from idisc.sizes import Size, resize_smooth, size_text
+from idisc.tasks import NORMALS, Task
 
 FloatMaps = NDArray[np.float32]
 STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
@@ -142,7 +143,7 @@ class Predictor:
 
         It is 1 for normals and for models that were not trained on many cameras.
         """
-        if not self.model.canonical or camera is None or self.engine.task == "normals":
+        if not self.model.canonical or camera is None or not self.engine.task.metric:
             return 1.0
         return reliability.camera_correction(self.model, camera).factor
 
@@ -181,7 +182,7 @@ class Predictor:
                 f"{self.engine.name} accepts {size_text(fixed)} only",
                 "leave it out, or export the checkpoint for any size",
             )
-        if self.engine.task == "normals" and (options.tile or options.known_distance):
+        if not self.engine.task.metric and (options.tile or options.known_distance):
             raise InputError(
                 self.engine.name,
                 "predicts normals, and tiles and a known distance need depth",
@@ -210,7 +211,8 @@ class Predictor:
         output = self._infer(small, size)
         if options.flip:
             mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            output = _mean_with_flipped(output, self._infer(mirrored, size))
+            mirror = self._infer(mirrored, size)
+            output = _mean_with_flipped(output, mirror, self.engine.task)
         return output
 
     def _infer(self, images: NDArray[np.uint8], size: Size) -> Output:
@@ -227,8 +229,8 @@ class Predictor:
         provenance = self._provenance(photo, camera, options)
         if output.scene is not None and (unlike := check_domain(self.model, output.scene)):
             provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
-        if self.engine.task == "normals":
-            return _normals_prediction(photo, camera, output.maps, provenance)
+        if not self.engine.task.metric:
+            return _plain_prediction(self.engine.task, photo, camera, output.maps, provenance)
         depth, level_std, seen = output.maps, output.level_std, photo.size
         if options.tile:
             layout = self._layout(photo.size, options)
@@ -363,17 +365,14 @@ def fit_aspect(trained: Size, picture: Size) -> Size:
     return min(((STRIDE * row, STRIDE * column) for row in rows for column in columns), key=misfit)
 
 
-def _normals_prediction(
-    photo: Photo, camera: Camera, normals: FloatMaps, provenance: Provenance
+def _plain_prediction(
+    task: Task, photo: Photo, camera: Camera, maps: FloatMaps, provenance: Provenance
 ) -> Prediction:
-    length = np.linalg.norm(normals, axis=-1, keepdims=True)
-    return Prediction(
-        image=photo.image,
-        depth=None,
-        camera=camera,
-        normals=normals / np.maximum(length, np.float32(1e-6)),
-        provenance=replace(provenance, normals="model"),
-    )
+    """Make a prediction of normals or of another task without metres."""
+    values, found = task.finish(maps), partial(Prediction, image=photo.image, camera=camera)
+    if task == NORMALS:
+        return found(depth=None, normals=values, provenance=replace(provenance, normals="model"))
+    return found(depth=None, others={task.name: values}, provenance=provenance)
 
 
 def _camera(photo: Photo, options: PredictOptions) -> Camera:
@@ -422,12 +421,13 @@ def _batches(photos: Iterable[Photo], options: PredictOptions) -> Iterator[list[
         yield batch
 
 
-def _mean_with_flipped(plain: Output, flipped: Output) -> Output:
+def _mean_with_flipped(plain: Output, flipped: Output, task: Task) -> Output:
     """Return the mean of two outputs, the second for mirrored pictures, and their deviation."""
     maps, half = flipped.maps[:, :, ::-1], np.float32(0.5)
-    if maps.ndim == 4:  # x of normals changes its sign in the mirror
-        mirror = np.array([-1, 1, 1], np.float32)
-        return plain._replace(maps=(plain.maps + maps * mirror) * half)
+    if task.directions:  # x changes its sign in the mirror
+        maps = maps * np.array([-1, 1, 1], np.float32)
+    if not task.metric:
+        return plain._replace(maps=(plain.maps + maps) * half)
     mean, variance = (plain.maps + maps) * half, ((plain.maps - maps) * half) ** 2
     if plain.level_std is None or flipped.level_std is None:
         return plain._replace(maps=mean, level_std=np.sqrt(variance), compared=("flip",))

@@ -55,7 +55,7 @@ def check_domain(model: ModelInfo, token: NDArray[np.float32]) -> Warning | None
     domain = max(probabilities, key=lambda name: probabilities[name])
     if domain == model.domain or probabilities[domain] < MIN_PROBABILITY:
         return None
-    details = {
+    details: dict[str, str | float | None] = {
         "domain": domain,
         "model_domain": model.domain,
         "probability": probabilities[domain],

@@ -19,7 +19,7 @@ from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.predict.engine import RawOutput
-from idisc.settings import Precision, Task
+from idisc.settings import Precision
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
@@ -41,7 +41,7 @@ class TorchEngine:
     ) -> None:
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
-        self.task: Task = network.config.task
+        self.task = network.config.output
         self.origin: Mapping[str, Any] = {**(origin or {}), "precision": precision}
 
     @classmethod
@@ -75,7 +75,7 @@ class TorchEngine:
             extracted = self.network.extract(rgb)
             output: Output = self.network(rgb, size=size, extracted=extracted)
         level_std = scene = None
-        if self.task == "depth" and len(output.levels) > 1:
+        if self.task.metric and len(output.levels) > 1:
             levels = tuple(level.float() for level in output.levels)
             std = disagreement(levels, size or (images.shape[1], images.shape[2]))
             level_std = _as_array(std[:, 0])
@@ -84,9 +84,8 @@ class TorchEngine:
         return RawOutput(self._as_maps(output), level_std, scene)
 
     def _as_maps(self, output: Output) -> NDArray[np.float32]:
-        prediction = output.prediction.permute(0, 2, 3, 1)  # (B, H, W, 1 or 3)
-        maps = _as_array(prediction)
-        return maps[..., 0] if self.task == "depth" else maps
+        maps = _as_array(output.prediction.permute(0, 2, 3, 1))  # (B, H, W, C)
+        return maps[..., 0] if self.task.components == 1 else maps
 
 
 def _as_array(values: Tensor) -> NDArray[np.float32]:

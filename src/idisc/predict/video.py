@@ -240,7 +240,7 @@ def predict_video(
     with the number of frames done and expected.
     """
     options = options or PredictOptions()
-    if predictor.engine.task == "normals" or options.normals:
+    if not predictor.engine.task.metric or options.normals:
         raise InputError(path, "videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
     predictor = predictor.for_picture(Photo(next(clip.frames()).image, path.name))

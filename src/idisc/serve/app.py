@@ -131,8 +131,8 @@ def create_app(
 ) -> AdmissionMiddleware:
     """Create the application; `hosts` are the host names it answers to, None: all."""
     engine = opened.predictor.engine
-    if engine.task != "depth":
-        raise InputError(engine.name, "predicts normals, and the page needs depth")
+    if not engine.task.metric:
+        raise InputError(engine.name, f"predicts {engine.task.name}", "the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
     # Keep uploads in memory; starlette would write all but the first megabyte to a file.
     MultiPartParser.spool_max_size = limits.body_bytes

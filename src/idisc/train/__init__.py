@@ -1,1 +1,1 @@
-"""Training: so far its losses. Needs torch."""
+"""Training of networks. Needs the extra `train`."""

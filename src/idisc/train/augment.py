@@ -1,9 +1,9 @@
-"""Training augmentation: picture and target moved together, seeded by the caller.
+"""Augmentation: random changes of colours and geometry, the same for picture, target and camera.
 
-Maybe a flip, then k of the operations below, drawn without replacement by their weights, as in the
-released code: k is 1, 2, 3 or 4 with probabilities 0.3, 0.4, 0.2, 0.1. Colours are torchvision's on
-8-bit pictures; moves are Pillow's affine transform, bicubic for the picture and nearest for the
-target, and what comes in from outside is black and not valid.
+A random flip is followed by k of the operations below, drawn without replacement by their weights,
+as in the released code: k is 1, 2, 3 or 4 with probabilities 0.3, 0.4, 0.2, 0.1. torchvision
+changes the colours of 8-bit pictures; an affine transform of Pillow changes the geometry, bicubic
+for the picture and nearest for the target. Pixels from outside are black and not valid.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from idisc.sizes import Size
 
 Generator = np.random.Generator
 Operation = Callable[[Sample, AugmentConfig, Generator], Sample]
-_BLUR_PX = (0.2, 2.0)  # radius, ours: from not to be seen to out of focus at 240x320
+_BLUR_PX = (0.2, 2.0)  # radius, our choice: from invisible to out of focus at 240x320
 _HOW_MANY = (0.3, 0.4, 0.2, 0.1)  # probabilities of 1, 2, 3, 4 operations
 
 
 def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    """A sample as training sees it; the same generator gives the same one."""
+    """Augment a sample; the same generator gives the same result."""
     if generator.random() < config.flip:
         sample = flip(sample, config)
     known, weights = zip(*operations(config), strict=True)
@@ -42,9 +42,9 @@ def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Samp
 
 
 def flip(sample: Sample, config: AugmentConfig) -> Sample:
-    """The sample mirrored left to right; the x of mirrored normals points the other way."""
+    """Mirror a sample left to right; the x of directions changes its sign."""
     target = sample.target[:, ::-1].copy()
-    if target.ndim == 3 and config.flip_normals:
+    if sample.task.directions and config.flip_normals:
         target[..., 0] *= -1
     return replace(
         sample,
@@ -56,12 +56,12 @@ def flip(sample: Sample, config: AugmentConfig) -> Sample:
 
 
 def operations(config: AugmentConfig) -> list[tuple[Operation, float]]:
-    """All there are, with their weights."""
+    """All operations with their weights; the first changes nothing."""
     return [
         (lambda sample, *_: sample, 1.0),
-        (_brightness, 1.0),
-        (_contrast, config.contrast_weight),
-        (_saturation, 1.0),
+        (_by_factor(F.adjust_brightness), 1.0),
+        (_by_factor(F.adjust_contrast), config.contrast_weight),
+        (_by_factor(F.adjust_saturation), 1.0),
         (_gamma, 1.0),
         (_hue, 1.0),
         (_blur, config.blur_weight),
@@ -75,23 +75,14 @@ def _recoloured(sample: Sample, change: Callable[[Any], Any]) -> Sample:
     return replace(sample, image=np.asarray(change(Image.fromarray(sample.image))))
 
 
-def _power(config: AugmentConfig, generator: Generator) -> float:
-    return float(10 ** generator.uniform(-config.colour, config.colour))
+def _by_factor(adjust: Callable[[Any, float], Any]) -> Operation:
+    """An operation that multiplies a property of the colours by a random power of ten."""
 
+    def operation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
+        factor = float(10 ** generator.uniform(-config.colour, config.colour))
+        return _recoloured(sample, lambda picture: adjust(picture, factor))
 
-def _brightness(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_brightness(picture, factor))
-
-
-def _contrast(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_contrast(picture, factor))
-
-
-def _saturation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    factor = _power(config, generator)
-    return _recoloured(sample, lambda picture: F.adjust_saturation(picture, factor))
+    return operation
 
 
 def _gamma(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
@@ -115,10 +106,10 @@ def _translate(sample: Sample, config: AugmentConfig, generator: Generator) -> S
 
 
 def zoom_in(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
-    """About the middle; depth as `zoom_depth` says."""
+    """Zoom about the centre; `zoom_depth` decides whether depth is divided."""
     zoom = generator.uniform(1, 1 + config.zoom)
     sample = moved(sample, zoom=zoom)
-    if config.zoom_depth == "divided" and sample.target.ndim == 2:
+    if config.zoom_depth == "divided" and sample.task.metric:
         sample = replace(sample, target=sample.target / np.float32(zoom))
     return sample
 
@@ -136,14 +127,14 @@ def moved(
     across: float = 0.0,
     down: float = 0.0,
 ) -> Sample:
-    """Turned and zoomed about the middle, then shifted by shares of width and height.
+    """Rotate and zoom about the centre, then shift by shares of width and height.
 
-    Picture and target may differ in size; each moves about its own middle by the same share.
+    Picture and target may differ in size; each moves about its own centre by the same share.
     """
     cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
 
     def inverse(size: Size) -> tuple[float, ...]:
-        """Pillow's coefficients: where in the input a pixel of the output comes from."""
+        """The coefficients of Pillow, from pixels of the output to those of the input."""
         c, s = cosine / zoom, sine / zoom
         x, y = size[1] / 2, size[0] / 2
         tx, ty = int(size[1] * across), int(size[0] * down)
@@ -154,9 +145,8 @@ def moved(
 
     target_size = sample.valid.shape[0], sample.valid.shape[1]
     target = transformed(sample.target, inverse(target_size), target_size)
-    if target.ndim == 3:  # directions in the picture turn with it
-        x, y = target[..., 0].copy(), target[..., 1].copy()
-        target[..., 0], target[..., 1] = cosine * x - sine * y, sine * x + cosine * y
+    if sample.task.directions:
+        target = rotated(target, angle_deg)
     picture = Image.fromarray(sample.image)
     size = (picture.height, picture.width)
     return replace(
@@ -173,8 +163,15 @@ def moved(
     )
 
 
+def rotated(directions: NDArray[Any], angle_deg: float) -> NDArray[Any]:
+    """Vectors (H, W, 3) in a picture that is rotated by an angle."""
+    cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
+    x, y = directions[..., 0], directions[..., 1]
+    return np.stack((cosine * x - sine * y, sine * x + cosine * y, directions[..., 2]), axis=-1)
+
+
 def transformed(values: NDArray[Any], coefficients: tuple[float, ...], size: Size) -> NDArray[Any]:
-    """A map (H, W) or (H, W, C) through an inverse affine transform, nearest, 0 from outside."""
+    """Apply an affine transform to a map (H, W) or (H, W, C): nearest pixels, 0 from outside."""
     if values.ndim == 3:
         return np.stack(
             [transformed(values[..., c], coefficients, size) for c in range(values.shape[2])],

@@ -1,8 +1,7 @@
-"""One process, or as many as torchrun starts: what they must tell one another.
+"""World: this process and the others that torchrun started, and what they exchange.
 
-torchrun says all in the environment (RANK, WORLD_SIZE, LOCAL_RANK); SLURM starts torchrun. A batch
-is shared by the processes and counts as one: losses and batch norms add up over all of it, so two
-processes compute what one would.
+torchrun describes them in the environment (RANK, WORLD_SIZE, LOCAL_RANK). The processes share each
+batch; losses and batch norms cover all of it, so several processes compute the same as one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Sum(torch.autograd.Function):
-    """all_reduce whose gradient is all_reduce."""
+    """A sum over the processes whose gradient is the sum of the gradients."""
 
     @staticmethod
     def forward(_ctx: Any, value: Tensor) -> Tensor:
@@ -41,7 +40,7 @@ class _Sum(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class World:
-    """This process among all of them."""
+    """This process, and how many there are."""
 
     device: torch.device
     rank: int = 0
@@ -49,14 +48,13 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes what must be written once."""
+        """Whether this process writes the files."""
         return self.rank == 0
 
     def total(self, value: Tensor) -> Tensor:
-        """Sum over the processes; gradients pass.
+        """The sum over the processes, through which gradients flow.
 
-        DDP takes the mean of the gradients afterwards, which undoes that each process counts the
-        whole sum.
+        Each process has the gradient of the whole sum; DDP takes the mean of them.
         """
         if self.size == 1:
             return value
@@ -71,16 +69,25 @@ class World:
         dist.all_gather_object(every, items)
         return [item for each in every for item in each]
 
+    def add_up(self, counts: list[int]) -> list[int]:
+        """The sum of each count over the processes, without waiting for a GPU."""
+        if self.size == 1:
+            return counts
+        sums = torch.tensor(counts)
+        dist.all_reduce(sums)
+        summed: list[int] = sums.tolist()
+        return summed
+
     def wait(self) -> None:
-        """Until all processes are here."""
-        self.gather([None])
+        """Wait until all processes are here."""
+        self.add_up([0])
 
     def wrap(self, network: nn.Module) -> nn.Module:
-        """The network whose gradients are averaged over the processes, with common batch norms."""
+        """The network with gradients and batch norms over all processes."""
         if self.size == 1:
             return network
         if self.device.type == "cuda":
-            network = convert_sync_batchnorm(network)  # timm's knows its own norms, too
+            network = convert_sync_batchnorm(network)  # knows the norms of timm, too
             return nn.parallel.DistributedDataParallel(network, device_ids=[self.device])
         for module in network.modules():
             if type(module) in _GLOBAL:
@@ -89,10 +96,7 @@ class World:
 
 
 def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
-    """Training's batch norm of (B, C, H, W) with the statistics of the batch of all processes.
-
-    Computed in float32, as torch does it for half precision.
-    """
+    """Batch norm of (B, C, H, W) in training, with statistics over all processes, in float32."""
     exact = x.float()
     count = _Sum.apply(exact.new_tensor(x.numel() / x.shape[1]))
     mean = _Sum.apply(exact.sum((0, 2, 3))) / count  # (C,)
@@ -100,7 +104,7 @@ def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
     variance = _Sum.apply(centred.square().sum((0, 2, 3))) / count
     with torch.no_grad():
         if norm.running_mean is not None and norm.running_var is not None:
-            momentum = cast(float, norm.momentum)  # no encoder has None, a mean of all batches
+            momentum = cast(float, norm.momentum)  # no encoder has None
             norm.running_mean.lerp_(mean, momentum)
             norm.running_var.lerp_(variance * count / (count - 1), momentum)
         if norm.num_batches_tracked is not None:
@@ -110,7 +114,7 @@ def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
 
 
 class GlobalBatchNorm2d(nn.BatchNorm2d):
-    """Batch norm over the batch of all processes; torch's SyncBatchNorm wants a GPU."""
+    """Batch norm over all processes on a CPU; SyncBatchNorm of torch needs a GPU."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) -> the same shape."""
@@ -118,7 +122,7 @@ class GlobalBatchNorm2d(nn.BatchNorm2d):
 
 
 class GlobalBatchNormAct2d(BatchNormAct2d):
-    """The same for timm's batch norm with an activation."""
+    """The same for the batch norm with activation of timm."""
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) -> the same shape."""
@@ -135,9 +139,9 @@ _GLOBAL: dict[type[nn.Module], type[nn.Module]] = {
 
 @contextmanager
 def joined(device: str) -> Iterator[World]:
-    """The processes torchrun started, as one world; without torchrun, a world of one.
+    """Join the processes that torchrun started; without torchrun there is only this one.
 
-    `device` is "auto", "cpu" or a device of torch; with several processes each takes its own GPU.
+    `device` is "auto", "cpu" or a device of torch; each of several processes has its own GPU.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     own = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
@@ -146,7 +150,7 @@ def joined(device: str) -> Iterator[World]:
         return
     if own.type == "cuda":
         torch.cuda.set_device(own)
-    dist.init_process_group("nccl" if own.type == "cuda" else "gloo")
+    dist.init_process_group("cpu:gloo,cuda:nccl" if own.type == "cuda" else "gloo")
     try:
         yield World(own, dist.get_rank(), size)
     finally:

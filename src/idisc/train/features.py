@@ -1,11 +1,11 @@
-"""Cached features of a frozen encoder: computed once per view, stored on disk, read back.
+"""Features: the output of a frozen encoder, computed once per view and stored on disk.
 
-A frozen encoder always computes the same from the same image, so a CPU can train the rest of the
-network in minutes. Augmentation happens before the encoder; therefore each picture is stored as
-several views, each a different draw of the augmentation. A folder of features records what it was
-made from and is reused by every run that matches. Targets are stored beside the features under the
-name of their task, so depth and normals of the same pictures share what the encoder extracts. Files
-are written sequentially: an interrupted run continues where it stopped.
+A frozen encoder always computes the same from the same image; with cached features a CPU trains the
+rest of the network in minutes. Augmentation precedes the encoder, therefore each picture is stored
+as several views with different augmentations. A folder of features records what it was made from
+and is reused by every run that matches. Targets are stored next to the features under the name of
+their task, so tasks on the same pictures share features. Files are written sequentially: an
+interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BATCH = 4  # views that pass the encoder together
 
 
 class FeatureStream(Stream):
-    """Cached views by sample number: image, target and what the encoder extracts."""
+    """Cached views by sample number: image, target and features."""
 
     def __init__(
         self,
@@ -64,23 +64,23 @@ class FeatureStream(Stream):
         row = self._places[folder][index] * self.train.views + view
         target, image, *extracted = (array[row] for array in self._arrays(folder))
         target = target.astype(np.float32)
-        valid = target != 0 if target.ndim == 2 else (target != 0).any(axis=-1)
+        valid = (target != 0).reshape(*target.shape[:2], -1).any(axis=-1)
         name = self.folders[folder].records[index].image
         return Item(image, target, valid, name, folder in self.data.exact, tuple(extracted))
 
     def _arrays(self, folder: int) -> list[_StoredRows]:
         if folder not in self._open:  # in the process that reads
             path = self.cached[folder]
-            stored = [path / f"{self.folders[folder].spec.task}.npy"]
+            stored = [path / f"{self.folders[folder].spec.task.name}.npy"]
             stored += sorted(path.glob(f"{FEATURES}.*.npy"))
             self._open[folder] = [_StoredRows(each) for each in stored]
         return self._open[folder]
 
 
 class _StoredRows:
-    """Rows of a .npy file, each read in one go.
+    """Rows of a .npy file, each read at once.
 
-    A memory map would read it page by page, which is slow where the cache does not stay in memory.
+    A memory map reads page by page, which is slow if the cache does not fit into memory.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,10 +96,10 @@ class _StoredRows:
 def cache_features(
     network: IDisc, stream: Stream, base: Path, world: World, progress: Progress | None = None
 ) -> list[Path]:
-    """The views of each folder of a stream below `base`, computed where they are missing.
+    """Compute the missing views of each folder of a stream below `base`; return their folders.
 
-    A cache covers the whole training split, also scenes that this run holds out, so that runs with
-    other holdouts share it.
+    A cache covers the whole training split, including held-out scenes, so that runs with other
+    holdouts share it.
     """
     _check_frozen(network)
     digest = _digest(network)
@@ -119,7 +119,7 @@ def cache_features(
         paths.append(path)
         views = _Views(whole, number)
         extract = partial(_extracted, network, views)
-        for name, arrays in ((FEATURES, extract), (dataset.spec.task, views.targets)):
+        for name, arrays in ((FEATURES, extract), (dataset.spec.task.name, views.targets)):
             if not (path / f"{name}.json").is_file():
                 missing.append(_Missing(path, name, arrays, views.count, key))
     if world.leads:
@@ -136,7 +136,7 @@ def cache_features(
 
 
 class _Missing(NamedTuple):
-    """Arrays of a folder that are not there, or not completely."""
+    """Missing or incomplete arrays of a folder."""
 
     path: Path
     name: str
@@ -241,16 +241,16 @@ class _Views:
         return self.stream.item(self.folder, index, generator)
 
     def targets(self, rows: range) -> Arrays:
-        """Targets of some views as float16; 0: none."""
+        """Targets of some views as float16, 0 where there is none."""
         targets = []
         for item in map(self.__getitem__, rows):
-            mask = item.valid if item.target.ndim == 2 else item.valid[..., None]
+            mask = item.valid.reshape(*item.valid.shape, *(1 for _ in item.target.shape[2:]))
             targets.append(np.where(mask, item.target, 0).astype(np.float16))
         return (np.stack(targets),)
 
 
 def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
-    """Images of some views as uint8, and what the encoder extracts as float16."""
+    """Images of some views as uint8, and their features as float16."""
     network.eval()
     images = np.stack([views[row].image for row in rows])
     with torch.inference_mode():
@@ -259,7 +259,7 @@ def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
 
 
 def _check_frozen(network: IDisc) -> None:
-    """InputError if a step would change what is cached."""
+    """InputError if training would change the cached features."""
     name, part = _cached_part(network)
     if any(parameter.requires_grad for parameter in part.parameters()):
         raise InputError("train.cache_features", f"features change unless train.freeze={name}")
@@ -291,6 +291,6 @@ def _places(folder: Dataset) -> list[int]:
 
 
 def _pictures(dataset: Dataset) -> str:
-    """The pictures by name and content, as far as the manifest knows it."""
+    """A hash of the names and, as far as the manifest has it, the content of the pictures."""
     text = "\n".join(f"{record.image} {record.sha256}" for record in dataset.records)
     return hashlib.sha256(f"{dataset.source.sha256}\n{text}".encode()).hexdigest()

@@ -1,9 +1,8 @@
-"""Steps that would ruin a run: skipped and counted, and after several the run is rolled back.
+"""Guard: steps that would ruin a network are skipped, and after several of them the run rolls back.
 
-A batch without a valid pixel has no loss, which is nobody's fault: it is skipped and counted by
-itself. A loss or gradient that is not finite is skipped, too; `patience` of them in a row mean that
-the weights are on their way to ruin, and the run goes back to its last checkpoint at half the rate.
-What was in the batches is written down.
+A batch without a valid pixel has no loss; it is skipped and counted separately. A step whose loss
+or gradient is not finite is skipped as well. After `patience` of them in a row the run continues
+from its last checkpoint at half the learning rate, and the batches are written to `failed/`.
 """
 
 from __future__ import annotations
@@ -21,32 +20,32 @@ from idisc.errors import DataError
 from idisc.train.loader import Batch
 
 MAX_ROLLBACKS = 3
-SLOWER = 0.5  # of the rate, with each roll-back
-NAMED = 8  # pictures in the message
+RATE_FACTOR = 0.5  # of the learning rate, with each roll-back
+NAMED = 8  # pictures in an error
 Verdict = Literal["step", "skip", "roll back"]
 
 
 @dataclass
 class Guard:
-    """Counts of what went wrong; part of a run's state."""
+    """Counts of failed steps; part of the state of a run."""
 
     patience: int  # failed steps in a row before a roll-back
     empty: int = 0  # batches without a valid pixel
-    skipped: int = 0  # steps with a non-finite loss or gradient
+    skipped: int = 0  # steps with a loss or gradient that was not finite
     in_a_row: int = 0
     rollbacks: int = 0
 
     @property
-    def slower(self) -> float:
-        """What roll-backs have left of the rate."""
-        return SLOWER**self.rollbacks
+    def rate_factor(self) -> float:
+        """The reduction of the learning rate by roll-backs."""
+        return RATE_FACTOR**self.rollbacks
 
     def judge(self, loss: float, norm: float, *, scale: float = 1.0) -> Verdict:
-        """What to do with a step whose batch had valid pixels.
+        """Decide about a step whose batch had valid pixels.
 
-        Under a scale (fp16) gradients overflow now and then until it is low enough. That says
-        nothing against the weights, so such a step is skipped and not held against the run; but a
-        scale that has come down to 1 is no excuse any more.
+        With a gradient scale above 1 (fp16), gradients overflow now and then until the scale is low
+        enough. This does not mean that the weights are wrong, so such a step is skipped but not
+        counted towards a roll-back.
         """
         if math.isfinite(loss) and math.isfinite(norm):
             self.in_a_row = 0
@@ -58,31 +57,21 @@ class Guard:
         return "skip" if self.in_a_row < self.patience else "roll back"
 
     def roll_back(self, names: Sequence[str]) -> None:
-        """Count a roll-back; too many are an error that names the pictures."""
+        """Count a roll-back; DataError with the names of the pictures if there were too many."""
         if self.rollbacks == MAX_ROLLBACKS:
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             raise DataError(
                 f"{', '.join(names[:NAMED])}{more}",
-                (
-                    f"loss or gradient not finite again and again, after {MAX_ROLLBACKS}"
-                    " roll-backs with lower rates"
-                ),
-                ("look at failed/ in the run's folder, or start again with a lower train.lr"),
+                "loss or gradient is not finite, also after"
+                f" {MAX_ROLLBACKS} roll-backs with lower rates",
+                "look at failed/ in the folder of the run, or start again with a lower train.lr",
             )
         self.in_a_row = 0
         self.rollbacks += 1
 
-    def __str__(self) -> str:
-        counts = {
-            "steps skipped, their loss or gradient not finite": self.skipped,
-            "batches without a valid pixel": self.empty,
-            "roll-backs": self.rollbacks,
-        }
-        return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-
 
 def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
-    """Keep a batch, one part of a step over all passes and processes, that was not finite."""
+    """Write a batch whose loss was not finite; `part` counts passes and processes of the step."""
     path = run / "failed" / f"step_{step:06d}_{part}.npz"
     with files.atomic(path) as draft, draft.open("wb") as file:
         np.savez_compressed(

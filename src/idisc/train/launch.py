@@ -1,12 +1,11 @@
-"""Launch: start a run from nothing or from a checkpoint, or resume one where it stopped.
+"""Launch: start a run from random weights or a checkpoint, or resume one where it stopped.
 
-`RUN/config.json` is written before the first step: the recipe, the folders with the hashes of their
-manifests, what the weights started from. Resuming reads it and needs nothing else.
+`RUN/config.json` is written before the first step: the recipe, the folders with hashes of their
+contents, the initial weights. Resuming needs nothing else from the user.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,21 +27,25 @@ from idisc.settings import Recipe
 from idisc.train import migrations, state
 from idisc.train.distributed import World
 from idisc.train.features import Progress
-from idisc.train.trainer import Trainer
+from idisc.train.trainer import RunData, Trainer
 
 HOLDOUT_SEED = 13  # runs of every seed are validated on the same scenes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A folder to learn from or to be measured on."""
+    """A folder to train or to validate on."""
 
     folder: str
     dataset: str  # a name of DATASETS
 
     @classmethod
-    def parse(cls, text: str, usual: str) -> Source:
-        """From DIR or NAME=DIR; without a name, the manifest's, `folder` for pairs, or `usual`."""
+    def parse(cls, text: str, default: str) -> Source:
+        """Read DIR or NAME=DIR.
+
+        Without a name, the dataset is that of the manifest, `default` for a folder with published
+        lists, or `folder` for other pairs.
+        """
         name, equals, rest = text.partition("=")
         if equals and (name in DATASETS or not Path(text).exists()):
             config.lookup(DATASETS, name.partition(":")[0], "--data: dataset")
@@ -51,23 +54,17 @@ class Source:
         if not folder.is_dir():
             raise InputError(f"--data {text}", "no such folder")
         if (folder / manifest.NAME).is_file():
-            usual = manifest.read(folder).dataset
+            default = manifest.read(folder).dataset
         elif not (folder / "train.txt").is_file():
-            usual = "folder"
-        return cls(folder=str(folder.resolve()), dataset=usual)
+            default = "folder"
+        return cls(folder=str(folder.resolve()), dataset=default)
 
-    def open(self, split: str, recipe: Recipe) -> Dataset:
-        """One split, its pictures at the size of the recipe."""
+    def open(self, split: str, recipe: Recipe, *, as_stored: bool = False) -> Dataset:
+        """One split, with pictures at the size of the recipe or `as_stored`."""
         height, width = recipe.data.size
-        name = catalog.name_for_task(self.dataset, recipe.model.task)
-        return open_dataset(Path(self.folder), name, split, size=(height, width))
-
-    def open_training(self, recipe: Recipe) -> Dataset:
-        """The training split; pictures keep their size where views are cut out of them."""
-        if not recipe.data.canonical_focal:
-            return self.open("train", recipe)
-        name = catalog.name_for_task(self.dataset, recipe.model.task)
-        return open_dataset(Path(self.folder), name, "train")
+        name = catalog.name_for_task(self.dataset, recipe.model.output)
+        size = None if as_stored else (height, width)
+        return open_dataset(Path(self.folder), name, split, size=size)
 
 
 def start(
@@ -80,47 +77,46 @@ def start(
     workers: int = 0,
     caching: Progress | None = None,
 ) -> Trainer:
-    """A new run. `weights` is a checkpoint folder, "imagenet", or a file of the encoder's.
+    """Start a run. `weights` is a checkpoint folder, "imagenet", or a file for the encoder.
 
     A checkpoint decides what the network is, except for its task: a network for depth may become
     one for normals.
     """
     sources = [Source.parse(text, recipe.data.train) for text in data]
+    fine_tunes = False
     if checkpoint := _checkpoint(weights):
-        model = replace(read_config(checkpoint), task=recipe.model.task)
-        recipe = replace(recipe, model=model)
+        model = read_config(checkpoint)
+        fine_tunes = model.task == recipe.model.task
+        recipe = replace(recipe, model=replace(model, task=recipe.model.task))
     if world.leads:
         _check_free(out)
-    training, testing = _opened(sources, recipe)
+    opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    network = _network(recipe, weights)
-    fine_tunes = checkpoint is not None and read_config(checkpoint).task == recipe.model.task
-    run = Trainer(
-        recipe,
-        out,
-        world,
-        network=network,
-        training=training,
-        testing=testing,
-        workers=workers,
-        caching=caching,
-        fine_tunes=fine_tunes,
-    )
     record = {
         "format": config.FORMAT,
         "recipe": config.to_json(recipe),
         "data": [config.to_json(source) for source in sources],
-        "manifests": _hashes(training),
-        "pairs": _pairs([*training, testing]),
+        "manifests": opened.manifests,
+        "pairs": opened.pairs,
         "weights": weights,
         "fine_tunes": fine_tunes,
         "workers": workers,
         "idisc": __version__,
         "torch": torch.__version__,
     }
+    run = Trainer(
+        recipe,
+        out,
+        world,
+        network=_network(recipe, weights, checkpoint),
+        data=opened,
+        workers=workers,
+        caching=caching,
+        fine_tunes=fine_tunes,
+    )
     if world.leads:
         out.mkdir(parents=True, exist_ok=True)
-    with state.locked(out, world.leads):  # all that may be wrong with the options is known by now
+    with state.locked(out, world.leads):  # all options are checked by now
         if world.leads:
             _check_free(out)
             files.write_json(out / config.FILE, record)
@@ -131,15 +127,13 @@ def start(
 def resume(
     out: Path, world: World, workers: int | None = None, caching: Progress | None = None
 ) -> Trainer:
-    """A run where it stopped; the data must be what they were. Workers are as before, or others."""
+    """Resume a run. Its data must not have changed; `workers` are by default as before."""
     record = migrations.renewed_record(_record(out))
-    recipe = config.from_json(Recipe, record["recipe"], f"{out / config.FILE}: recipe")
-    sources = [
-        config.from_json(Source, each, f"{out / config.FILE}: data") for each in record["data"]
-    ]
-    training, testing = _opened(sources, recipe)
-    pairs = _pairs([*training, testing])
-    if _hashes(training) != record["manifests"] or record["pairs"] not in (None, pairs):
+    where = out / config.FILE
+    recipe = config.from_json(Recipe, record["recipe"], f"{where}: recipe")
+    sources = [config.from_json(Source, each, f"{where}: data") for each in record["data"]]
+    opened = _open(sources, recipe)
+    if opened.manifests != record["manifests"] or record["pairs"] not in (None, opened.pairs):
         raise DataError(out, "its data have changed since it started", "start a new run")
     stored = state.read_training(out)
     network = IDisc(recipe.model)
@@ -149,23 +143,22 @@ def resume(
         out,
         world,
         network=network,
-        training=training,
-        testing=testing,
+        data=opened,
         workers=record["workers"] if workers is None else workers,
         caching=caching,
-        fine_tunes=record.get("fine_tunes", False),
+        fine_tunes=record["fine_tunes"],
     )
     run.resume(stored)
     return run
 
 
 def _check_free(out: Path) -> None:
-    """A new folder, or what a run left behind that ended before it began to train."""
+    """Accept a new folder, or that of a run which ended before it began to train."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     drafts = {name for name in names if name.startswith(".") and name.endswith(".part")}
     if config.FILE in names and names - drafts <= {config.FILE, state.LAST}:
         _record(out)
-    elif not drafts or names != drafts:  # nothing but drafts: killed while it wrote its record
+    elif not drafts or names != drafts:  # only drafts: killed while the record was written
         files.check_new_folder(out)
 
 
@@ -179,30 +172,30 @@ def _record(out: Path) -> dict[str, Any]:
     return record
 
 
-def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], Dataset]:
-    """What to learn from, and what to validate on."""
+def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
     if not sources:
-        raise InputError("--data", "a folder to learn from is needed")
+        raise InputError("--data", "a folder to train on is needed")
     training: list[Dataset] = []
-    learnt_from: list[Source] = []
+    used: list[Source] = []
     for source in sources:
         try:
-            training.append(source.open_training(recipe))
-            learnt_from.append(source)
+            as_stored = recipe.data.canonical_focal > 0  # views are cut out of the stored pictures
+            training.append(source.open("train", recipe, as_stored=as_stored))
+            used.append(source)
         except manifest.EmptySplit:  # a folder for testing only
             continue
     if not training:
         raise DataError(sources[0].folder, "no training pictures in any of the folders")
     for dataset in training:
-        if dataset.spec.task != recipe.model.task:
+        if dataset.spec.task != recipe.model.output:
             raise InputError(
                 dataset.source.root,
-                f"holds {dataset.spec.task}, the recipe is for {recipe.model.task}",
+                f"holds {dataset.spec.task.name}, the recipe is for {recipe.model.task}",
             )
     if recipe.data.holdout:
         held = recipe.data.holdout, HOLDOUT_SEED
         training[0], _ = training[0].without_scenes(*held)
-        _, testing = learnt_from[0].open("train", recipe).without_scenes(*held)
+        _, testing = used[0].open("train", recipe).without_scenes(*held)
     else:
         named = [source for source in sources if source.dataset == recipe.data.test]
         testing = (named or list(sources))[0].open("test", recipe)
@@ -211,23 +204,13 @@ def _opened(sources: Sequence[Source], recipe: Recipe) -> tuple[list[Dataset], D
             raise DataError(
                 dataset.source.root,
                 f"no picture for {use} has a valid pixel",
-                "`idisc doctor` says more",
+                "run `idisc doctor` for details",
             )
-    return training, testing
-
-
-def _hashes(datasets: Sequence[Dataset]) -> list[str]:
-    return [dataset.source.sha256 for dataset in datasets]
-
-
-def _pairs(datasets: Sequence[Dataset]) -> list[str]:
-    """Hashes of what is stated about the pictures in use: names, splits, scales, cameras."""
-    texts = ["\n".join(map(repr, dataset.records)) for dataset in datasets]
-    return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    return RunData(training, testing)
 
 
 def _checkpoint(weights: str | None) -> Path | None:
-    """The checkpoint folder that a run starts from, unless it starts from something else."""
+    """The checkpoint folder that a run starts from, if `weights` is one."""
     folder = Path(weights) if weights else None
     if not folder or not (folder.is_dir() or folder.suffix == ".json"):
         return None
@@ -238,15 +221,15 @@ def _checkpoint(weights: str | None) -> Path | None:
     return folder
 
 
-def _network(recipe: Recipe, weights: str | None) -> IDisc:
-    network, checkpoint = IDisc(recipe.model), _checkpoint(weights)
+def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> IDisc:
+    network = IDisc(recipe.model)
     if checkpoint:
         trained = load_network(checkpoint)
-        state = trained.state_dict()
+        tensors = trained.state_dict()
         if trained.config.task != recipe.model.task:  # the last layers have other channels
             own = network.state_dict()
-            state |= {name: own[name] for name in state if _is_output(name)}
-        network.load_state_dict(state)
+            tensors |= {name: own[name] for name in tensors if _is_output(name)}
+        network.load_state_dict(tensors)
         return network
     if weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)

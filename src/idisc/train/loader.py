@@ -1,8 +1,8 @@
-"""Samples for training as tensors, in an order that depends on seed and number alone.
+"""Samples for training as tensors, in an order that depends only on seed and number.
 
-Every sample of a run has a number. The number says which picture of which folder it is, and seeds
-its augmentation; so batches are the same for any number of workers, processes and interruptions,
-and to resume is to go on counting.
+Every sample of a run has a number. The number determines the folder, the picture and the seed of
+the augmentation. So batches are the same for any number of workers, processes and interruptions,
+and a resumed run only has to continue counting.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.framing import resize_nearest
-from idisc.errors import DataError, IdiscError, InputError
+from idisc.errors import DataError, IdiscError, InputError, first_line
 from idisc.images import picture_size
 from idisc.settings import DataConfig, TrainConfig
 from idisc.train import seeding, views
@@ -30,47 +30,47 @@ from idisc.train.seeding import Draw
 
 
 class Batch(NamedTuple):
-    """What one forward pass sees."""
+    """The input of one forward pass."""
 
     image: Tensor  # (B, 3, H, W) uint8
-    target: Tensor  # (B, 1 or 3, Hg, Wg) float32
+    target: Tensor  # (B, C, Hg, Wg) float32
     valid: Tensor  # (B, 1, Hg, Wg) boolean
     names: tuple[str, ...]  # of the pictures
-    exact: Tensor  # (B,) boolean: of a folder of `data.exact`
-    extracted: tuple[Tensor, ...] = ()  # what `IDisc.extract` gave for the images, if it is cached
+    exact: Tensor  # (B,) boolean: from a folder of `data.exact`
+    extracted: tuple[Tensor, ...] = ()  # cached results of `IDisc.extract` for the images
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A sample that could not be read; told by the process that trains, not by its worker."""
+    """A sample that cannot be read. A worker returns it, and the training process raises it."""
 
-    message: str
+    error: IdiscError
 
 
 class Item(NamedTuple):
-    """A sample as training sees it."""
+    """An augmented sample."""
 
     image: NDArray[np.uint8]  # (H, W, 3)
-    target: NDArray[np.float32]  # (Hg, Wg) or (Hg, Wg, 3)
+    target: NDArray[np.float32]  # (Hg, Wg) or (Hg, Wg, C)
     valid: NDArray[np.bool_]  # (Hg, Wg)
     name: str  # of the picture
-    exact: bool = False  # of a folder of `data.exact`
+    exact: bool = False  # from a folder of `data.exact`
     extracted: tuple[NDArray[np.float16], ...] = ()  # of this image, as in `Batch`
 
 
 class Order:
-    """Which picture has which number, for any number: each folder in a new order every epoch."""
+    """The picture of each number; each folder has a new order in every epoch."""
 
     def __init__(self, lengths: Sequence[int], mix: Sequence[float], total: int, seed: int) -> None:
         if mix and len(mix) != len(lengths):
             raise InputError("data.mix", f"{len(mix)} shares for {len(lengths)} training folders")
         if mix and (min(mix) < 0 or sum(mix) <= 0):
-            raise InputError("data.mix", tuple(mix), "shares of 0 or more are needed")
+            raise InputError("data.mix", f"{tuple(mix)} are not shares", "use 0 or more")
         shares = np.array(mix or lengths, dtype=float)
         self.lengths, self.seed = lengths, seed
         generator = seeding.generator(seed, Draw.FOLDER)
         self.folder = generator.choice(len(lengths), size=total, p=shares / shares.sum())
-        self.before = np.zeros(total, dtype=np.int64)  # how many came of the same folder
+        self.before = np.zeros(total, dtype=np.int64)  # earlier numbers of the same folder
         for folder in range(len(lengths)):
             mine = self.folder == folder
             self.before[mine] = np.arange(mine.sum())
@@ -94,14 +94,14 @@ class Stream(TorchDataset[Item | Unreadable]):
         self.folders, self.data, self.train = folders, data, train
         total = train.iterations * train.accumulate * train.batch_size
         self.order = Order([len(folder) for folder in folders], data.mix, total, train.seed)
-        # Targets keep their size where all have the same.
+        # Targets keep their size if all have the same.
         self.as_stored = len(folders) == 1 and not _of_several_sizes(folders[0])
 
     def __getitem__(self, number: int) -> Item | Unreadable:
         try:
             return self.item(*self.order[number], self._generator(number))
         except (IdiscError, OSError) as error:
-            return Unreadable(str(error))
+            return Unreadable(as_data_error(error))
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
         """A picture of a folder, augmented."""
@@ -112,7 +112,7 @@ class Stream(TorchDataset[Item | Unreadable]):
         return Item(sample.image, sample.target, sample.valid, sample.record.image, exact)
 
     def augmented(self, sample: Sample, generator: Generator) -> Sample:
-        """A sample from disk as the network sees it this time."""
+        """A stored sample as the network sees it."""
         data = self.data
         if not data.canonical_focal:
             return augment(sample, data.augment, generator)
@@ -127,14 +127,21 @@ class Stream(TorchDataset[Item | Unreadable]):
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:
-    """Whether one's own pictures differ in size; a dataset of the catalog is framed to one."""
+    """Whether pictures of the user differ in size; those of the catalog are framed to one."""
     if dataset.source.dataset != "folder":
         return False
     return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1
 
 
+def as_data_error(error: IdiscError | OSError) -> IdiscError:
+    """The error as one that can be sent to another process."""
+    if isinstance(error, IdiscError):
+        return error
+    return DataError(error.filename or "", error.strerror or first_line(error))
+
+
 def with_target_at_picture_size(sample: Sample) -> Sample:
-    """For folders that are mixed, whose targets differ in size."""
+    """Resize the target to the size of the picture, for folders whose targets differ in size."""
     size = (sample.image.shape[0], sample.image.shape[1])
     if sample.target.shape[:2] == size:
         return sample
@@ -146,7 +153,7 @@ def with_target_at_picture_size(sample: Sample) -> Sample:
 
 
 def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
-    """Samples of one size, with or without the encoder's maps -> a batch."""
+    """Make a batch of samples of one size."""
     readable: list[Item] = []
     for item in items:
         if isinstance(item, Unreadable):
@@ -156,8 +163,11 @@ def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
     if len(sizes) > 1:
         shown = ", ".join(f"{shape[0]}x{shape[1]}" for shape in sorted(sizes))
         return Unreadable(
-            f"{readable[0].name}: ground truth of several sizes in one batch ({shown});"
-            " bring all of it to one size, or train with batch_size=1"
+            DataError(
+                readable[0].name,
+                f"ground truth of several sizes in one batch ({shown})",
+                "resize all of it to one size, or train with batch_size=1",
+            )
         )
     target = np.stack([i.target if i.target.ndim == 3 else i.target[..., None] for i in readable])
     return Batch(
@@ -174,7 +184,7 @@ def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
 
 
 def pictures_per_process(batch_size: int, processes: int) -> int:
-    """Each has the same number of a batch's pictures."""
+    """The share of each process in a batch; InputError if the shares differ."""
     if batch_size % processes:
         raise InputError(
             "train.batch_size", f"{batch_size} pictures cannot be shared by {processes} processes"
@@ -185,7 +195,7 @@ def pictures_per_process(batch_size: int, processes: int) -> int:
 def batches(stream: Stream, start: int, *, rank: int, share: int, workers: int) -> Iterator[Batch]:
     """The batches of one process from optimizer step `start` on, `accumulate` for each step.
 
-    `share` is how many pictures of a batch each process has.
+    `share` is the number of pictures of a batch in each process.
     """
     train = stream.train
     passes = range(start * train.accumulate, train.iterations * train.accumulate)
@@ -195,11 +205,11 @@ def batches(stream: Stream, start: int, *, rank: int, share: int, workers: int) 
         batch_sampler=[list(range(first, first + share)) for first in firsts],
         num_workers=workers,
         collate_fn=collate,
-        multiprocessing_context="spawn" if workers else None,  # threads of torch do not fork
-        generator=torch.Generator(),  # or it would draw from the one that drops paths
+        multiprocessing_context="spawn" if workers else None,  # threads of torch are lost in a fork
+        generator=torch.Generator(),  # not the global one, which drops paths
         prefetch_factor=4 if workers else None,
     )
     for batch in loader:
         if isinstance(batch, Unreadable):
-            raise DataError(batch.message)
+            raise batch.error
         yield batch

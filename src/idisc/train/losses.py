@@ -1,8 +1,8 @@
-"""What a prediction is trained on: SILog for depth (eq. 4), an angular loss for normals.
+"""LOSSES by name: SILog for depth (eq. 4), an angular loss for normals.
 
-Both take the network's output at the size of the target and a mask of valid pixels, pool all valid
-pixels of the batch, and return one number without the recipe's weight: NaN if no pixel is valid.
-Where several processes share a batch, `total` adds up over them, so that the loss is the same.
+A loss compares the network's output at the size of the target with it, pools all valid pixels of
+the batch, and returns one number without the recipe's weight, or NaN if no pixel is valid. If
+several processes share a batch, `total` sums over them, so that the loss is that of one process.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from idisc.model.network import Output
+
 SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
 EPSILON = 1e-6  # in the logs and below the root, as released
 MOST_COSINE = 0.999  # as released
 Total = Callable[[Tensor], Tensor]
-"""A sum over all processes that gradients pass."""
+"""A sum over all processes, through which gradients flow."""
 
 
 def _alone(value: Tensor) -> Tensor:
@@ -43,8 +45,8 @@ def gradient_loss(
 ) -> Tensor:
     """Mean difference of the slopes of log depth, at three scales; arguments as in `silog_loss`.
 
-    A scale takes every pixel, every second, every fourth. It rewards edges that are as sharp as
-    those of the target, so it is for exact targets only.
+    The scales take every pixel, every second one and every fourth. This loss rewards edges as sharp
+    as those of the target, so it is for exact targets only.
     """
     error = torch.where(valid, (prediction + EPSILON).log() - (target + EPSILON).log(), 0.0)
     loss = prediction.sum() * 0  # stays if no two neighbours are valid
@@ -63,11 +65,26 @@ def angular_loss(
     """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
     normals and target (B, 3, H, W), concentration (B, 1, H, W), valid (B, 1, H, W) boolean. Pixels
-    within 2.6 degrees of parallel or opposite take no part, as released: the slope of arccos has no
-    limit there.
+    within 2.6 degrees of parallel or opposite are left out, as released: the slope of arccos is
+    unbounded there.
     """
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
     used = valid & (cosine.abs() < MOST_COSINE)
     kappa, angle = concentration[used], torch.acos(cosine[used])
     each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
     return total(each.sum()) / total(used.sum())
+
+
+def _silog(output: Output, target: Tensor, valid: Tensor, total: Total) -> Tensor:
+    return silog_loss(output.prediction.float(), target, valid, total)
+
+
+def _angular(output: Output, target: Tensor, valid: Tensor, total: Total) -> Tensor:
+    assert output.concentration is not None
+    normals, concentration = output.prediction.float(), output.concentration.float()
+    return angular_loss(normals, concentration, target, valid, total)
+
+
+Loss = Callable[[Output, Tensor, Tensor, Total], Tensor]
+LOSSES: dict[str, Loss] = {"silog": _silog, "angular": _angular}
+"""Output, target (B, C, H, W), valid (B, 1, H, W) and `total` -> the loss; names as in `Task`."""

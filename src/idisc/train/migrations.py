@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-RETIRED = {
-    "data": ("crop",),  # was read nowhere: the protocol knows the window
-    "train": ("loss",),  # follows from model.task
-}
-
 
 def renewed_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """RUN/config.json."""
     recipe = dict(record["recipe"])
-    for group, retired in RETIRED.items():
-        fields = {name: value for name, value in recipe[group].items() if name not in retired}
-        recipe[group] = _with_patience(fields)
-    return {"pairs": None, **record, "recipe": recipe}  # pairs: hashes that were not written yet
+    # data.crop was read nowhere: the protocol knows the window.
+    recipe["data"] = {name: value for name, value in recipe["data"].items() if name != "crop"}
+    recipe["train"] = _with_patience(recipe["train"])
+    return {"pairs": None, "fine_tunes": False, **record, "recipe": recipe}
 
 
 def renewed_training(stored: Mapping[str, Any]) -> dict[str, Any]:

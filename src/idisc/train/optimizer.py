@@ -1,13 +1,13 @@
-"""AdamW with a rate for each part of the network, the one-cycle schedule, freezing, an average."""
+"""Optimizer: AdamW with a rate for each part, the one-cycle schedule, freezing, the average."""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
+from timm.utils import ModelEmaV3
 from torch import nn
 
 from idisc.errors import InputError
@@ -20,16 +20,16 @@ END_RATE = 0.1  # of the rate, at the last step
 
 
 class Phase(NamedTuple):
-    """What the schedule has for a step."""
+    """The settings of the optimizer for one step."""
 
-    rate: float  # times the largest one
+    rate: float  # factor of the largest rate
     beta1: float
 
 
 def schedule(step: int, train: TrainConfig) -> Phase:
-    """One cycle: the rate stays, then falls by a cosine to a tenth; beta1 falls and rises again.
+    """One cycle: the rate is constant, then falls along a cosine to a tenth; beta1 falls and rises.
 
-    Step 0 is the first. The paper's text has a constant beta1 instead.
+    Step 0 is the first. The text of the paper has a constant beta1 instead.
     """
     top, end = HELD * train.iterations - 1, train.iterations - 1
     if step <= top:
@@ -46,7 +46,7 @@ def _between(last: float, first: float, share: float) -> float:
 
 
 def freeze(network: nn.Module, prefixes: Iterable[str]) -> None:
-    """Parameters whose names begin so get no gradient, modules of theirs stay in eval mode."""
+    """Freeze the parameters whose names begin with one of the prefixes."""
     for prefix in prefixes:
         found = [
             parameter
@@ -63,7 +63,7 @@ def freeze(network: nn.Module, prefixes: Iterable[str]) -> None:
 
 
 def train_mode(network: nn.Module, prefixes: Iterable[str]) -> None:
-    """Train mode, but for what is frozen: its batch norms must not drift, nor its paths drop."""
+    """Set train mode, but eval mode for frozen parts: no batch norm drifts, no path is dropped."""
     network.train()
     for prefix in prefixes:
         for name, module in network.named_modules():
@@ -72,7 +72,7 @@ def train_mode(network: nn.Module, prefixes: Iterable[str]) -> None:
 
 
 def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
-    """AdamW with the decay on every parameter, biases and norms included, as released."""
+    """AdamW; the decay applies to every parameter, also biases and norms, as released."""
     groups = []
     for part, module in network.named_children():
         parameters = [p for p in module.parameters() if p.requires_grad]
@@ -86,27 +86,19 @@ def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
     )
 
 
-def set_phase(optimizer: torch.optim.Optimizer, phase: Phase, slower: float = 1.0) -> None:
-    """Rates and beta1 of the step to come; `slower` is what roll-backs left of the rate."""
+def set_phase(optimizer: torch.optim.Optimizer, phase: Phase, factor: float = 1.0) -> None:
+    """Set rates and beta1 of the next step; `factor` is the reduction of rates by roll-backs."""
     for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * phase.rate * slower
+        group["lr"] = group["peak"] * phase.rate * factor
         group["betas"] = (phase.beta1, BETA2)
 
 
-class Average:
-    """Exponential moving average of a network; what is not a float is copied."""
+def moving_average(network: IDisc, decay: float) -> ModelEmaV3:
+    """An exponential moving average of the weights and statistics of a network.
 
-    def __init__(self, network: IDisc, decay: float) -> None:
-        self.decay = decay
-        self.network = copy.deepcopy(network).eval().requires_grad_(False)
-
-    @torch.no_grad()
-    def update(self, network: IDisc, step: int) -> None:
-        """After an optimizer step; young averages forget faster, or they would keep the start."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        theirs = network.state_dict()
-        for name, value in self.network.state_dict().items():
-            if value.is_floating_point():
-                value.lerp_(theirs[name], 1 - decay)
-            else:
-                value.copy_(theirs[name])
+    A young average forgets faster, or it would keep the start: after step n, from 0 on, the decay
+    is (1 + n) / (10 + n) at most. `update` of timm counts from 2 in these terms.
+    """
+    average = ModelEmaV3(network, decay, use_warmup=True, warmup_gamma=9.0, warmup_power=1.0)
+    average.requires_grad_(False)
+    return average

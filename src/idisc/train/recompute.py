@@ -1,4 +1,4 @@
-"""Gradient checkpointing: forget what lies inside a layer, compute it again when needed."""
+"""Gradient checkpointing: the backward pass computes the inside of a layer again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAYERS: tuple[type[nn.Module], ...] = (DeformableLayer, SceneDiscretization, Swi
 
 
 def recompute(network: IDisc) -> None:
-    """Let the layers that hold most of the memory be computed twice; timm's encoders know how."""
+    """Compute the layers that need most of the memory twice; encoders of timm can do it alone."""
     for module in network.modules():
         if isinstance(module, LAYERS):
             module.forward = partial(checkpoint, module.forward, use_reentrant=False)

@@ -1,15 +1,15 @@
-"""All that a run needs to go on, and the two checkpoints it keeps.
+"""State: everything that resuming needs, and the two checkpoints of a run.
 
-    RUN/last/training.pt       everything resume needs, one file, replaced in one move
+    RUN/last/training.pt       everything that resuming needs, one file, replaced atomically
     RUN/last/, RUN/best/       folders that `load_network` opens: config.json, model.safetensors
 
-The weights are in `last` twice on purpose: resume reads one file only, so no crash between two
-files can leave it with halves that do not belong together.
+`last` contains the weights twice: resuming reads one file only, so a crash between two files cannot
+leave parts of different steps.
 """
 
 from __future__ import annotations
 
-import fcntl
+import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,35 +33,35 @@ LAST, BEST, TRAINING = "last", "best", "training.pt"
 
 @dataclass
 class Progress:
-    """How far a run has come, and how good it is; part of what resume needs."""
+    """The progress and the quality of a run; part of what resuming needs."""
 
-    step: int = 0  # steps that are done
-    validated: int = 0  # after how many of them it was last measured
-    metrics: dict[str, float] = field(default_factory=dict)  # then
+    step: int = 0  # completed steps
+    validated: int = 0  # the step of the last validation
+    metrics: dict[str, float] = field(default_factory=dict)  # of the last validation
     best: dict[str, float] = field(default_factory=dict)  # of the best validation, and its step
 
 
 def write_training(run: Path, state: Mapping[str, Any]) -> None:
-    """Replace what resume will read."""
+    """Replace what `read_training` reads."""
     path = run / LAST / TRAINING
     with _room_for(path), files.atomic(path) as draft, draft.open("wb") as file:
-        torch.save({"format": config.FORMAT, **state}, file)  # a file says what it has no room for
+        torch.save({"format": config.FORMAT, **state}, file)
 
 
 def read_training(run: Path) -> dict[str, Any]:
-    """What `write_training` wrote last."""
+    """The latest state; CheckpointError if there is none or it is damaged."""
     path = run / LAST / TRAINING
     if not path.is_file():
         raise CheckpointError(
             run,
             f"no {LAST}/{TRAINING} in it, so there is nothing to resume",
-            "the command that began the run starts it again",
+            "start it again with the same command as before",
         )
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # torch, pickle and zipfile each have their own
         raise CheckpointError(
-            path, "not readable, so damaged", f"a new run may start with --weights {run / LAST}"
+            path, "damaged", f"start a new run with --weights {run / LAST}"
         ) from None
     if state.get("format") != config.FORMAT:
         raise CheckpointError(path, f"format {state.get('format')!r}, not {config.FORMAT!r}")
@@ -71,7 +71,7 @@ def read_training(run: Path) -> dict[str, Any]:
 def write_network(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
-    """A checkpoint in place of the one before it; each file changes in one move."""
+    """Replace a checkpoint; each of its files is replaced atomically."""
     record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
     with _room_for(folder):
         with files.atomic(folder / WEIGHTS) as draft:
@@ -81,32 +81,34 @@ def write_network(
 
 @contextmanager
 def _room_for(path: Path) -> Iterator[None]:
-    """A full disk is a clear stop: what was there before is still there."""
+    """Turn the errors of a full disk into one that says what to do."""
     try:
         yield
-    except (OSError, RuntimeError, SafetensorError) as error:  # torch's writer has RuntimeError
-        advice = "make room and start again"
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError
+        remedy = "make room and start again"
         if path.exists():
-            advice = "the checkpoint before it is whole: make room and resume"
+            remedy = "the previous checkpoint is intact: make room and resume"
         reason = first_line(error)
-        raise CheckpointError(path, f"cannot be written ({reason})", advice) from None
+        raise CheckpointError(path, f"cannot be written ({reason})", remedy) from None
 
 
 @contextmanager
 def locked(run: Path, leads: bool) -> Iterator[None]:
-    """Keep others out of a run's folder while this process, if it leads, writes there."""
-    if not leads:
+    """Keep other processes from training in the same folder, where the system has such locks."""
+    if not leads or importlib.util.find_spec("fcntl") is None:  # Windows has none
         yield
         return
-    folder = os.open(run, os.O_RDONLY)  # itself, not a file in it: the lock ends with the process
+    folder = os.open(run, os.O_RDONLY)  # of the folder itself: the lock ends with the process
     try:
-        _claim(folder, run)
+        _lock(folder, run)
         yield
     finally:
         os.close(folder)
 
 
-def _claim(folder: int, run: Path) -> None:
+def _lock(folder: int, run: Path) -> None:
+    import fcntl
+
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -116,6 +118,6 @@ def _claim(folder: int, run: Path) -> None:
 
 
 def clear_drafts(run: Path) -> None:
-    """Remove what a killed process was writing."""
+    """Remove incomplete files of a killed process."""
     for draft in run.rglob(".*.part"):
         draft.unlink()

@@ -7,6 +7,7 @@ from the number of the step, so a resumed run only has to continue counting.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ import torch
 
 from idisc.camera import Camera
 from idisc.data.dataset import Dataset, evenly_spaced
-from idisc.errors import CheckpointError, DataError, InputError
+from idisc.errors import CheckpointError, IdiscError
 from idisc.model.network import IDisc
 from idisc.predict.model_info import dataset_origin
 from idisc.settings import Recipe
@@ -28,15 +29,13 @@ from idisc.train.distributed import World
 from idisc.train.loader import Batch, Stream, batches, pictures_per_process
 from idisc.train.step import Outcome, Stepper
 
-Tell = Callable[["Step"], None]
-
 
 @dataclass(frozen=True)
 class Step:
-    """What one optimizer step has to tell."""
+    """The numbers of one optimizer step, for the log and the progress bar."""
 
     step: int
-    loss: float  # with the recipe's weight; NaN where the step was skipped
+    loss: float  # with the recipe's weight; NaN if the step was skipped
     lr: float
     grad_norm: float
     images_per_s: float
@@ -48,16 +47,39 @@ class Step:
     rollbacks: int
 
 
+OnStep = Callable[[Step], None]
+
+
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended."""
+    """The end of a run."""
 
     step: int  # of RUN/last
     finished: bool  # False: stopped by a signal, to be resumed
     metrics: dict[str, float]  # of the last validation
     best: dict[str, float]  # of the best one
     pictures: int  # of a validation
-    trouble: str  # skipped steps, empty batches and roll-backs in words; empty: none
+    guard: guard.Guard  # counts of failed steps
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The datasets of a run."""
+
+    training: Sequence[Dataset]
+    testing: Dataset
+
+    @property
+    def manifests(self) -> list[str]:
+        """The hashes of the manifests of the training data."""
+        return [dataset.source.sha256 for dataset in self.training]
+
+    @property
+    def pairs(self) -> list[str]:
+        """Hashes of the facts about each picture: names, splits, scales, cameras."""
+        used = [*self.training, self.testing]
+        texts = ["\n".join(map(repr, dataset.records)) for dataset in used]
+        return [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
 class Trainer:
@@ -70,8 +92,7 @@ class Trainer:
         world: World,
         *,
         network: IDisc,
-        training: Sequence[Dataset],
-        testing: Dataset,
+        data: RunData,
         workers: int = 0,
         caching: features.Progress | None = None,
         fine_tunes: bool = False,
@@ -82,63 +103,60 @@ class Trainer:
         before the first step, and stays the best checkpoint unless training improves on it.
         """
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
-        self.testing, self.fine_tunes = testing, fine_tunes
+        self.testing, self.fine_tunes = data.testing, fine_tunes
         self.share = pictures_per_process(recipe.train.batch_size, world.size)
         optimizer.freeze(network, recipe.train.freeze)
-        self.stream = _stream(network.to(world.device), training, recipe, world, caching)
+        self.stream = _stream(network.to(world.device), data.training, recipe, world, caching)
         self.stepper = Stepper(network, recipe, world)
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
         self.pace = log.Pace()
-        self.origin = {"recipe": recipe.name, **_learnt_from(training, recipe)}
-        self.stop = False  # set by a signal: save and leave after this step
+        self.origin = {"recipe": recipe.name, **_training_origin(data.training, recipe)}
+        self.stop = False  # set by a signal: save and stop after this step
 
-    def train(self, tell: Tell | None = None) -> Summary:
+    def train(self, on_step: OnStep | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
         leads = self.world.leads
         with state.locked(self.out, leads):
             if leads:
                 state.clear_drafts(self.out)
             try:
-                with self._recorded() as records:
-                    self._advance(records, tell)
-            except (DataError, InputError, OSError) as error:
-                self.save()  # what was learnt until then
-                if isinstance(error, OSError):  # of the log, of pictures
-                    reason = error.strerror or error
-                    raise CheckpointError(
-                        self.out, f"cannot be written ({reason})", "make room and resume"
-                    ) from None
+                with self._open_log() as records:
+                    self._run_steps(records, on_step)
+            except (IdiscError, OSError) as error:
+                self.save()
+                if isinstance(error, OSError):  # of the log or of pictures
+                    reason = f"cannot be written ({error.strerror or error})"
+                    raise CheckpointError(self.out, reason, "make room and resume") from None
                 raise
-        count = self.recipe.train.validate_images
         return Summary(
             step=self.saved,
             finished=self.saved >= self.recipe.train.iterations,
             metrics=self.progress.metrics,
             best=self.progress.best,
-            pictures=len(evenly_spaced(len(self.testing), count)),
-            trouble=str(self.stepper.guard),
+            pictures=len(evenly_spaced(len(self.testing), self.recipe.train.validate_images)),
+            guard=self.stepper.guard,
         )
 
     def save(self) -> None:
-        """Write `last`, unless it would be ruined: then the one that is there is better."""
-        if not self.stepper.sound():
+        """Write `last`, unless the weights are not finite: then the previous one is kept."""
+        if not self.stepper.is_sound():
             return
-        step, kept = self.progress.step, self.stepper.kept
-        if self.world.leads:  # everything to resume from, then the network for others to open
+        step = self.progress.step
+        if self.world.leads:  # first what resuming needs, then the network for other commands
             state.write_training(self.out, {**asdict(self.progress), **self.stepper.state()})
-            self._write_network(state.LAST, kept, {"step": step})
+            self._write_network(state.LAST, {"step": step})
         self.saved = step
 
     def resume(self, stored: dict[str, Any]) -> None:
-        """Go on from what `state.read_training` found in RUN/last."""
+        """Continue from what `state.read_training` returned."""
         names = asdict(self.progress)
         self.progress = state.Progress(**{name: stored[name] for name in names})
         self.saved = self.progress.step
         self.stepper.load(stored)
 
     @contextmanager
-    def _recorded(self) -> Iterator[log.Log | None]:
+    def _open_log(self) -> Iterator[log.Log | None]:
         """The log, in the process that writes it."""
         if not self.world.leads:
             yield None
@@ -148,61 +166,60 @@ class Trainer:
         with closing(log.Log(self.out, progress.step, validated)) as records:
             yield records
 
-    def _advance(self, records: log.Log | None, tell: Tell | None) -> None:
+    def _run_steps(self, records: log.Log | None, on_step: OnStep | None) -> None:
         train, progress, coming = self.recipe.train, self.progress, self._batches()
         while True:
-            self._keep_up(records)
+            self._save_and_validate(records)
             if progress.step >= train.iterations:
                 break
             began = time.monotonic()
-            passes = self._drawn(coming)
+            drawn = self._draw(coming)
             waited = time.monotonic() - began
-            if passes is None:
+            if drawn is None:
                 break
-            outcome = self.stepper.take(progress.step, passes)
+            outcome = self.stepper.take(progress.step, *drawn)
             last = progress.step + 1 == train.iterations
-            if outcome.verdict == "roll back" or (last and not self.stepper.sound()):
-                self._roll_back(passes, records)
+            if outcome.verdict == "roll back" or (last and not self.stepper.is_sound()):
+                self._roll_back(drawn[0], records)
                 progress, coming = self.progress, self._batches()
                 continue
             progress.step += 1
             self.pace.add(time.monotonic() - began, waited)
-            told = self._told(outcome)
+            step = self._describe(outcome)
             if records:
-                values = {k: v for k, v in asdict(told).items() if k != "step"}
-                records.write("step", told.step, values)
-            if tell:
-                tell(told)
+                values = {name: value for name, value in asdict(step).items() if name != "step"}
+                records.write("step", step.step, values)
+            if on_step:
+                on_step(step)
         self.save()
 
     def _batches(self) -> Iterator[Batch]:
-        return batches(
-            self.stream,
-            self.progress.step,
-            rank=self.world.rank,
-            share=self.share,
-            workers=self.workers,
-        )
+        rank, share, workers = self.world.rank, self.share, self.workers
+        return batches(self.stream, self.progress.step, rank=rank, share=share, workers=workers)
 
-    def _drawn(self, coming: Iterator[Batch]) -> list[Batch] | None:
-        """The passes of a step; None where some process is to stop.
+    def _draw(self, coming: Iterator[Batch]) -> tuple[list[Batch], list[int]] | None:
+        """The passes of a step and their valid pixels over all processes; None: stop.
 
-        What is wrong with a picture here, all processes must know: they stop together.
+        All processes must stop together, so they exchange a few counts; an error is sent only if
+        there is one.
         """
-        passes, problem = [], ""
+        count = self.recipe.train.accumulate
+        passes: list[Batch] = []
+        errors: list[IdiscError] = []
         try:
-            passes = [next(coming) for _ in range(self.recipe.train.accumulate)]
-        except DataError as error:
-            problem = str(error)
-        said = self.world.gather([(self.stop, problem)])
-        if any(stop for stop, _ in said):
+            passes = [next(coming) for _ in range(count)]
+        except IdiscError as error:
+            errors = [error]
+        pixels = [int(batch.valid.sum()) for batch in passes] or [0] * count
+        stop, failed, *pixels = self.world.add_up([int(self.stop), len(errors), *pixels])
+        if stop:
             return None
-        if problems := [text for _, text in said if text]:
-            raise DataError(problems[0])
-        return passes
+        if failed:
+            raise self.world.gather(errors)[0]
+        return passes, pixels
 
-    def _keep_up(self, records: log.Log | None) -> None:
-        """Save and validate where it is time, but not while steps fail."""
+    def _save_and_validate(self, records: log.Log | None) -> None:
+        """Save and validate when it is time, but not while steps fail."""
         train, step = self.recipe.train, self.progress.step
         last = step == train.iterations
         if self.stepper.guard.in_a_row:
@@ -216,43 +233,43 @@ class Trainer:
             self._validate(records)
 
     def _validate(self, records: log.Log | None) -> None:
-        train, progress, network = self.recipe.train, self.progress, self.stepper.kept
-        # What is compiled is so for the steps: other sizes and modes would be compiled anew.
+        train, progress = self.recipe.train, self.progress
+        # Compiled code is for training steps; other sizes and modes would be compiled again.
         with torch.compiler.set_stance("force_eager") if train.compile else nullcontext():
             progress.metrics, cases = validation.validate(
-                network, self.testing, self.world, train.validate_images, self.origin
+                self.stepper.result, self.testing, self.world, train.validate_images, self.origin
             )
         progress.validated = progress.step
-        decides = validation.DECIDES[self.recipe.model.task]
-        better = not progress.best or progress.metrics[decides] < progress.best[decides]
+        ranking = self.recipe.model.output.ranking[0]
+        better = not progress.best or progress.metrics[ranking] < progress.best[ranking]
         if better:
             progress.best = {**progress.metrics, "step": progress.step}
         if not self.world.leads or records is None:
             return
         records.write("validation", progress.step, progress.metrics)
         path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
-        validation.write_pictures(path, cases, self.testing.spec.domain)
+        validation.write_pictures(path, cases, self.testing.spec)
         if better:
-            self._write_network(state.BEST, network, {"validation": progress.best})
+            self._write_network(state.BEST, {"validation": progress.best})
 
-    def _write_network(self, name: str, network: IDisc, more: dict[str, Any]) -> None:
-        origin = {**self.origin, **more}
-        state.write_network(self.out / name, self.recipe.model, network.state_dict(), origin)
+    def _write_network(self, name: str, more: dict[str, Any]) -> None:
+        origin, weights = {**self.origin, **more}, self.stepper.result.state_dict()
+        state.write_network(self.out / name, self.recipe.model, weights, origin)
 
     def _roll_back(self, passes: Sequence[Batch], records: log.Log | None) -> None:
-        failed, counted = self.progress.step, self.stepper.guard
+        failed, counts = self.progress.step, self.stepper.guard
         for index, batch in enumerate(passes):
             part = self.world.rank * len(passes) + index
             guard.write_batch(self.out, failed, part, batch)
         names = self.world.gather([name for batch in passes for name in batch.names])
-        counted.roll_back(names)
+        counts.roll_back(names)
         self.resume(state.read_training(self.out))
-        self.stepper.guard = counted
+        self.stepper.guard = counts
         if records:
             records.write("rollback", self.progress.step, {"after": failed, "pictures": names})
 
-    def _told(self, outcome: Outcome) -> Step:
-        train, seconds, counted = self.recipe.train, self.pace.seconds, self.stepper.guard
+    def _describe(self, outcome: Outcome) -> Step:
+        train, seconds, counts = self.recipe.train, self.pace.seconds, self.stepper.guard
         return Step(
             step=self.progress.step,
             loss=outcome.loss,
@@ -262,9 +279,9 @@ class Trainer:
             wait_share=self.pace.wait_share,
             eta_s=seconds * (train.iterations - self.progress.step),
             memory_gb=log.memory_gb(self.world.device),
-            skipped=counted.skipped,
-            empty=counted.empty,
-            rollbacks=counted.rollbacks,
+            skipped=counts.skipped,
+            empty=counts.empty,
+            rollbacks=counts.rollbacks,
         )
 
 
@@ -285,8 +302,8 @@ def _stream(
     return features.FeatureStream(training, data, train, cached)
 
 
-def _learnt_from(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
-    """What a checkpoint says of itself to those who predict with it: the first folder's, mostly."""
+def _training_origin(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
+    """The training data, for the metadata of a checkpoint; range and camera of the first folder."""
     height, width = recipe.data.size
     origin = dataset_origin(training[0].spec.name, (height, width))
     origin["data"] = "; ".join(dict.fromkeys(dataset.spec.title for dataset in training))

@@ -1,4 +1,4 @@
-"""Validation is evaluation: the same scoring, shared between the processes, and a look at some."""
+"""Validation: the evaluation of `evaluate`, shared between the processes, and pictures of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import files, visualize
+from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, evenly_spaced
-from idisc.errors import DataError, IdiscError
+from idisc.errors import IdiscError
 from idisc.evaluate.protocols import PAPER
 from idisc.evaluate.run import Case, predict_sample, reported, score
 from idisc.metrics import Terms
@@ -21,9 +22,9 @@ from idisc.model.network import IDisc
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.train.distributed import World
+from idisc.train.loader import as_data_error
 
 SHOWN, HEIGHT = 4, 240  # pictures of each validation, and their height in pixels
-DECIDES = {"depth": "abs_rel", "normals": "mean_deg"}  # which checkpoint is best
 
 
 @dataclass(frozen=True)
@@ -32,38 +33,39 @@ class Scored:
 
     number: int
     terms: Terms
-    case: Case | None  # of those to look at
+    case: Case | None  # if it is among those that are drawn
 
 
 def validate(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> tuple[dict[str, float], list[Case]]:
-    """Metrics of the test pictures under the paper's protocol, and some cases to look at.
+    """Metrics of `count` test pictures (0: all) under the protocol of the paper, and some cases.
 
-    `origin` is what the checkpoint of this network will say of itself.
+    `origin` is the metadata of the checkpoint. If a picture cannot be scored in one process, all
+    of them raise the error.
     """
     network.eval()  # a step sets its own mode
-    mine: list[Scored | IdiscError] = []  # an error is shared, so that all processes stop
+    own: list[Scored | IdiscError] = []
     try:
-        mine.extend(_scored(network, dataset, world, count, origin))
-    except IdiscError as error:
-        mine.append(error)
-    except OSError as error:
-        mine.append(DataError(error.filename or "", error.strerror or str(error)))
-    every = world.gather(mine)
-    if failures := [item for item in every if isinstance(item, IdiscError)]:
-        raise failures[0]
-    ordered = sorted((item for item in every if isinstance(item, Scored)), key=lambda s: s.number)
+        own.extend(_scored(network, dataset, world, count, origin))
+    except (IdiscError, OSError) as error:
+        own.append(as_data_error(error))
+    scored: list[Scored] = []
+    for item in world.gather(own):
+        if isinstance(item, IdiscError):
+            raise item
+        scored.append(item)
+    scored.sort(key=lambda item: item.number)
     average = PAPER.average(dataset.spec)
-    for item in ordered:
+    for item in scored:
         average.add(item.terms)
-    return reported(average.result(), PAPER), [item.case for item in ordered if item.case]
+    return reported(average.result(), PAPER), [item.case for item in scored if item.case]
 
 
 def _scored(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> Iterator[Scored]:
-    """This process's share."""
+    """The share of this process."""
     predictor = Predictor(TorchEngine(network, "in training", origin=origin))
     indices = evenly_spaced(len(dataset), count)
     shown = set(evenly_spaced(len(indices), SHOWN))
@@ -74,39 +76,33 @@ def _scored(
         yield Scored(number, terms, case if number in shown else None)
 
 
-def write_pictures(path: Path, cases: list[Case], domain: str) -> None:
-    """Each case as a row: picture, ground truth, prediction, error."""
+def write_pictures(path: Path, cases: list[Case], spec: DatasetSpec) -> None:
+    """Write each case as a row: picture, ground truth, prediction, error."""
     if not cases:
         return
-    limit_m = visualize.error_limit_m(domain, *(case.sample.target for case in cases))
-    rows = [picture_row(case, limit_m) for case in cases]
+    limit = spec.task.error_limit(spec.domain, *(case.sample.target for case in cases))
+    rows = [picture_row(case, limit) for case in cases]
     width = max(row.shape[1] for row in rows)
     rows = [np.pad(row, ((0, 0), (0, width - row.shape[1]), (0, 0))) for row in rows]
     with files.atomic(path) as draft:
         Image.fromarray(np.concatenate(rows)).save(draft, format="JPEG", quality=88)
 
 
-def picture_row(case: Case, limit_m: float) -> NDArray[np.uint8]:
-    """A case as one picture; errors in colours up to `limit_m` metres."""
-    target, prediction = case.sample.target, case.prediction
-    height, width = target.shape[:2]  # the picture as the network sees it may be stretched
+def picture_row(case: Case, limit: float) -> NDArray[np.uint8]:
+    """Draw a case; the colours of errors end at `limit`."""
+    task, target, prediction = case.sample.task, case.sample.target, case.prediction
+    height, width = target.shape[:2]  # the network may see the picture with another aspect ratio
     image = np.asarray(Image.fromarray(case.sample.image).resize((width, height)))
-    if target.ndim == 3:
-        pictures = [
-            image,
-            visualize.normals_picture(target),
-            visualize.normals_picture(prediction),
-            visualize.angle_picture(prediction, target, case.valid),
-        ]
-        limit = f"error to {visualize.ERROR_LIMIT_DEG:g} degrees"
-        captions = ["picture", "normals", "prediction", limit]
-        return visualize.beside(pictures, captions, HEIGHT)
-    low, high = visualize.depth_limits(np.where(case.valid, target, 0))
+    caption, limits = task.name, None
+    if task.colour_limits:
+        mask = case.valid.reshape(*case.valid.shape, *(1 for _ in target.shape[2:]))
+        limits = task.colour_limits(np.where(mask, target, 0))
+        caption = f"{task.name} {limits[0]:.1f}-{limits[1]:.1f} {task.unit}"
     pictures = [
         image,
-        visualize.depth_picture(target, low, high),
-        visualize.depth_picture(prediction, low, high),
-        visualize.error_picture(prediction, target, case.valid, limit_m),
+        task.draw(target, limits, None),
+        task.draw(prediction, limits, None),
+        task.draw_error(prediction, target, case.valid, limit),
     ]
-    captions = ["picture", f"depth {low:.1f}-{high:.1f} m", "prediction", f"error to {limit_m:g} m"]
+    captions = ["picture", caption, "prediction", f"error to {limit:g} {task.error_unit}"]
     return visualize.beside(pictures, captions, HEIGHT)

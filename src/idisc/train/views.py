@@ -1,10 +1,10 @@
-"""Views of a picture through one canonical camera: how pictures of many cameras train one network.
+"""Views of pictures through one canonical camera, to train one network on many cameras.
 
-What a network can see of distance is the size of things in pixels, which depends on the focal
-length. So depth is expressed for one focal length: a picture with twice that focal length shows
-everything twice as large, and its depth is halved before the network learns it. Prediction undoes
-this with the camera of the photo. A view is a rotated window of the picture, at the network's size;
-zooming in is the same as another camera and needs no treatment of its own.
+A network infers distance from the size of things in pixels, which depends on the focal length.
+Therefore depth is expressed for one focal length: a picture with twice that focal length shows
+everything twice as large, and its depth is halved for training. Prediction undoes this with the
+camera of the photo. A view is a rotated window of the picture at the size of the network; zooming
+in is the same as another camera.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from idisc.data.framing import Place
 from idisc.errors import DataError
 from idisc.settings import DataConfig
 from idisc.sizes import Size
-from idisc.train.augment import Generator, transformed
+from idisc.train.augment import Generator, rotated, transformed
 
 WHOLE = 0.3  # share of the views that show the whole picture, as prediction does
 
@@ -29,14 +29,14 @@ WHOLE = 0.3  # share of the views that show the whole picture, as prediction doe
 class Window:
     """A window of a picture, in shares of its sides."""
 
-    zoom: float = 1.0  # 1: as large as the shape of the view allows
-    across: float = 0.5  # its middle
+    zoom: float = 1.0  # 1: as large as the aspect ratio of the view allows
+    across: float = 0.5  # the centre
     down: float = 0.5
     angle_deg: float = 0.0
 
 
 def draw_window(sample: Sample, data: DataConfig, generator: Generator) -> Window:
-    """The whole picture or a random window, by `augment.zoom` and `augment.rotation_deg`."""
+    """Draw a window by `augment.zoom` and `augment.rotation_deg`; some are the whole picture."""
     if generator.random() < WHOLE:
         return Window()
     zoom = (1 + data.augment.zoom) ** generator.random()
@@ -48,9 +48,9 @@ def draw_window(sample: Sample, data: DataConfig, generator: Generator) -> Windo
 
 
 def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> Sample:
-    """A sample as stored -> the window of it at `size`, depth in the canonical camera.
+    """Cut a window out of a stored sample and resize it; depth is that of the canonical camera.
 
-    Picture and target may differ in size. DataError for a picture without a camera.
+    Picture and target may differ in size. DataError if the picture has no camera.
     """
     if sample.camera is None:
         raise DataError(
@@ -65,10 +65,10 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
     valid = transformed(
         sample.valid.astype(np.uint8), _inverse(sample, window, scale, size, sample.valid), size
     )
-    if target.ndim == 2:
+    if sample.task.metric:
         target = target * np.float32(canonical_focal / camera.relative_focal)
-    else:
-        target = _turned(target, window.angle_deg)
+    if sample.task.directions:
+        target = rotated(target, window.angle_deg)
     return replace(
         sample,
         image=_image(sample, window, scale, size),
@@ -80,18 +80,18 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
 
 
 def _pixels_per_pixel(sample: Sample, size: Size, zoom: float) -> float:
-    """Pixels of the stored picture for one of the view, along each side."""
+    """Pixels of the stored picture for one pixel of the view, along each side."""
     height, width = sample.image.shape[:2]
     return min(height / size[0], width / size[1]) / zoom
 
 
 def _image(sample: Sample, window: Window, scale: float, size: Size) -> np.ndarray:
     picture = Image.fromarray(sample.image)
-    if scale > 1:  # an affine transform reads single pixels, which would alias
+    if scale > 1:  # an affine transform reads single pixels, which causes aliasing
         reduced = (max(1, round(picture.width / scale)), max(1, round(picture.height / scale)))
         picture = picture.resize(reduced, Image.Resampling.BILINEAR)
     inverse = _inverse(sample, window, scale, size, np.asarray(picture))
-    moved = picture.transform(  # not bicubic, which Pillow's transform rounds to half pixels
+    moved = picture.transform(  # bicubic of Pillow would be off by half a pixel
         (size[1], size[0]), Image.Transform.AFFINE, inverse, Image.Resampling.BILINEAR
     )
     return np.asarray(moved)
@@ -100,7 +100,7 @@ def _image(sample: Sample, window: Window, scale: float, size: Size) -> np.ndarr
 def _inverse(
     sample: Sample, window: Window, scale: float, size: Size, stored: np.ndarray
 ) -> tuple[float, ...]:
-    """Pillow's coefficients: where in a map of the stored picture a pixel of the view lies."""
+    """The coefficients of Pillow, from pixels of the view to those of a stored map."""
     height, width = stored.shape[:2]
     across, down = width / sample.image.shape[1], height / sample.image.shape[0]
     angle = math.radians(window.angle_deg)
@@ -108,10 +108,3 @@ def _inverse(
     a, b, d, e = cosine * across, sine * across, -sine * down, cosine * down
     x, y = size[1] / 2, size[0] / 2
     return (a, b, window.across * width - a * x - b * y, d, e, window.down * height - d * x - e * y)
-
-
-def _turned(normals: np.ndarray, angle_deg: float) -> np.ndarray:
-    """Directions in the picture turn with it; `moved` of `augment` has the same sign."""
-    cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
-    x, y = normals[..., 0], normals[..., 1]
-    return np.stack((cosine * x - sine * y, sine * x + cosine * y, normals[..., 2]), axis=-1)

@@ -133,7 +133,7 @@ def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -
             spec.framing(as_stored(image, target, None))
         except InputError as error:
             faults.append(Fault("framing", record.image, str(error)))
-    depth = target if target is not None and target.ndim == 2 else None
+    depth = target if target is not None and spec.target.kind == "depth" else None
     return Inspection(
         index=index,
         record=record,
@@ -209,7 +209,7 @@ def _misplaced(spec: DatasetSpec, record: Record, image_mode: str, target_mode: 
         return [Fault("swapped", record.image, reason)]
     if no_image:
         return [Fault("picture", record.image, f"mode {image_mode}")]
-    if target_mode in _EIGHT_BITS and spec.task == "depth":
+    if target_mode in _EIGHT_BITS and spec.task.metric:
         return [Fault("bits", record.target, f"mode {target_mode}")]
     return []
 

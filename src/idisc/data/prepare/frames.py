@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from idisc.camera import Camera
 from idisc.data.catalog import DatasetSpec
-from idisc.data.decode import MAX_UINT16, FloatArray, StoredDepth, Target
+from idisc.data.decode import MAX_UINT16, DepthMap, FloatArray, NormalMap, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
 from idisc.sizes import Size
@@ -67,7 +67,7 @@ class Preparation:
     # Both take an instance of `options`; the lines are those of published lists, if any are given.
     scenes: Callable[[Path, Any, Sequence[ListLine] | None], list[Scene]]
     frames: Callable[[Scene, Any], Frames]
-    stored: Target  # how the prepared targets are stored
+    stored: DepthMap | NormalMap  # how the prepared targets are stored
     needs: str  # what the raw folder has to contain
     options: type = PictureOptions
     cameras: tuple[str, ...] = ()  # allowed in options.cameras, in upper or lower case

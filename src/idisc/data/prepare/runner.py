@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from idisc import config, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import NormalMap, Target, write_depth, write_normals, write_png
+from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Frame, Preparation, Scene
@@ -190,7 +190,12 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
 
 
 def _write_frame(
-    frame: Frame, scene: Scene, out: Path, stored: Target, link: bool, faults: list[InputError]
+    frame: Frame,
+    scene: Scene,
+    out: Path,
+    stored: DepthMap | NormalMap,
+    link: bool,
+    faults: list[InputError],
 ) -> Record | None:
     """Read all files of a frame and write it; or add what is wrong with any of them to `faults`."""
     before = len(faults)
