@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from idisc import config
+from idisc import configs
 from idisc.cli.main import run_script
+from idisc.configs.paper import ABLATIONS as PAPER
+from idisc.configs.recipes import ABLATIONS, RECIPES
 from idisc.model.network import IDisc
-from idisc.paper import ABLATIONS as PAPER
 from idisc.predict import timing
 from idisc.predict.torch_engine import TorchEngine
-from idisc.recipes import ABLATIONS, RECIPES
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "8 IDRs": ("model.afp.idrs=8",),
@@ -72,7 +72,7 @@ def costs(names: list[str], repeats: int = 9) -> dict[str, tuple[float, float]]:
     """Return the parameters in millions and the median milliseconds per image of each row."""
     torch.set_num_threads(2)
     networks = {
-        name: IDisc(config.override(RECIPE, ROWS[name]).model).eval().requires_grad_(False)
+        name: IDisc(configs.override(RECIPE, ROWS[name]).model).eval().requires_grad_(False)
         for name in names
     }
     height, width = RECIPE.data.size

@@ -18,12 +18,13 @@ from functools import partial
 import torch
 from torch import nn
 
-from idisc import bench, recipes
+from idisc import bench
 from idisc.cli.main import run_script
+from idisc.configs import recipes
+from idisc.configs.schema import ModelConfig
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.predict import timing
-from idisc.settings import ModelConfig
 from idisc.sizes import Size
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 from tests.golden import metrics as golden
 
-from idisc import paper
+from idisc.configs import paper
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.metrics import (
     AVERAGES,

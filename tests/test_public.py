@@ -84,7 +84,7 @@ def test_names_tables_and_help_load_nothing_heavy() -> None:
     codes = [
         "import idisc; idisc.IdiscError, idisc.load, idisc.Camera, idisc.Prediction",
         "idisc.Predictor, idisc.RECIPES, idisc.ModelConfig, idisc.evaluate, idisc.explain",
-        "import idisc.paper, idisc.config, idisc.files, idisc.zoo.published, idisc.zoo.cards",
+        "import idisc.configs.paper, idisc.files, idisc.zoo.published, idisc.zoo.cards",
         "idisc.zoo.cards.shipped()",
         *(call(*each) for each in (["--help"], ["--version"], ["convert", "--list"])),
         *(call(name, "--help") for name in ("convert", "bench", "predict", "serve", "explain")),
@@ -93,8 +93,10 @@ def test_names_tables_and_help_load_nothing_heavy() -> None:
 
 
 def test_a_network_on_swin_loads_no_timm() -> None:
-    code = "import torch, idisc.model.network, idisc.recipes\n"
-    code += "with torch.device('meta'): idisc.model.network.IDisc(idisc.settings.ModelConfig())"
+    code = "import torch, idisc.model.network, idisc.configs.recipes\n"
+    code += (
+        "with torch.device('meta'): idisc.model.network.IDisc(idisc.configs.schema.ModelConfig())"
+    )
     assert loaded_by(code) == {"torch"}
 
 

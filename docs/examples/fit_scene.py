@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.cli.main import run_script
 from idisc.errors import InputError
 from idisc.predict.scene import MIN_PROBABILITY, PROBE, SceneProbe
@@ -77,7 +77,7 @@ def main() -> None:
             f"{name} {Path(path).name} left out: {np.mean(np.array(found) > 0.5):.4f} right,"
             f" {wrong:.4f} warned of by mistake, {len(found)} views\n"
         )
-    files.write_json(PROBE, config.to_json(fit(tokens, names)))
+    files.write_json(PROBE, configs.to_json(fit(tokens, names)))
 
 
 if __name__ == "__main__":

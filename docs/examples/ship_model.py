@@ -21,7 +21,7 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import Tensor
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.cli.main import run_script
 from idisc.export import external, onnx, parity
 from idisc.model.checkpoint import load_network, read_config, read_origin
@@ -171,7 +171,7 @@ def pack(checkpoint: Path, name: str) -> None:
         "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
     }
     card = cards.ModelCard(**{**facts, **CARDS[name]})
-    files.write_json(cards.HOME / f"{name}.json", config.to_json(card))
+    files.write_json(cards.HOME / f"{name}.json", configs.to_json(card))
     sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 
 
@@ -194,7 +194,7 @@ def score(name: str, path: Path) -> None:
         if metric in report["totals"]
     ]
     files.write_json(
-        cards.HOME / f"{name}.json", config.to_json(replace(card, scores=tuple(scores)))
+        cards.HOME / f"{name}.json", configs.to_json(replace(card, scores=tuple(scores)))
     )
 
 

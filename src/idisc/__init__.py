@@ -42,10 +42,10 @@ __all__ = [
 _MODULES = {
     "Camera": "idisc.camera",
     "IDisc": "idisc.model.network",
-    "ModelConfig": "idisc.settings",
+    "ModelConfig": "idisc.configs.schema",
     "Prediction": "idisc.prediction",
     "Predictor": "idisc.predict.predictor",
-    "RECIPES": "idisc.recipes",
+    "RECIPES": "idisc.configs.recipes",
     "load": "idisc.predict.predictor",
     "load_network": "idisc.model.checkpoint",
 }

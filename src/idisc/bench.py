@@ -21,13 +21,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import ModelConfig
 from idisc.model import sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
 from idisc.predict import timing
 from idisc.predict.engine import Engine
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import ModelConfig
 from idisc.sizes import Size
 
 ORACLE = "oracle"

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.config import lookup
+from idisc.configs import lookup
 from idisc.errors import DataError, InputError, require
 
 FloatArray = NDArray[np.floating[Any]]

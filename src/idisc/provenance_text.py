@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from idisc import config
+from idisc import configs
 from idisc.camera import Camera
 from idisc.prediction import (
     UNKNOWN,
@@ -168,7 +168,7 @@ def record(prediction: Prediction, **more: Any) -> dict[str, Any]:
     """Return what is stored with a result: camera, provenance and what a format adds."""
     camera = asdict(prediction.camera)
     return {
-        "format": config.FORMAT,
+        "format": configs.FORMAT,
         **more,
         "camera": camera,
         "provenance": provenance_json(prediction),

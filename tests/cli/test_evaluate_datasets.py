@@ -16,7 +16,7 @@ from tests.fakes import indoor, onnx_files, road
 from tests.fakes.called import run
 from tests.fakes.scored import a_tenth_too_far
 
-from idisc import paper, recipes
+from idisc.configs import paper, recipes
 from idisc.data import catalog
 
 DATASETS = ["nyu", "nyu_labelled", "nyu_normals", "sunrgbd", "diode", "kitti", "argoverse", "ddad"]

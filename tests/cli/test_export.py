@@ -11,12 +11,12 @@ from PIL import Image
 from tests.fakes import exported, onnx_files, shipped
 from tests.fakes.called import run
 
+from idisc.configs.schema import FilePrecision
 from idisc.export import onnx as onnx_export
 from idisc.export import parity, tracing
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_engine
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import FilePrecision
 from idisc.zoo import cards
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from idisc import config, recipes
+from idisc import configs
+from idisc.configs import recipes
 from idisc.data import catalog
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
@@ -220,10 +221,10 @@ def test_batches_have_the_size_of_the_released_code_whatever_recipes_there_are(
 
 
 def test_a_changed_protocol_is_named_after_what_was_changed() -> None:
-    pixels = changed(PAPER, config.override(PAPER, ["averaging=pixel", "max_depth=20"]))
+    pixels = changed(PAPER, configs.override(PAPER, ["averaging=pixel", "max_depth=20"]))
     assert pixels.name == "paper with averaging=pixel, max_depth=20.0"
     assert (pixels.averaging, pixels.max_depth) == ("pixel", 20.0)
-    assert changed(PAPER, config.override(PAPER, ["averaging=image", "cap=paper"])) is PAPER
+    assert changed(PAPER, configs.override(PAPER, ["averaging=image", "cap=paper"])) is PAPER
 
 
 def test_only_the_window_of_kitti_depends_on_the_place_of_the_crop() -> None:

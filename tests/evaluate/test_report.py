@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from idisc import __version__, paper, recipes
+from idisc import __version__
+from idisc.configs import paper, recipes
 from idisc.data import catalog
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import DepthMap, NormalMap, write_depth

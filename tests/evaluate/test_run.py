@@ -33,6 +33,7 @@ from idisc.evaluate.run import (
     predict_sample,
     score,
 )
+from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
 
 PAPER, CODE = PROTOCOLS["paper"], PROTOCOLS["published-code"]
@@ -238,14 +239,12 @@ class FakeEngine(Brightness):
         super().__init__(origin, spread)
         self.depth = depth
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        depth = np.full_like(super().with_spread(images, size)[0], self.depth)
+    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
+        depth = np.full_like(super().run(images, size).maps, self.depth)
         if self.spread is None:
-            return depth, None
+            return RawOutput(depth)
         ramp = np.arange(1, depth.shape[2] + 1, dtype=np.float32)
-        return depth, np.broadcast_to(self.spread * ramp, depth.shape)
+        return RawOutput(depth, np.broadcast_to(self.spread * ramp, depth.shape))
 
 
 @pytest.mark.parametrize(

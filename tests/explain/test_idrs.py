@@ -12,6 +12,7 @@ from tests.fakes import explained
 from tests.fakes.pairs import TINY
 from tests.fakes.refusals import refused
 
+from idisc.configs.schema import AfpConfig
 from idisc.errors import InputError
 from idisc.explain.idrs import explain, explain_photo, shown
 from idisc.images import Photo, read_photo
@@ -20,7 +21,6 @@ from idisc.model.network import IDisc, Output
 from idisc.model.tokens import to_placed_tokens
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import AfpConfig
 
 
 def output(network: IDisc, image: np.ndarray, **how: object) -> Output:

@@ -17,6 +17,7 @@ from tests.fakes.refusals import refused
 from idisc.errors import CheckFailed, InputError
 from idisc.export import onnx as onnx_export
 from idisc.export import parity
+from idisc.predict.engine import RawOutput
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.sizes import Size
 from idisc.tasks import DEPTH, NORMALS, Task
@@ -37,16 +38,15 @@ class Flat:
         self.value, self.task, self.fixed_size, self.spread = value, task, fixed_size, spread
         self.asked: list[tuple[tuple[int, ...], Size | None]] = []
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: Size | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
         self.asked.append((images.shape, size))
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
         spread = None if self.spread is None else np.full_like(maps, self.spread)
         if self.task.metric:
-            return maps, spread
+            return RawOutput(maps, spread)
         angle = np.radians(maps)
-        return np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1), spread
+        normals = np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1)
+        return RawOutput(normals, spread)
 
 
 PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
@@ -160,7 +160,7 @@ def test_pictures_are_read_evenly_and_results_are_skipped(tmp_path: Path) -> Non
     Image.new("RGB", (8, 6), (9, 0, 0)).save(tmp_path / "0_depth.png", pnginfo=made)
     chosen = parity.read_evenly(parity.list_pictures(tmp_path), 3)
     assert [int(image[0, 0, 0]) for image in chosen] == [0, 2, 4]
-    assert len(parity.list_pictures(parity.EXAMPLES)) == 4
+    assert len(parity.list_pictures(parity.EXAMPLES)) == 5
 
 
 def test_a_comparison_needs_pictures() -> None:

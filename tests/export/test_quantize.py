@@ -10,11 +10,11 @@ import pytest
 from onnx import TensorProto
 from tests.fakes import exported
 
+from idisc.configs.schema import FilePrecision
 from idisc.errors import InputError
 from idisc.export import external, parity, quantize
 from idisc.export import onnx as onnx_export
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.settings import FilePrecision
 
 SIZE = (64, 96)
 

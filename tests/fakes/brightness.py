@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image
 
+from idisc.predict.engine import RawOutput
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
 
@@ -37,19 +38,17 @@ class Brightness:
         self.calls: list[tuple[tuple[int, ...], tuple[int, int] | None]] = []
 
     def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
-        return self.with_spread(images, size)[0]
+        return self.run(images, size).maps
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[Maps, Maps | None]:
+    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
         self.calls.append((images.shape, size))
         height, width = size or (images.shape[1], images.shape[2])
         if not self.task.metric:
             raw = np.stack([resize_map(each / np.float32(255), (height, width)) for each in images])
-            return raw, None
+            return RawOutput(raw)
         red = 1 + images[..., 0].astype(np.float32) / 100
         depth = np.stack([resize_map(each, (height, width)) for each in red])
-        return depth, None if self.spread is None else np.full_like(depth, self.spread)
+        return RawOutput(depth, None if self.spread is None else np.full_like(depth, self.spread))
 
 
 def picture(height: int = 48, width: int = 64, shade: int = 100) -> NDArray[np.uint8]:

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from tests.fakes.pairs import TINY
 
+from idisc.configs.schema import ModelConfig
 from idisc.explain.idrs import Explanation, explain
 from idisc.model.network import IDisc
-from idisc.settings import ModelConfig
 
 SIZE = (48, 64)
 LEVELS, IDRS = 3, TINY.afp.idrs

@@ -11,12 +11,12 @@ import onnx
 import torch
 from tests.fakes.pairs import TINY
 
+from idisc.configs.schema import IsdConfig, ModelConfig
 from idisc.export import parity
 from idisc.export.run import ExportOptions, export_network
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import IsdConfig, ModelConfig
 from idisc.sizes import Size
 
 SIZE: Size = (96, 128)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.predict.engine import RawOutput
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
 
@@ -35,10 +36,8 @@ class Flickering:
         depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
         return np.stack([resize_map(each, size or each.shape) for each in depth])
 
-    def with_spread(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> tuple[NDArray[np.float32], None]:
-        return self(images, size), None
+    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
+        return RawOutput(self(images, size))
 
 
 def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:

@@ -51,10 +51,10 @@ def depth_and_spread(path: Path) -> Path:
         _node("Cast", ["image"], "bytes", to=FLOAT),
         _node("ReduceMean", ["bytes"], "grey", axes=[3], keepdims=0),
         _node("Div", ["grey", "fifty"], "depth"),
-        _node("Div", ["depth", "ten"], "spread"),
+        _node("Div", ["depth", "ten"], "level_std"),
     ]
     constants = {"fifty": np.array(50, np.float32), "ten": np.array(10, np.float32)}
-    spread = _field(12, _value("spread", FLOAT, "BHW"))  # outputs are in the order of the fields
+    spread = _field(12, _value("level_std", FLOAT, "BHW"))  # outputs are in the order of the fields
     inputs: list[tuple[str, int, Shape]] = [("image", UINT8, "BHW3")]
     return _write(path, nodes, constants, inputs, ("depth", FLOAT, "BHW"), last=spread)
 

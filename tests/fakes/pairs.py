@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from idisc.settings import (
+from idisc.configs.schema import (
     AfpConfig,
     AugmentConfig,
     DataConfig,

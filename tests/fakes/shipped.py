@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.fakes import onnx_files
 
-from idisc import config, files
-from idisc.settings import ModelConfig
+from idisc import configs, files
+from idisc.configs.schema import ModelConfig
 from idisc.zoo import cards
 
 
@@ -22,8 +22,8 @@ def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) 
     weights.write_bytes(b"no tensors")
     if checkpoint:
         weights.write_bytes((checkpoint / "model.safetensors").read_bytes())
-        record = files.read_json(checkpoint / config.FILE)["model"]
-        network = config.from_json(ModelConfig, record, "model")
+        record = files.read_json(checkpoint / configs.FILE)["model"]
+        network = configs.from_json(ModelConfig, record, "model")
     card = cards.ModelCard(
         name=model.name,
         title="Brightness as depth",
@@ -62,5 +62,5 @@ def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) 
         notes="Knows nothing of the world.",
     )
     path = model.with_suffix(".json")
-    files.write_json(path, config.to_json(card))
+    files.write_json(path, configs.to_json(card))
     return path

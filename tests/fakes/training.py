@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from idisc.settings import Recipe
+from idisc.configs.schema import Recipe
 from idisc.train import launch, log, state
 from idisc.train.distributed import World
 from idisc.train.trainer import Step, Summary, Trainer

@@ -11,11 +11,11 @@ from safetensors.torch import load_file, save_file
 from tests.fakes.refusals import refused
 
 import idisc
+from idisc.configs.schema import AfpConfig, DecoderConfig, ModelConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import State
-from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
     encoder="efficientnet_lite0",

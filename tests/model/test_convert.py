@@ -11,12 +11,12 @@ import torch
 from tests.fakes.refusals import refused
 from tests.golden.store import HERE
 
-from idisc import recipes
+from idisc.configs import recipes
+from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.model.convert import convert, infer_config, rename
 from idisc.model.network import IDisc
 from idisc.model.states import State
-from idisc.settings import ModelConfig
 from idisc.zoo.published import PUBLISHED, Published
 
 DEAD = {"resnet101": 2_049_000}  # values of the classifier, which takes no part

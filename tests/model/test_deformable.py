@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from idisc.configs.schema import DecoderConfig
 from idisc.model.deformable import DeformableAttention, DeformableEncoder
-from idisc.settings import DecoderConfig
 
 SIZES = [(2, 3), (4, 6)]
 

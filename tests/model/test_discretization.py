@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import AfpConfig, EddConfig, IsdConfig
 from idisc.model.discretization import (
     ExplicitDiscretization,
     FeaturePartition,
     SceneDiscretization,
 )
-from idisc.settings import AfpConfig, EddConfig, IsdConfig
 
 B, M, C, N, E = 2, 15, 8, 5, 6
 AFP = AfpConfig(idrs=N, width=E)

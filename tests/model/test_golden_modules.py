@@ -17,6 +17,7 @@ from tests.golden import store
 from timm.models.resnet import Bottleneck
 from torch import Tensor, nn
 
+from idisc.configs.schema import AfpConfig, DecoderConfig, IsdConfig
 from idisc.model import sampling
 from idisc.model.convert import rename
 from idisc.model.deformable import DeformableAttention
@@ -25,7 +26,6 @@ from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
 from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
-from idisc.settings import AfpConfig, DecoderConfig, IsdConfig
 
 Arrays = Mapping[str, Any]
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))

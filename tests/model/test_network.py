@@ -10,11 +10,12 @@ import torch
 from tests.fakes import vit
 from tests.fakes.refusals import refused
 
-from idisc import config, recipes
+from idisc import configs
+from idisc.configs import recipes
+from idisc.configs.schema import AfpConfig, DecoderConfig, ModelConfig
 from idisc.errors import InputError
 from idisc.model import sampling
 from idisc.model.network import IDisc
-from idisc.settings import AfpConfig, DecoderConfig, ModelConfig
 
 SMALL = ModelConfig(
     encoder="efficientnet_lite0",
@@ -44,7 +45,7 @@ def learns(network: IDisc, height: int = 64, width: int = 96) -> None:
 
 @pytest.mark.parametrize("row", recipes.ABLATIONS)
 def test_every_row_of_the_ablation_table_learns(row: str) -> None:
-    network = build(config.override(SMALL, recipes.ABLATIONS[row]))
+    network = build(configs.override(SMALL, recipes.ABLATIONS[row]))
     parts = {name for name in ("afp", "isd") if len(getattr(network, name))}
     explicit = row in ("none", "edd", "edd_msda")
     assert parts == (set() if explicit else {"afp", "isd"})
@@ -77,7 +78,7 @@ def test_every_row_of_the_ablation_table_learns(row: str) -> None:
     ],
 )
 def test_every_other_choice_learns(change: str) -> None:
-    network = build(config.override(SMALL, [change]))
+    network = build(configs.override(SMALL, [change]))
     assert network.config != SMALL
     learns(network)
 

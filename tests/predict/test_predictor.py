@@ -23,6 +23,7 @@ from idisc.evaluate.run import predict_sample
 from idisc.images import read_photo
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.predict.engine import RawOutput
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor, fit_aspect
 from idisc.prediction import TileGrid
@@ -226,9 +227,8 @@ def test_both_engines_are_loaded_by_their_path(checkpoint: Path, tmp_path: Path)
 
 def test_a_network_that_answers_nan_is_not_believed(engine: Brightness) -> None:
     broken = Brightness()
-    broken.with_spread = lambda images, size=None: (  # type: ignore[method-assign]
-        np.full((len(images), *size), np.nan, np.float32),  # type: ignore[misc]
-        None,
+    broken.run = lambda images, size=None: RawOutput(  # type: ignore[method-assign]
+        np.full((len(images), *size), np.nan, np.float32)  # type: ignore[misc]
     )
     with refused(CheckpointError, "brightness"):
         Predictor(broken).predict(picture())

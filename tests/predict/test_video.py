@@ -301,10 +301,10 @@ def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path
 
 def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path) -> None:
     class Failing(Flickering):
-        def with_spread(self, images: Any, size: Any = None) -> Any:
+        def run(self, images: Any, size: Any = None) -> Any:
             if self.calls > 12:
                 raise CheckpointError("network", "gave up")
-            return super().with_spread(images, size)
+            return super().run(images, size)
 
     out = tmp_path / "out"
     plan = video.Plan(formats=formats.parse("png,png16"))

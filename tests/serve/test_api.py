@@ -325,7 +325,7 @@ def test_a_bug_shows_nothing_of_itself() -> None:
     def breaks(*_: Any) -> Any:
         raise RuntimeError("secret")
 
-    server.engine.with_spread = breaks  # type: ignore[method-assign]
+    server.engine.run = breaks  # type: ignore[method-assign]
     with client_of(server, raise_server_exceptions=False) as client:
         answer = send(client)
     assert answer.status_code == 500

@@ -132,7 +132,7 @@ def test_a_full_line_is_429_and_says_when_to_ask_again() -> None:
 def test_one_network_works_for_one_at_a_time() -> None:
     server = served.serve(queue=8)
     inside, most, lock = 0, 0, threading.Lock()
-    plain = server.engine.with_spread
+    plain = server.engine.run
 
     def counted(*arguments: Any) -> Any:
         nonlocal inside, most
@@ -144,7 +144,7 @@ def test_one_network_works_for_one_at_a_time() -> None:
             inside -= 1
         return plain(*arguments)
 
-    server.engine.with_spread = counted  # type: ignore[method-assign]
+    server.engine.run = counted  # type: ignore[method-assign]
     with client_of(server) as client, ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda _: client.post("/predict", files=FILES), range(6)))
     assert {answer.status_code for answer in answers} == {200}

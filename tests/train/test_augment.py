@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from idisc.camera import Camera
+from idisc.configs.schema import AugmentConfig
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.data.manifest import Record
-from idisc.settings import AugmentConfig
 from idisc.tasks import DEPTH, NORMALS
 from idisc.train import augment as module
 from idisc.train.augment import augment, flip, moved

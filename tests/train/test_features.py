@@ -12,10 +12,10 @@ import torch
 from tests.fakes import pairs, vit
 from tests.fakes.training import ALONE, losses, start, stop_after
 
+from idisc.configs.schema import AugmentConfig, Recipe, TrainConfig
 from idisc.data.dataset import open_dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
-from idisc.settings import AugmentConfig, Recipe, TrainConfig
 from idisc.train import features, launch
 from idisc.train.loader import Stream
 

@@ -14,9 +14,9 @@ from tests.fakes import pairs
 from tests.fakes.training import ALONE, losses, same, start, stop_after
 
 from idisc import files
+from idisc.configs.schema import Recipe
 from idisc.errors import CheckpointError, DataError, IdiscError, InputError
 from idisc.model.checkpoint import load_network
-from idisc.settings import Recipe
 from idisc.train import launch, state, trainer
 
 

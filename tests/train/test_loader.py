@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 from tests.fakes import pairs
 
+from idisc.configs.schema import AugmentConfig, DataConfig, TrainConfig
 from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import DataError, IdiscError, InputError
-from idisc.settings import AugmentConfig, DataConfig, TrainConfig
 from idisc.train.loader import Batch, Item, Order, Stream, batches, pictures_per_process
 
 

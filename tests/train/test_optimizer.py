@@ -7,9 +7,9 @@ import torch
 from tests.fakes import pairs
 from torch import nn
 
+from idisc.configs.schema import TrainConfig
 from idisc.errors import InputError
 from idisc.model.network import IDisc
-from idisc.settings import TrainConfig
 from idisc.train import optimizer
 
 

@@ -12,11 +12,11 @@ import torch
 from tests.fakes import pairs
 from tests.fakes.training import ALONE, losses, same, saved_step, start, stop_after
 
-from idisc import config, files, load_network
+from idisc import configs, files, load_network
+from idisc.configs.schema import AugmentConfig, Recipe
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.synthetic import Options
 from idisc.errors import CheckpointError, IdiscError
-from idisc.settings import AugmentConfig, Recipe
 from idisc.train import launch, log, state
 from idisc.train.trainer import Step
 
@@ -41,7 +41,7 @@ def test_a_run_writes_everything_into_its_folder(data: Path, tmp_path: Path) -> 
     assert summary.step == 6
     assert 0 < summary.best["abs_rel"] <= summary.metrics["abs_rel"]
     record = files.read_json(out / "config.json")
-    assert config.from_json(Recipe, record["recipe"], "record") == pairs.recipe()
+    assert configs.from_json(Recipe, record["recipe"], "record") == pairs.recipe()
     steps = log.read(out, "step")
     assert [row["step"] for row in steps] == [1, 2, 3, 4, 5, 6]
     assert {"loss", "lr", "images_per_s", "eta_s", "memory_gb", "wait_share"} <= set(steps[0])

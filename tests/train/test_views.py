@@ -11,10 +11,10 @@ from tests.fakes import pairs
 from tests.fakes.training import start
 from tests.train.test_augment import CAMERA, H, W, sample
 
+from idisc.configs.schema import AugmentConfig, DataConfig
 from idisc.errors import DataError
 from idisc.predict.model_info import read_model_info
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import AugmentConfig, DataConfig
 from idisc.train.loader import Item
 from idisc.train.views import Window, draw_window, view
 

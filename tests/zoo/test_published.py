@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from idisc.recipes import PUBLISHED_RECIPES, RECIPES
+from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.zoo.published import LICENCE, PUBLISHED
 
 # file, millions of parameters, tensors, bytes of all tensors, recipes

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from idisc import config, files, paper
+from idisc import configs, files
 from idisc.cli import options, tables
+from idisc.configs import paper
+from idisc.configs.schema import ModelConfig, Recipe
 from idisc.errors import InputError, require
-from idisc.settings import ModelConfig, Recipe
 from idisc.sizes import Size, size_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
         if on_gpu:
             options.refuse("the CPU, not for --device", compare=compare, engines=engines)
         require("torch", "safetensors", extra="train")
-        model = config.override(recipe.model, changes)
+        model = configs.override(recipe.model, changes)
         height, width = size or recipe.data.size
         about = {"recipe": recipe.name, "size": size_text((height, width))}
         about |= _describe_machine(device, threads)
@@ -137,7 +138,7 @@ def _bench_file(path: Path, size: Size | None, repeats: int, threads: int | None
         from idisc.model.network import IDisc
 
         about |= _describe_machine("cpu", threads)
-        model = config.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
+        model = configs.from_json(ModelConfig, json.loads(engine.origin["model"]), f"{path}: model")
         network = IDisc(model).eval().requires_grad_(False)  # time does not depend on weights
         engine = OnnxEngine(path, threads=about["threads"])
         _print_about(about)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idisc import files, recipes
+from idisc import files
 from idisc.cli import options
+from idisc.configs import recipes
 from idisc.errors import require
 from idisc.zoo import published
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.cli import options, progress, tables
 from idisc.data import folder
 from idisc.errors import InputError, pluralize
@@ -176,7 +176,7 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
         if change.partition("=")[0].strip() in ("name", "source"):
             raise InputError(f"--set {change}", "a protocol is named after what was changed of it")
     protocol = PROTOCOLS[name]
-    return changed(protocol, config.override(protocol, changes))
+    return changed(protocol, configs.override(protocol, changes))
 
 
 def _note_source(dataset: Dataset) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.cli import progress, tables
 from idisc.cli.evaluate import note_size
 from idisc.cli.explain_photos import FigureFolder
@@ -113,7 +113,7 @@ def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> lis
     title = f"{folder.predictor.model.name} on {dataset.spec.title}"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
-    files.write_json(record, {"format": config.FORMAT, **about, **report.as_json()})
+    files.write_json(record, {"format": configs.FORMAT, **about, **report.as_json()})
     matrices = folder.figure("similarity", figures.similarity(report.levels, title))
     return [page, record, matrices]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idisc import config, files, visualize
+from idisc import configs, files, visualize
 from idisc.cli import progress, tables
 from idisc.cli.batch import Failures
 from idisc.errors import IdiscError, InputError
@@ -197,6 +197,6 @@ class PhotoRun:
         path = self.folder.figure("idrs", figures.idr_grid(self.shown, chosen))
         numbers = self.folder.path / "idrs.json"
         files.write_json(
-            numbers, {"format": config.FORMAT, **self.folder.about, **report.as_json()}
+            numbers, {"format": configs.FORMAT, **self.folder.about, **report.as_json()}
         )
         return f"all: {path}, {numbers}"

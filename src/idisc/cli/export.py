@@ -8,8 +8,8 @@ from typing import Any, get_args
 import click
 
 from idisc.cli import options, tables
+from idisc.configs.schema import FilePrecision
 from idisc.errors import pluralize, require
-from idisc.settings import FilePrecision
 from idisc.sizes import size_text
 
 

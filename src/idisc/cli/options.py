@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 import click
 
-from idisc import config, recipes, settings
+from idisc import configs
+from idisc.configs import recipes, schema
 from idisc.errors import InputError
 from idisc.images import MAX_NETWORK_PIXELS
 
@@ -18,7 +19,7 @@ PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-class RecipeName(click.ParamType[settings.Recipe]):
+class RecipeName(click.ParamType[schema.Recipe]):
     """The name of a recipe, with ":paper" for the text of the paper."""
 
     name = "recipe"
@@ -48,7 +49,7 @@ class Name(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         table = getattr(importlib.import_module(self.module), self.table)
         try:
-            config.lookup(table, value, self.what)
+            configs.lookup(table, value, self.what)
         except InputError as error:
             self.fail(str(error), param, ctx)
         return value
@@ -105,7 +106,7 @@ def device(command: Any) -> Any:
 
 def precision(command: Any) -> Any:
     """The option --precision of commands that take a checkpoint or an exported file."""
-    names = click.Choice(get_args(settings.Precision))
+    names = click.Choice(get_args(schema.Precision))
     return click.option("--precision", type=names, help="Of a checkpoint's arithmetic [fp32]")(
         command
     )

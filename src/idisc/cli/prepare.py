@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import click
 
-from idisc import config
+from idisc import configs
 from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
@@ -25,7 +25,7 @@ def _options() -> str:
     users: dict[str, list[str]] = {}
     for dataset, preparation in PREPARATIONS.items():
         hints = get_type_hints(preparation.options)
-        for name, default in config.to_json(preparation.options()).items():
+        for name, default in configs.to_json(preparation.options()).items():
             users.setdefault(f"{name}={_values(hints[name], default)}", []).append(dataset)
     raw = [dataset for dataset, preparation in PREPARATIONS.items() if preparation.raw]
     lines = [
@@ -99,7 +99,7 @@ def command(
     """Prepare DATASET; the same command again continues an interrupted run."""
     from idisc.data.prepare import runner
 
-    chosen = config.override(config.lookup(PREPARATIONS, dataset, "dataset").options(), changes)
+    chosen = configs.override(configs.lookup(PREPARATIONS, dataset, "dataset").options(), changes)
     with _terminable(), progress.bar(f"preparing {dataset}") as advance:
         summary = runner.prepare(
             dataset,

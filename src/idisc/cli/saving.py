@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.cli import tables
 from idisc.errors import InputError
 
@@ -143,7 +143,7 @@ class Sources:
     def write(self) -> None:
         """Write the list into the folder."""
         if self.folder is not None and self.changed:
-            content = {"format": config.FORMAT, "sources": self.known}
+            content = {"format": configs.FORMAT, "sources": self.known}
             files.write_json(self.folder / SOURCES, content)
 
 

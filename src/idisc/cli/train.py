@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from idisc import config, paper
+from idisc import configs
 from idisc.cli import options, progress, tables
+from idisc.configs import paper
 from idisc.errors import pluralize, require
 from idisc.zoo import cards
 
 if TYPE_CHECKING:
-    from idisc.settings import Recipe
+    from idisc.configs.schema import Recipe
     from idisc.train.guard import Guard
     from idisc.train.trainer import OnStep, Step, Summary, Trainer
 
@@ -78,7 +79,7 @@ def command(
             if resume is not None:
                 run = launch.resume(resume, world, workers, caching)
             else:
-                changed = config.override(cast("Recipe", recipe), changes)
+                changed = configs.override(cast("Recipe", recipe), changes)
                 if workers is None:  # cached features are read faster than sent
                     workers = 0 if changed.train.cache_features else 2
                 run = launch.start(

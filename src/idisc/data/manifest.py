@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.camera import Camera
 from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import TARGETS, Target
@@ -66,9 +66,9 @@ class Manifest:
 def write(manifest: Manifest) -> str:
     """Write manifest.jsonl into the root, sorted; returns its SHA-256."""
     header = {
-        "format": config.FORMAT,
+        "format": configs.FORMAT,
         "dataset": manifest.dataset,
-        "target": config.to_json(manifest.target),
+        "target": configs.to_json(manifest.target),
         "prepared": dict(manifest.prepared),
     }
     ordered = sorted(manifest.records, key=lambda record: (record.split, record.image))
@@ -90,15 +90,15 @@ def read(root: Path) -> Manifest:
     except ValueError as error:
         raise DataError(path, f"damaged ({error})", "prepare the dataset again") from None
     header = rows[0] if rows and isinstance(rows[0], dict) else {}
-    if header.get("format") != config.FORMAT:
-        raise DataError(path, f"no header of {config.FORMAT} in its first line")
+    if header.get("format") != configs.FORMAT:
+        raise DataError(path, f"no header of {configs.FORMAT} in its first line")
     if len(rows) < 2:
         raise DataError(path, "no picture in it", "prepare the dataset again")
     return Manifest(
         dataset=str(header.get("dataset")),
         target=_target(header.get("target"), path),
         records=tuple(
-            config.from_json(Record, row, f"{path}:{number}")
+            configs.from_json(Record, row, f"{path}:{number}")
             for number, row in enumerate(rows[1:], start=2)
         ),
         root=root,
@@ -222,15 +222,15 @@ def camera_of(record: Record, spec: DatasetSpec, size: Size) -> Camera | None:
 
 def _line(record: Record) -> str:
     values = {
-        key: value for key, value in config.to_json(record).items() if value not in ("", None)
+        key: value for key, value in configs.to_json(record).items() if value not in ("", None)
     }
     return json.dumps({"target": "", **values})
 
 
 def _target(data: object, path: Path) -> Target:
     kind = str(data.get("kind")) if isinstance(data, dict) else "missing"
-    return config.from_json(
-        config.lookup(TARGETS, kind, f"{path}: target"), data, f"{path}: target"
+    return configs.from_json(
+        configs.lookup(TARGETS, kind, f"{path}: target"), data, f"{path}: target"
     )
 
 

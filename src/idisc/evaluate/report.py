@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from idisc import __version__, config, files
+from idisc import __version__, configs, files
 from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
 from idisc.evaluate.calibration import MEANING
@@ -39,7 +39,7 @@ def to_json(result: Result) -> dict[str, Any]:
     columns, rows = rows_beside_paper(result)
     curve, hint = result.calibration, result.unit_hint
     record = {
-        "format": config.FORMAT,
+        "format": configs.FORMAT,
         "dataset": {
             "name": result.spec.name,
             "title": result.spec.title,

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from idisc import metrics, paper, recipes
+from idisc import metrics
+from idisc.configs import paper, recipes
 from idisc.errors import pluralize
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint

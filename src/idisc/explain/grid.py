@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from idisc import charts, config, files, visualize
+from idisc import charts, configs, files, visualize
 from idisc.visualize import Picture
 
 WIDTH, DPI = 7.0, 200  # inches; pixels per inch of the PNG
@@ -65,7 +65,7 @@ class Grid:
 
 def save(grid: Grid, path: Path, about: Mapping[str, Any]) -> Path:
     """Write a figure as PNG or PDF, by the suffix; `about` is stored in the file as JSON."""
-    record, title = json.dumps({"format": config.FORMAT, **about}), visualize.plain(grid.title)
+    record, title = json.dumps({"format": configs.FORMAT, **about}), visualize.plain(grid.title)
     suffix = path.suffix.lstrip(".")
     metadata: dict[str, Any] = {"Title": title, "Subject": record, "CreationDate": None}
     if suffix == "png":

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import idisc
-from idisc import config, files
+from idisc import configs, files
 from idisc.errors import CheckpointError
 from idisc.export import tracing
 from idisc.export.sampling import DOMAIN, sample_function
@@ -86,8 +86,8 @@ def metadata(source: TorchEngine) -> dict[str, str]:
     }
     return {
         **origin,
-        "format": config.FORMAT,
-        "model": json.dumps(config.to_json(source.network.config)),
+        "format": configs.FORMAT,
+        "model": json.dumps(configs.to_json(source.network.config)),
         "weights": source.name,
         "weights_sha256": source.sha256,
     }

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc.configs.schema import FilePrecision
 from idisc.errors import CheckFailed, InputError
 from idisc.images import read_image
 from idisc.predict.engine import Engine
 from idisc.predict.inputs import PICTURES, list_folder
-from idisc.settings import FilePrecision
 from idisc.sizes import Size, resize_smooth, size_text
 
 Images = Sequence[NDArray[np.uint8]]

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from idisc import files
+from idisc.configs.schema import FilePrecision
 from idisc.errors import InputError
 from idisc.export import external, onnx, parity, quantize
 from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_model
 from idisc.predict.torch_engine import TorchEngine
-from idisc.settings import FilePrecision
 from idisc.sizes import Size
 
 MAX_MEASURED, MAX_CALIBRATED = 4, 16  # pictures

@@ -14,20 +14,20 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from idisc import config, files
+from idisc import configs, files
+from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import State, check_state, read_state
-from idisc.settings import ModelConfig
 
-CONFIG, WEIGHTS = config.FILE, "model.safetensors"
+CONFIG, WEIGHTS = configs.FILE, "model.safetensors"
 
 
 def save_checkpoint(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
     """Write a new checkpoint folder atomically; `origin` describes where it comes from."""
-    record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
+    record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with files.atomic_folder(folder) as draft:
         files.write_json(draft / CONFIG, record)
         # safetensors does not accept views and shared memory, so tensors are copied.
@@ -82,14 +82,14 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
     except InputError as error:
         raise CheckpointError(*error.args) from None
     stated = record.get("format") if isinstance(record, dict) else None
-    if stated != config.FORMAT:
-        raise CheckpointError(path, f"format {stated!r}, this version reads {config.FORMAT!r}")
+    if stated != configs.FORMAT:
+        raise CheckpointError(path, f"format {stated!r}, this version reads {configs.FORMAT!r}")
     return record, path
 
 
 def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
-        return config.from_json(ModelConfig, record.get("model"), f"{path}: model")
+        return configs.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:
         raise CheckpointError(*error.args) from None
 

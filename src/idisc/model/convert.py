@@ -16,11 +16,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from idisc import config
+from idisc import configs
+from idisc.configs.schema import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
 from idisc.model.states import State, check_state, read_state
-from idisc.settings import AfpConfig, DecoderConfig, IsdConfig, ModelConfig
 
 _ATTENTION = {
     "norm": "sink_norm",
@@ -129,7 +129,7 @@ class Converted:
 def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
     """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes cannot tell."""
     source = read_state(path)
-    model = config.override(infer_config(source, str(path)), changes)
+    model = configs.override(infer_config(source, str(path)), changes)
     renamed: State = {}
     names: dict[str, str] = {}  # ours -> the file's
     dropped = []

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import Activation, DecoderConfig
 from idisc.model.layers import Mlp
 from idisc.model.sampling import sample
 from idisc.model.tokens import in_chunks, pixel_centres, sine_encoding
-from idisc.settings import Activation, DecoderConfig
 from idisc.sizes import Size
 
 

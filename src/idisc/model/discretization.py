@@ -20,9 +20,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import Activation, AfpConfig, EddConfig, IsdConfig
 from idisc.model.layers import Mlp
 from idisc.model.tokens import in_chunks
-from idisc.settings import Activation, AfpConfig, EddConfig, IsdConfig
 
 
 class CrossAttention(nn.Module):

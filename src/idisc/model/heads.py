@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.configs.schema import Activation
 from idisc.model.layers import ConvNorm
 from idisc.model.tokens import in_chunks, size_of
-from idisc.settings import Activation
 from idisc.sizes import Size
 
 GUIDE_WIDTH = 64  # channels in which pixel embeddings and edges are combined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from idisc.settings import Activation
+from idisc.configs.schema import Activation
 
 ACTIVATIONS: dict[Activation, type[nn.Module]] = {"gelu": nn.GELU, "silu": nn.SiLU, "relu": nn.ReLU}
 

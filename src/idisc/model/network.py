@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import ModelConfig
 from idisc.errors import InputError
 from idisc.model.backbones import find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
@@ -24,7 +25,6 @@ from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
 from idisc.model.vit import VitPyramid
-from idisc.settings import ModelConfig
 from idisc.sizes import Size
 
 

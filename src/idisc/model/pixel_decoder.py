@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.configs.schema import Activation, DecoderConfig
 from idisc.model.deformable import DeformableEncoder
 from idisc.model.layers import ConvNorm
 from idisc.model.tokens import in_bands, size_of, to_map, to_tokens
-from idisc.settings import Activation, DecoderConfig
 
 
 class Decoded(NamedTuple):

@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from idisc.config import lookup
+from idisc.configs import lookup
 from idisc.errors import IdiscWarning, first_line
 from idisc.sizes import Size
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from idisc.configs.recipes import RECIPES
 from idisc.data import catalog
 from idisc.data.framing import as_stored
 from idisc.errors import CheckpointError
 from idisc.predict.engine import Engine
 from idisc.prediction import UNKNOWN, ModelInfo
-from idisc.recipes import RECIPES
 from idisc.sizes import Size
 from idisc.zoo.published import PUBLISHED
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from idisc import config
+from idisc import configs
+from idisc.configs.recipes import RECIPES
+from idisc.configs.schema import Precision
 from idisc.errors import CheckpointError, InputError, require
 from idisc.predict.engine import Engine
-from idisc.recipes import RECIPES
-from idisc.settings import Precision
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
@@ -61,7 +61,7 @@ def _advice(model: str, shipped: Mapping[str, object]) -> tuple[str, str]:
         return "a recipe, not a checkpoint", f"`idisc train {model}` makes a checkpoint"
     if not shipped:
         return "no such file or folder", "name a checkpoint folder or an .onnx file"
-    return "no such file, folder or shipped model", config.nearest(model, shipped)
+    return "no such file, folder or shipped model", configs.nearest(model, shipped)
 
 
 def network_of(engine: Engine) -> Any:
@@ -110,9 +110,11 @@ def open_engine(
         foreign = path.suffix in (".pt2", ".xml")
         remedy = "`idisc export` makes an .onnx file for this program" if foreign else ""
         raise CheckpointError(path, "neither a checkpoint folder nor an .onnx file", remedy)
-    if path.is_dir() and not (path / config.FILE).is_file():
+    if path.is_dir() and not (path / configs.FILE).is_file():
         raise CheckpointError(
-            path, f"no {config.FILE} in it, so not a checkpoint folder", "`idisc convert` makes one"
+            path,
+            f"no {configs.FILE} in it, so not a checkpoint folder",
+            "`idisc convert` makes one",
         )
     require("torch", "timm", "safetensors", extra="train")
     from idisc.predict.torch_engine import TorchEngine

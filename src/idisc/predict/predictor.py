@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera, camera_of, matrix_camera
+from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
+from idisc.configs.schema import Precision
 from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import Photo, PhotoSource, read_photo
@@ -34,8 +36,6 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
-from idisc.recipes import PUBLISHED_RECIPES, RECIPES
-from idisc.settings import Precision
 from idisc.sizes import Size, resize_smooth, size_text
 from idisc.tasks import NORMALS, Task
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.prediction import ModelInfo, Warning
 from idisc.zoo import cards
 
@@ -40,7 +40,7 @@ class SceneProbe:
 @cache
 def read_probe() -> SceneProbe:
     """Read the probe that ships with the package."""
-    return config.from_json(SceneProbe, files.read_json(PROBE), str(PROBE))
+    return configs.from_json(SceneProbe, files.read_json(PROBE), str(PROBE))
 
 
 def check_domain(model: ModelInfo, token: NDArray[np.float32]) -> Warning | None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idisc import files
+from idisc.configs.schema import Precision
 from idisc.errors import InputError
 from idisc.model import devices
 from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
@@ -19,7 +20,6 @@ from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.predict.engine import RawOutput
-from idisc.settings import Precision
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import config, formats, geometry, visualize
+from idisc import configs, formats, geometry, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.formats import FORMATS, Format, FormatOptions
@@ -82,7 +82,7 @@ class InferenceService:
         token = self.results.keep(prediction)
         low, median, high = np.percentile(prediction.metres, [2, 50, 98]).tolist()
         return {
-            "format": config.FORMAT,
+            "format": configs.FORMAT,
             "result": token,
             "kept_s": self.limits.keep_s,
             "depth_m": {"low": low, "median": median, "high": high},

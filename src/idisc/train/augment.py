@@ -19,8 +19,8 @@ from PIL import Image, ImageFilter
 from torchvision.transforms.v2 import functional as F
 
 from idisc.camera import Camera
+from idisc.configs.schema import AugmentConfig
 from idisc.data.dataset import Sample
-from idisc.settings import AugmentConfig
 from idisc.sizes import Size
 
 Generator = np.random.Generator

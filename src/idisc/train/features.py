@@ -23,12 +23,12 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from idisc import config, files
+from idisc import configs, files
+from idisc.configs.schema import DataConfig, TrainConfig
 from idisc.data.dataset import Dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.vit import VitPyramid
-from idisc.settings import DataConfig, TrainConfig
 from idisc.train import seeding
 from idisc.train.augment import Generator
 from idisc.train.distributed import World
@@ -107,12 +107,12 @@ def cache_features(
     whole = Stream([_whole(folder) for folder in stream.folders], stream.data, stream.train)
     for number, dataset in enumerate(whole.folders):
         key = {
-            "format": config.FORMAT,
+            "format": configs.FORMAT,
             "encoder": digest,
             "pictures": _pictures(dataset),
             "size": list(stream.data.size),
             "canonical_focal": stream.data.canonical_focal,
-            "augment": config.to_json(stream.data.augment),
+            "augment": configs.to_json(stream.data.augment),
             "views": stream.train.views,
         }
         path = base / hashlib.sha256(repr(key).encode()).hexdigest()[:16]

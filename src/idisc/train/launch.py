@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from idisc import __version__, config, files
+from idisc import __version__, configs, files
+from idisc.configs.schema import Recipe
 from idisc.data import catalog, manifest
 from idisc.data.catalog import DATASETS
 from idisc.data.dataset import Dataset, open_dataset
@@ -23,7 +24,6 @@ from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
 from idisc.model.discretization import CrossAttention
 from idisc.model.network import IDisc
-from idisc.settings import Recipe
 from idisc.train import migrations, state
 from idisc.train.distributed import World
 from idisc.train.features import Progress
@@ -48,7 +48,7 @@ class Source:
         """
         name, equals, rest = text.partition("=")
         if equals and (name in DATASETS or not Path(text).exists()):
-            config.lookup(DATASETS, name.partition(":")[0], "--data: dataset")
+            configs.lookup(DATASETS, name.partition(":")[0], "--data: dataset")
             return cls(folder=str(Path(rest).resolve()), dataset=name)
         folder = Path(text)
         if not folder.is_dir():
@@ -93,9 +93,9 @@ def start(
     opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
     record = {
-        "format": config.FORMAT,
-        "recipe": config.to_json(recipe),
-        "data": [config.to_json(source) for source in sources],
+        "format": configs.FORMAT,
+        "recipe": configs.to_json(recipe),
+        "data": [configs.to_json(source) for source in sources],
         "manifests": opened.manifests,
         "pairs": opened.pairs,
         "weights": weights,
@@ -119,7 +119,7 @@ def start(
     with state.locked(out, world.leads):  # all options are checked by now
         if world.leads:
             _check_free(out)
-            files.write_json(out / config.FILE, record)
+            files.write_json(out / configs.FILE, record)
         run.save()
     return run
 
@@ -129,9 +129,9 @@ def resume(
 ) -> Trainer:
     """Resume a run. Its data must not have changed; `workers` are by default as before."""
     record = migrations.renewed_record(_record(out))
-    where = out / config.FILE
-    recipe = config.from_json(Recipe, record["recipe"], f"{where}: recipe")
-    sources = [config.from_json(Source, each, f"{where}: data") for each in record["data"]]
+    where = out / configs.FILE
+    recipe = configs.from_json(Recipe, record["recipe"], f"{where}: recipe")
+    sources = [configs.from_json(Source, each, f"{where}: data") for each in record["data"]]
     opened = _open(sources, recipe)
     if opened.manifests != record["manifests"] or record["pairs"] not in (None, opened.pairs):
         raise DataError(out, "its data have changed since it started", "start a new run")
@@ -156,18 +156,18 @@ def _check_free(out: Path) -> None:
     """Accept a new folder, or that of a run which ended before it began to train."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     drafts = {name for name in names if name.startswith(".") and name.endswith(".part")}
-    if config.FILE in names and names - drafts <= {config.FILE, state.LAST}:
+    if configs.FILE in names and names - drafts <= {configs.FILE, state.LAST}:
         _record(out)
     elif not drafts or names != drafts:  # only drafts: killed while the record was written
         files.check_new_folder(out)
 
 
 def _record(out: Path) -> dict[str, Any]:
-    path = out / config.FILE
+    path = out / configs.FILE
     if not path.is_file():
-        raise CheckpointError(out, f"no {config.FILE} in it, so not the folder of a run")
+        raise CheckpointError(out, f"no {configs.FILE} in it, so not the folder of a run")
     record: dict[str, Any] = files.read_json(path)
-    if record.get("format") != config.FORMAT or "recipe" not in record:
+    if record.get("format") != configs.FORMAT or "recipe" not in record:
         raise CheckpointError(path, "not the record of a run")
     return record
 

@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
+from idisc.configs.schema import DataConfig, TrainConfig
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.framing import resize_nearest
 from idisc.errors import DataError, IdiscError, InputError, first_line
 from idisc.images import picture_size
-from idisc.settings import DataConfig, TrainConfig
 from idisc.train import seeding, views
 from idisc.train.augment import Generator, augment
 from idisc.train.seeding import Draw

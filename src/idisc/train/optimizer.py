@@ -10,9 +10,9 @@ import torch
 from timm.utils import ModelEmaV3
 from torch import nn
 
+from idisc.configs.schema import TrainConfig
 from idisc.errors import InputError
 from idisc.model.network import IDisc
-from idisc.settings import TrainConfig
 
 BETA1_HIGH, BETA1_LOW, BETA1_PAPER, BETA2 = 0.95, 0.85, 0.9, 0.999
 HELD = 0.3  # share of the run with a constant rate, while beta1 falls

@@ -22,10 +22,10 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from idisc import config, files
+from idisc import configs, files
+from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.checkpoint import CONFIG, WEIGHTS
-from idisc.settings import ModelConfig
 from idisc.train import migrations
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
@@ -45,7 +45,7 @@ def write_training(run: Path, state: Mapping[str, Any]) -> None:
     """Replace what `read_training` reads."""
     path = run / LAST / TRAINING
     with _room_for(path), files.atomic(path) as draft, draft.open("wb") as file:
-        torch.save({"format": config.FORMAT, **state}, file)
+        torch.save({"format": configs.FORMAT, **state}, file)
 
 
 def read_training(run: Path) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def read_training(run: Path) -> dict[str, Any]:
         raise CheckpointError(
             path, "damaged", f"start a new run with --weights {run / LAST}"
         ) from None
-    if state.get("format") != config.FORMAT:
-        raise CheckpointError(path, f"format {state.get('format')!r}, not {config.FORMAT!r}")
+    if state.get("format") != configs.FORMAT:
+        raise CheckpointError(path, f"format {state.get('format')!r}, not {configs.FORMAT!r}")
     return migrations.renewed_training(state)
 
 
@@ -72,7 +72,7 @@ def write_network(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
     """Replace a checkpoint; each of its files is replaced atomically."""
-    record = {"format": config.FORMAT, "model": config.to_json(model), "origin": dict(origin)}
+    record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with _room_for(folder):
         with files.atomic(folder / WEIGHTS) as draft:
             save_file({name: value.cpu().contiguous() for name, value in state.items()}, draft)

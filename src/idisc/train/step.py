@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from idisc.configs.schema import Recipe, TrainConfig
 from idisc.errors import InputError
 from idisc.model.network import IDisc
-from idisc.settings import Recipe, TrainConfig
 from idisc.train import losses, optimizer, seeding
 from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict

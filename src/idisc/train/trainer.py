@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from idisc.camera import Camera
+from idisc.configs.schema import Recipe
 from idisc.data.dataset import Dataset, evenly_spaced
 from idisc.errors import CheckpointError, IdiscError
 from idisc.model.network import IDisc
 from idisc.predict.model_info import dataset_origin
-from idisc.settings import Recipe
 from idisc.train import features, guard, log, optimizer, state, validation
 from idisc.train.distributed import World
 from idisc.train.loader import Batch, Stream, batches, pictures_per_process

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from PIL import Image
 
+from idisc.configs.schema import DataConfig
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.errors import DataError
-from idisc.settings import DataConfig
 from idisc.sizes import Size
 from idisc.train.augment import Generator, rotated, transformed
 

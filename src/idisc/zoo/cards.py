@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from idisc import config, files
+from idisc import configs, files
+from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
-from idisc.settings import ModelConfig
 
 HOME = Path(__file__).parent / "models"
 Part = Literal["onnx", "checkpoint"]
@@ -77,7 +77,7 @@ class ModelFile:
 class ModelCard:
     """The description of a model."""
 
-    format: str = config.FORMAT
+    format: str = configs.FORMAT
     name: str
     title: str  # one line
     licence: str  # of the weights
@@ -96,8 +96,8 @@ class ModelCard:
     notes: str = ""  # what it cannot do
 
     def __post_init__(self) -> None:
-        if self.format != config.FORMAT:
-            reason = f"{self.format!r}, and this version reads {config.FORMAT!r}"
+        if self.format != configs.FORMAT:
+            reason = f"{self.format!r}, and this version reads {configs.FORMAT!r}"
             raise InputError("format", reason, "install another version")
         low, high = self.depth_range if len(self.depth_range) == 2 else (0.0, 0.0)
         if not 0 <= low < high < math.inf:
@@ -146,7 +146,7 @@ def shipped() -> dict[str, ModelCard]:
 def read_card(path: Path) -> ModelCard:
     """Read a card; the name of the file is that of the model."""
     try:
-        card = config.from_json(ModelCard, files.read_json(path), str(path))
+        card = configs.from_json(ModelCard, files.read_json(path), str(path))
     except InputError as error:
         raise CheckpointError(*error.args) from None
     if card.name != path.stem:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from idisc import paper
+from idisc.configs import paper
 
 LICENCE = "CC BY-NC 4.0"
 HOME = "https://dl.cv.ethz.ch/idisc/checkpoints/"

@@ -7,7 +7,7 @@ import shutil
 from PIL import Image
 from tests.fakes.examined import COUNT, TESTS, Pairs, as_dataset, by_code, only
 
-from idisc import paper
+from idisc.configs import paper
 from idisc.data import doctor
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import config, files
+from idisc import configs, files
 from idisc.data import catalog, manifest
 from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
@@ -65,7 +65,7 @@ def prepare(
 
     `options` is an instance of `PREPARATIONS[dataset].options`. Rendered datasets have no `raw`.
     """
-    preparation = config.lookup(PREPARATIONS, dataset, "dataset")
+    preparation = configs.lookup(PREPARATIONS, dataset, "dataset")
     options = preparation.options() if options is None else options
     _check_options(dataset, preparation, options)
     raw = _raw_folder(dataset, preparation, raw, out)
@@ -78,7 +78,9 @@ def prepare(
         raise DataError(raw, f"nothing of {dataset} in it", f"{needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
-        "choices": json.loads(json.dumps(config.to_json(options))),  # as it is read back: no tuples
+        "choices": json.loads(
+            json.dumps(configs.to_json(options))
+        ),  # as it is read back: no tuples
         "lists": {path.name: files.sha256(path) for path in lists},
     }
     _claim(out, request)
@@ -99,7 +101,7 @@ def _check_options(dataset: str, preparation: Preparation, options: Any) -> None
         raise InputError(dataset, f"options of type {preparation.options.__name__} are needed")
     known = {name.lower(): name for name in preparation.cameras}
     for name in getattr(options, "cameras", ()):
-        config.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
+        configs.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
 
 
 def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: Path) -> Path:
@@ -183,7 +185,7 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
     for name in {row[key] for row in earlier for key in ("image", "target")} - kept:
         (out / name).unlink(missing_ok=True)  # of an earlier run with other keyframes
     notes = {
-        "records": [config.to_json(record) for record in records],
+        "records": [configs.to_json(record) for record in records],
         "faults": [(fault.subject, fault.reason, fault.remedy) for fault in faults],
     }
     files.write_json(path, notes)
@@ -288,7 +290,7 @@ def _is_done(out: Path, scene: Scene) -> bool:
 def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     """Write the manifest from all notes, and the list of missing files."""
     notes = [files.read_json(_notes(out, scene)) for scene in scenes]
-    records = [config.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
+    records = [configs.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
     # A broken calibration is a fault of every frame that needs it, but one file to get.
     rows = dict.fromkeys(tuple(row) for each in notes for row in each["faults"])
     faults = [InputError(*row) for row in rows]

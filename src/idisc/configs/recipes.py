@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from idisc import config
-from idisc.errors import InputError
-from idisc.settings import (
+from idisc.configs.parsing import lookup
+from idisc.configs.schema import (
     AfpConfig,
     AugmentConfig,
     DataConfig,
@@ -23,6 +22,7 @@ from idisc.settings import (
     Recipe,
     TrainConfig,
 )
+from idisc.errors import InputError
 
 _OUTDOOR = DecoderConfig(layers=6, points=8)
 _KITTI_AUGMENT = AugmentConfig(
@@ -319,7 +319,7 @@ ABLATIONS: dict[str, tuple[str, ...]] = {
 def find(name: str) -> Recipe:
     """Return the recipe of a name; with the suffix ":paper", as in the text of the paper."""
     stem, _, variant = name.partition(":")
-    recipe = config.lookup(RECIPES, stem, "recipe")
+    recipe = lookup(RECIPES, stem, "recipe")
     if variant not in ("", "paper"):
         raise InputError(f"recipe '{name}'", "no such variant", f"the only one is '{stem}:paper'")
     if variant and recipe.name in {make.__name__ for make in OWN_RECIPES}:

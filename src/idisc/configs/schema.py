@@ -2,7 +2,7 @@
 
 Every field has a comment with its meaning and the source of its value; the defaults are those of
 the published NYU configurations. The subject of an error is the field within its own group, to
-which `config` adds the names of the enclosing groups. `recipes` contains the values by name.
+which `parsing` adds the names of the enclosing groups. `recipes` contains the values by name.
 """
 
 from __future__ import annotations

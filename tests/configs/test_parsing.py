@@ -9,7 +9,8 @@ from typing import Any, Literal
 import pytest
 from tests.fakes.refusals import refused
 
-from idisc import config, recipes, settings
+from idisc import configs
+from idisc.configs import recipes, schema
 from idisc.errors import InputError
 
 
@@ -41,12 +42,12 @@ SHOT = Shot(title="pier")
 )
 def test_every_recipe_survives_the_way_through_json_text(name: str) -> None:
     recipe = recipes.find(name)
-    text = json.dumps(config.to_json(recipe))
-    assert config.from_json(settings.Recipe, json.loads(text), "config.json") == recipe
+    text = json.dumps(configs.to_json(recipe))
+    assert configs.from_json(schema.Recipe, json.loads(text), "config.json") == recipe
 
 
 def test_json_has_the_fields_in_their_order_and_groups_as_objects() -> None:
-    assert json.dumps(config.to_json(SHOT)) == (
+    assert json.dumps(configs.to_json(SHOT)) == (
         '{"title": "pier", "frames": 1, "mode": "day", "stop": null, "size": [4, 6],'
         ' "lens": {"focal_px": 500.0, "coated": false}}'
     )
@@ -55,12 +56,12 @@ def test_json_has_the_fields_in_their_order_and_groups_as_objects() -> None:
 def test_a_field_that_json_leaves_out_keeps_its_default() -> None:
     data = {"title": "quay", "lens": {"coated": True}}
     expected = Shot(title="quay", lens=Lens(focal_px=500.0, coated=True))
-    assert config.from_json(Shot, data, "shot.json") == expected
+    assert configs.from_json(Shot, data, "shot.json") == expected
 
 
 def test_a_list_becomes_a_tuple_and_a_whole_number_a_float() -> None:
     data = {"title": "quay", "size": [8, 9, 10], "stop": 3, "lens": {"focal_px": 35}}
-    shot = config.from_json(Shot, data, "shot.json")
+    shot = configs.from_json(Shot, data, "shot.json")
     assert shot.size == (8, 9, 10)
     assert shot.stop == 3
     assert isinstance(shot.lens.focal_px, float)
@@ -69,18 +70,18 @@ def test_a_list_becomes_a_tuple_and_a_whole_number_a_float() -> None:
 def test_an_unknown_key_is_answered_with_the_nearest_name() -> None:
     data = {"title": "quay", "frmaes": 2}
     with refused(InputError, "shot.json", "'frmaes'", "frames?"):
-        config.from_json(Shot, data, "shot.json")
+        configs.from_json(Shot, data, "shot.json")
 
 
 def test_an_unknown_key_in_a_group_says_which_group() -> None:
     data = {"title": "quay", "lens": {"cotaed": True}}
     with refused(InputError, "shot.json: lens", "'cotaed'", "coated?"):
-        config.from_json(Shot, data, "shot.json")
+        configs.from_json(Shot, data, "shot.json")
 
 
 def test_a_missing_field_without_default_is_named() -> None:
     with refused(InputError, "shot.json: title"):
-        config.from_json(Shot, {"frames": 2}, "shot.json")
+        configs.from_json(Shot, {"frames": 2}, "shot.json")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_missing_field_without_default_is_named() -> None:
 )
 def test_an_invalid_value_is_an_error_with_its_field(data: Any, field: str, value: str) -> None:
     with refused(InputError, f"shot.json: {field}" if field else "shot.json", value):
-        config.from_json(Shot, data, "shot.json")
+        configs.from_json(Shot, data, "shot.json")
 
 
 @pytest.mark.parametrize(
@@ -127,17 +128,17 @@ def test_an_invalid_value_is_an_error_with_its_field(data: Any, field: str, valu
     ],
 )
 def test_a_change_is_read_by_the_type_of_its_field(change: str, expected: Shot) -> None:
-    assert config.override(SHOT, [change]) == expected
+    assert configs.override(SHOT, [change]) == expected
 
 
 def test_changes_apply_in_order_and_leave_the_original_alone() -> None:
-    changed = config.override(SHOT, ["frames=2", "lens.coated=true", "frames=3"])
+    changed = configs.override(SHOT, ["frames=2", "lens.coated=true", "frames=3"])
     assert changed == Shot(title="pier", frames=3, lens=Lens(coated=True))
     assert Shot(title="pier") == SHOT
 
 
 def test_no_changes_give_the_same_config() -> None:
-    assert config.override(SHOT, []) == SHOT
+    assert configs.override(SHOT, []) == SHOT
 
 
 @pytest.mark.parametrize(
@@ -158,11 +159,11 @@ def test_no_changes_give_the_same_config() -> None:
 )
 def test_an_invalid_change_is_named(change: str, subject: str, fact: str) -> None:
     with refused(InputError, subject, fact):
-        config.override(SHOT, [change])
+        configs.override(SHOT, [change])
 
 
 def test_lookup_gives_the_entry_of_a_table() -> None:
-    assert config.lookup({"one": 1, "two": 2}, "two", "number") == 2
+    assert configs.lookup({"one": 1, "two": 2}, "two", "number") == 2
 
 
 @pytest.mark.parametrize(
@@ -171,10 +172,10 @@ def test_lookup_gives_the_entry_of_a_table() -> None:
 def test_lookup_answers_a_wrong_name_with_near_ones_or_all(name: str, fact: str) -> None:
     table = {"one": 1, "thirteen": 13, "thirty": 30}
     with refused(InputError, f"number '{name}'", fact):
-        config.lookup(table, name, "number")
+        configs.lookup(table, name, "number")
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
 def test_a_number_that_is_not_finite_is_refused(text: str) -> None:
     with refused(InputError, "--set train.lr"):
-        config.override(recipes.RECIPES["nyu_swint"], [f"train.lr={text}"])
+        configs.override(recipes.RECIPES["nyu_swint"], [f"train.lr={text}"])

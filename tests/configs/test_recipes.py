@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.fakes.refusals import refused
 
-from idisc import config, paper, recipes, settings
+from idisc import configs
+from idisc.configs import paper, recipes, schema
 from idisc.errors import InputError
 
 # name, train, test, encoder, MSDA layers, points, output channels,
@@ -135,7 +136,7 @@ def test_what_all_published_configurations_share_is_in_each(name: str) -> None:
     assert (model.activation, model.expansion, model.resolutions) == ("gelu", 4, 3)
     assert model.discretization == "isd"
     assert (model.decoder.msda, model.decoder.heads, model.decoder.width) == (True, 4, 256)
-    assert model.afp == settings.AfpConfig(
+    assert model.afp == schema.AfpConfig(
         idrs=32,
         width=128,
         heads=1,
@@ -144,7 +145,7 @@ def test_what_all_published_configurations_share_is_in_each(name: str) -> None:
         update="residual",
         softmax="idrs",
     )
-    assert model.isd == settings.IsdConfig(layers=2, heads=1)
+    assert model.isd == schema.IsdConfig(layers=2, heads=1)
     assert (augment.flip, augment.colour, augment.contrast_weight) == (0.5, 0.1, 1.0)
     assert (train.momentum, train.clip_norm, train.seed) == ("cycled", 1.0, 13)
 
@@ -214,7 +215,7 @@ def test_each_ablation_makes_its_network_out_of_swin_l(
     name: str, discretization: str, msda: bool, iterations: int, priors: str, update: str
 ) -> None:
     full = recipes.RECIPES["nyu_swinl"].model
-    model = config.override(full, recipes.ABLATIONS[name])
+    model = configs.override(full, recipes.ABLATIONS[name])
     assert model.encoder == "swin_large_22k"
     assert (model.discretization, model.decoder.msda) == (discretization, msda)
     assert (model.afp.iterations, model.afp.priors, model.afp.update) == (
@@ -227,7 +228,7 @@ def test_each_ablation_makes_its_network_out_of_swin_l(
 def test_every_ablation_of_the_paper_can_be_made_and_no_two_are_the_same() -> None:
     assert list(recipes.ABLATIONS) == list(paper.ABLATIONS)
     full = recipes.RECIPES["nyu_swinl"].model
-    made = {config.override(full, changes) for changes in recipes.ABLATIONS.values()}
+    made = {configs.override(full, changes) for changes in recipes.ABLATIONS.values()}
     assert len(made) == 8
 
 
@@ -302,14 +303,14 @@ def test_the_papers_text_has_one_rate_for_normals_and_no_translation_for_nyu() -
 )
 def test_a_value_out_of_range_is_refused_by_the_name_of_its_field(change: str) -> None:
     with refused(InputError, change.partition("=")[0]):
-        config.override(recipes.RECIPES["nyu_swint"], [change])
+        configs.override(recipes.RECIPES["nyu_swint"], [change])
 
 
 def test_normals_have_no_bins() -> None:
     with refused(InputError, "model.discretization"):
-        config.override(recipes.RECIPES["nyunorm_swinl"], ["model.discretization=edd"])
+        configs.override(recipes.RECIPES["nyunorm_swinl"], ["model.discretization=edd"])
 
 
 def test_an_encoder_may_stay_as_it_is() -> None:
-    recipe = config.override(recipes.RECIPES["nyu_swint"], ["train.lr_encoder=0"])
+    recipe = configs.override(recipes.RECIPES["nyu_swint"], ["train.lr_encoder=0"])
     assert recipe.train.lr_encoder == 0.0
