@@ -14,7 +14,7 @@ from idisc import Predictor, load_network
 from idisc.data.dataset import open_dataset
 from idisc.errors import InputError
 from idisc.evaluate.protocols import PAPER
-from idisc.evaluate.run import EnginePredictor, evaluate
+from idisc.evaluate.run import evaluate
 from idisc.predict.torch_engine import TorchEngine
 from idisc.tasks import TASKS
 from idisc.train import launch
@@ -56,7 +56,7 @@ def test_a_third_task_needs_only_its_rows(tmp_path: Path, monkeypatch: pytest.Mo
 
     engine = TorchEngine(load_network(out / "best"), "toy")
     test = open_dataset(root, "albedo", "test", size=pairs.SIZE)
-    (result,) = evaluate(test, EnginePredictor(engine), [PAPER])
+    (result,) = evaluate(test, Predictor(engine), [PAPER])
     assert result.totals["rmse"] == pytest.approx(summary.best["rmse"], rel=1e-4)
 
     prediction = Predictor(engine).predict(test[0].image, flip=True)

@@ -137,7 +137,7 @@ def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path)
 def test_a_dataset_without_a_valid_pixel_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         result_of(tmp_path, PAPER, {"a": [[0, 0]]}, {"a": [[1, 1]]})
-    assert caught.value.subject == str(tmp_path)
+    assert caught.value.subject == f"{tmp_path}: ground truth"
 
 
 def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(
         1.0, spread=0.1, training_fov_deg=fov_deg, training_size=[2, 4], canonical=canonical
     )
     (sample,) = dataset_of(tmp_path, {"a": [[2, 2, 2, 2]]}, (8.0, 8.0, 1.5, 0.5))
-    depth, level_std, _ = predict_sample(Predictor(engine), sample)
+    depth, level_std, *_ = predict_sample(Predictor(engine), sample)
     np.testing.assert_allclose(depth, factor, rtol=1e-5)
     assert level_std is not None
     assert level_std[0, 0] == pytest.approx(0.1 * factor)

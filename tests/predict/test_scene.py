@@ -11,6 +11,7 @@ import pytest
 import idisc
 from idisc.errors import IdiscWarning
 from idisc.predict import scene
+from idisc.predict.predictor import AutoPredictor
 from idisc.prediction import ModelInfo
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
@@ -68,6 +69,7 @@ def test_auto_predicts_rooms_and_streets_with_their_models() -> None:
         "street.jpg": "road",
     }
     assert all(each.code != "domain" for made in found.values() for each in made.warnings)
+    assert isinstance(predictor, AutoPredictor)
     assert predictor.for_picture(photos[-1]).model.name == "road"
 
 

@@ -121,10 +121,6 @@ class Predictor:
             for found in self._predict_batch(photos, options)
         )
 
-    def for_picture(self, source: PhotoSource | Photo) -> Predictor:  # noqa: ARG002
-        """Return the predictor for pictures like this one: this one, unless it has a choice."""
-        return self
-
     def predict_at(
         self, image: NDArray[np.uint8], size: Size, camera: Camera | None = None
     ) -> Output:
@@ -319,7 +315,7 @@ class AutoPredictor(Predictor):
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""
         (found,) = super()._predict_batch([read_photo(source)], PredictOptions())
-        return self._better(found) or self
+        return self._better(found) or Predictor(self.engine)
 
     def _predict_batch(
         self, photos: Sequence[Photo], options: PredictOptions

@@ -31,7 +31,7 @@ from idisc.formats.pictures import enlargement
 from idisc.images import Photo
 from idisc.predict.inputs import VIDEOS
 from idisc.predict.options import PredictOptions
-from idisc.predict.predictor import Predictor
+from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.prediction import KnownDistance, Prediction, Rescaling
 from idisc.provenance_text import caption, record
@@ -243,7 +243,8 @@ def predict_video(
     if not predictor.engine.task.metric or options.normals:
         raise InputError(path, "videos are written as depth, not as normals")
     plan, clip = plan or Plan(), Clip(path)
-    predictor = predictor.for_picture(Photo(next(clip.frames()).image, path.name))
+    if isinstance(predictor, AutoPredictor):  # one model for all frames
+        predictor = predictor.for_picture(Photo(next(clip.frames()).image, path.name))
     film, homes = plan.places(folder, name or path.stem, path.name)
     expected = math.ceil(clip.seconds * clip.rate / plan.every)
     ask = _asking(predictor, clip, options)
