@@ -49,14 +49,13 @@ NYU = cards.Ingredient(
 NYU_RAW = replace(NYU, name="NYU-Depth v2, 352 raw frames", role="images and 8-bit depth")
 OTHER_ROOMS = (
     cards.Ingredient(
-        name="Replica, 304 rendered views of a flat and an office",
+        name="Replica, 499 rendered views of a flat and an office",
         role="images and exact depth",
         licence="research only (Straub et al. 2019)",
         source="https://github.com/facebookresearch/Replica-Dataset",
     ),
     cards.Ingredient(
-        name="595 frames of Kinect, Xtion and RealSense recordings (labs, offices, desks, a robot's"
-        " run)",
+        name="322 frames of Kinect and Xtion recordings (a robot's run, labs, offices)",
         role="images and sensor depth",
         licence="none stated by the public mirrors they come from",
     ),
@@ -101,13 +100,6 @@ CARDS = {
         " are corrected for a camera that is known and are less certain without one. Not for"
         " streets or landscapes. Mirrors, windows and screens mislead it.",
     },
-    "indoor_normals": {
-        "title": "surface normals of rooms",
-        "licence": "Apache-2.0; trained in part on data published for research only",
-        "ingredients": (DINOV2, NYU, NYU_RAW, *OTHER_ROOMS, START),
-        "notes": "For rooms. Trained on planes fitted to sensor depth, so that thin and small"
-        " objects are smoothed over.",
-    },
     "road": {
         "title": "metric depth of streets, seen from a car",
         "licence": "for non-commercial use, as the data it was trained on (CC BY-NC-SA)",
@@ -127,7 +119,9 @@ def halved(value: Tensor) -> Tensor:
 
 def pack(checkpoint: Path, name: str) -> None:
     """Write weights, graph and card of a model into the package."""
-    origin, model = read_origin(checkpoint), read_config(checkpoint)
+    model, about = read_config(checkpoint), CARDS[name]
+    stated = {field: about[field] for field in ("domain", "depth_range") if field in about}
+    origin = {**read_origin(checkpoint), **stated}  # own folders do not say their domain
     state = {key: halved(value) for key, value in load_network(checkpoint).state_dict().items()}
     shared = {key: value for key, value in state.items() if key.startswith(SHARED)}
     own = {key: value for key, value in state.items() if not key.startswith(SHARED)}
@@ -161,7 +155,7 @@ def pack(checkpoint: Path, name: str) -> None:
     facts = {
         "name": name,
         "domain": origin["domain"],
-        "depth_range": tuple(origin.get("depth_range", ())),
+        "depth_range": tuple(origin["depth_range"]),
         "training_size": size,
         "training_fov_deg": origin.get("training_fov_deg"),
         "canonical": bool(origin.get("canonical")),
@@ -170,7 +164,7 @@ def pack(checkpoint: Path, name: str) -> None:
         "weights": tuple(path.name for path in weights),
         "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
     }
-    card = cards.ModelCard(**{**facts, **CARDS[name]})
+    card = cards.ModelCard(**{**facts, **about})
     files.write_json(cards.HOME / f"{name}.json", configs.to_json(card))
     sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 

@@ -246,7 +246,7 @@ def test_bad_calls_are_one_line(
         (*guess, "--onnx", model, *data): "only one of --weights, --onnx and --pred",
         (*guess, "--data", none): "none' does not exist",
         (*guess[:2], *data): "pass --scale 0.001 for millimetres",
-        ("--weights", none, *data): "none: not there",
+        ("--weights", none, *data): "none: no such file, folder or shipped model",
         ("--onnx", normals, *data): "no camera is known, which normals",
         (*guess, *data, "--dataset", "kity"): "did you mean kitti",
         (*guess, *data, "--protocol", "papr"): "did you mean paper",

@@ -17,6 +17,7 @@ from idisc.data.dataset import Dataset, has_value, open_dataset, seen, valid_in_
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
+from idisc.tasks import NORMALS
 
 VGA = (480, 640)
 
@@ -194,7 +195,7 @@ class TestOpening:
         record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
         manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
         assert open_dataset(tmp_path, None, "test").spec.name == "nyu"
-        assert open_dataset(tmp_path, None, "test", task="normals").spec.name == "nyu:normals"
+        assert open_dataset(tmp_path, None, "test", task=NORMALS).spec.name == "nyu:normals"
 
     def test_another_dataset_in_the_folder_is_an_error(self, tmp_path: Path) -> None:
         record = Record(image="a", target="b", split="test")

@@ -69,7 +69,7 @@ def test_the_graph_has_only_standard_operators_and_no_grid_sample() -> None:
     assert not {kind for kind in kinds if "Sequence" in kind}
     assert {entry.domain for entry in model.opset_import} == {""}
     assert [item.name for item in model.graph.input] == ["image", "size"]
-    assert [item.name for item in model.graph.output] == ["depth", "spread"]
+    assert [item.name for item in model.graph.output] == ["depth", "level_std"]
 
 
 def test_a_forbidden_operator_inside_a_loop_is_refused() -> None:

@@ -36,14 +36,16 @@ def open_model(
 def find_card(model: str | Path | None) -> cards.ModelCard | None:
     """Return the card of a shipped model, the default's for None; None for a path.
 
-    An existing path takes precedence over a name.
+    An existing file or checkpoint folder takes precedence over a name.
     """
     if model is None:
         return cards.default_card()
-    if Path(model).exists() or Path(model).suffix == ".onnx":
+    path, known = Path(model), cards.shipped()
+    if path.is_file() or (path / configs.FILE).is_file() or path.suffix == ".onnx":
         return None
-    known = cards.shipped()
     if str(model) not in known:
+        if path.is_dir():
+            return None
         raise CheckpointError(model, *_advice(str(model), known))
     return known[str(model)]
 
