@@ -10,7 +10,7 @@ DEMO_OUT ?= demo
 .PHONY: help demo test test-fast coverage check format bench clean
 
 help:
-	@echo "make demo       depth of the example photos: pictures, point clouds, pages to look around in"
+	@echo "make demo       depth of the example photos, rooms and a street: pictures, point clouds, pages to look around in"
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the tests that take less than a few seconds each"
 	@echo "make coverage   the whole test suite, with branch coverage"
@@ -32,7 +32,7 @@ $(DEMO_VENV)/installed: pyproject.toml
 	@touch $@
 
 demo: $(DEMO_VENV)/installed
-	$(DEMO_VENV)/bin/idisc predict src/idisc/assets/examples -o $(DEMO_OUT) --save png,png16,ply,html
+	$(DEMO_VENV)/bin/idisc predict src/idisc/assets/examples -o $(DEMO_OUT) --weights auto --save png,png16,ply,html
 	@echo
 	@echo "Depth in colours:  $(CURDIR)/$(DEMO_OUT)/*_depth.png"
 	@echo "Depth in metres:   $(CURDIR)/$(DEMO_OUT)/*_depth16.png, factor in the JSON beside"

@@ -62,7 +62,7 @@ OTHER_ROOMS = (
 )
 ROADS = (
     cards.Ingredient(
-        name="KITTI, 390 frames",
+        name="KITTI, 391 frames",
         role="images and LiDAR depth",
         licence="CC BY-NC-SA 3.0",
         source="https://www.cvlibs.net/datasets/kitti",
