@@ -14,9 +14,12 @@ which are shown with their traceback.
 
 from __future__ import annotations
 
+import difflib
 import importlib
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Self, TypeVar
+
+T = TypeVar("T")
 
 
 class IdiscError(Exception):
@@ -89,6 +92,22 @@ def first_line(error: BaseException) -> str:
 def pluralize(number: int, noun: str) -> str:
     """Return a number with its noun: `1 picture`, `1,449 pictures`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def lookup(table: Mapping[str, T], name: str, what: str) -> T:
+    """Return the entry `name` of a table; InputError with similar names if there is none."""
+    if name in table:
+        return table[name]
+    raise InputError(f"{what} '{name}'", "does not exist", nearest(name, table))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a remedy for a wrong name: the similar names, or all names if none is similar."""
+    choices = list(names)
+    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"choose from {', '.join(choices)}"
 
 
 def require(*packages: str, extra: str) -> None:

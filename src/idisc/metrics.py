@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.configs import lookup
-from idisc.errors import DataError, InputError, require
+from idisc.errors import DataError, InputError, lookup, require
 
 FloatArray = NDArray[np.floating[Any]]
 Double = NDArray[np.float64]

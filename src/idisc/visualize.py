@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from idisc import configs
-from idisc.errors import InputError
+from idisc.errors import InputError, lookup
 from idisc.sizes import Size
 
 FloatArray = NDArray[np.floating[Any]]
@@ -268,7 +267,7 @@ def _table(colours: str) -> Picture:
     names = {name.lower(): name for name in catalog}
     plain = colours.lower()
     reverse = plain.endswith("_r") and plain not in names
-    stem = configs.lookup(names, plain.removesuffix("_r") if reverse else plain, "colour map")
+    stem = lookup(names, plain.removesuffix("_r") if reverse else plain, "colour map")
     # Resolved: some names are in several collections, and cmap then prints a warning
     colour_of = cmap.Colormap(catalog.resolve(stem))
     table = np.asarray(colour_of(np.linspace(0, 1, 256)))[:, :3]

@@ -11,7 +11,7 @@ from tests.fakes.refusals import refused
 
 from idisc import configs
 from idisc.configs import recipes, schema
-from idisc.errors import InputError
+from idisc.errors import InputError, lookup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +163,7 @@ def test_an_invalid_change_is_named(change: str, subject: str, fact: str) -> Non
 
 
 def test_lookup_gives_the_entry_of_a_table() -> None:
-    assert configs.lookup({"one": 1, "two": 2}, "two", "number") == 2
+    assert lookup({"one": 1, "two": 2}, "two", "number") == 2
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_lookup_gives_the_entry_of_a_table() -> None:
 def test_lookup_answers_a_wrong_name_with_near_ones_or_all(name: str, fact: str) -> None:
     table = {"one": 1, "thirteen": 13, "thirty": 30}
     with refused(InputError, f"number '{name}'", fact):
-        configs.lookup(table, name, "number")
+        lookup(table, name, "number")
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])

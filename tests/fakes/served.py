@@ -59,6 +59,8 @@ class Thirds:
     Every one that is muted adds half a metre to its third.
     """
 
+    task = DEPTH
+
     def __init__(self, depth: Maps) -> None:
         self.depth = self.prediction = depth
         self.nbytes = depth.nbytes

@@ -361,7 +361,7 @@ def test_a_file_that_is_no_photo_is_named_and_the_page_goes_on(browser: Any) -> 
         bad = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
         opened.page.set_input_files("#file", bad)
         opened.page.locator("#status.bad").wait_for()
-        message = "notes.txt: not a picture (or its first bytes are damaged)"
+        message = "notes.txt: not a picture, or its first bytes are damaged"
         assert opened.read("#message") == message
         large = {"name": "large.png", "mimeType": "image/png", "buffer": bytes(600_000)}
         opened.page.set_input_files("#file", large)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idisc import configs
 from idisc.cli import tables
 from idisc.configs.recipes import RECIPES
 from idisc.data import catalog
+from idisc.errors import lookup
 from idisc.zoo import cards, published
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(name: str | None) -> None:
         return
     table: dict[str, ModelCard | published.Published]
     table = {**cards.shipped(), **published.PUBLISHED}
-    found = configs.lookup(table, name, "model")
+    found = lookup(table, name, "model")
     if isinstance(found, cards.ModelCard):
         _print_card(found)
     else:

@@ -10,9 +10,8 @@ from typing import Any, get_args
 
 import click
 
-from idisc import configs
 from idisc.configs import recipes, schema
-from idisc.errors import InputError
+from idisc.errors import InputError, lookup
 from idisc.images import MAX_NETWORK_PIXELS
 
 PATH = click.Path(path_type=Path)
@@ -49,7 +48,7 @@ class Name(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         table = getattr(importlib.import_module(self.module), self.table)
         try:
-            configs.lookup(table, value, self.what)
+            lookup(table, value, self.what)
         except InputError as error:
             self.fail(str(error), param, ctx)
         return value

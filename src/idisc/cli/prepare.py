@@ -14,7 +14,7 @@ from idisc import configs
 from idisc.cli import options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
-from idisc.errors import DataError, pluralize
+from idisc.errors import DataError, lookup, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.prepare.runner import Summary
@@ -99,7 +99,7 @@ def command(
     """Prepare DATASET; the same command again continues an interrupted run."""
     from idisc.data.prepare import runner
 
-    chosen = configs.override(configs.lookup(PREPARATIONS, dataset, "dataset").options(), changes)
+    chosen = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
     with _terminable(), progress.bar(f"preparing {dataset}") as advance:
         summary = runner.prepare(
             dataset,

@@ -6,6 +6,6 @@ the conversion from JSON and from `--set a.b=value`, whose functions are also av
 
 from __future__ import annotations
 
-from idisc.configs.parsing import FILE, FORMAT, from_json, lookup, nearest, override, to_json
+from idisc.configs.parsing import FILE, FORMAT, from_json, override, to_json
 
-__all__ = ["FILE", "FORMAT", "from_json", "lookup", "nearest", "override", "to_json"]
+__all__ = ["FILE", "FORMAT", "from_json", "override", "to_json"]

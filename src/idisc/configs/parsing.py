@@ -8,25 +8,17 @@ error that suggests similar names.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from idisc.errors import InputError
+from idisc.errors import InputError, nearest
 
 FORMAT = "idisc/1"
 FILE = "config.json"  # in the folder of a checkpoint or of a run: describes its content
 T = TypeVar("T")
-
-
-def lookup(table: Mapping[str, T], name: str, what: str) -> T:
-    """Return the entry `name` of a table; InputError with similar names if there is none."""
-    if name in table:
-        return table[name]
-    raise InputError(f"{what} '{name}'", "does not exist", nearest(name, table))
 
 
 def to_json(config: Any) -> dict[str, Any]:
@@ -141,12 +133,3 @@ def _checked(value: object, kind: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError("", f"{value} is not a finite number")
     return value
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Return a remedy for a wrong name: the similar names, or all names if none is similar."""
-    choices = list(names)
-    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    return f"choose from {', '.join(choices)}"

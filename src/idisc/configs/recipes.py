@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from idisc.configs.parsing import lookup
 from idisc.configs.schema import (
     AfpConfig,
     AugmentConfig,
@@ -22,7 +21,7 @@ from idisc.configs.schema import (
     Recipe,
     TrainConfig,
 )
-from idisc.errors import InputError
+from idisc.errors import InputError, lookup
 
 _OUTDOOR = DecoderConfig(layers=6, points=8)
 _KITTI_AUGMENT = AugmentConfig(

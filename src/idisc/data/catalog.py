@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from idisc import configs
 from idisc.camera import Camera
 from idisc.configs import paper
 from idisc.data import framing, masks
 from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.errors import lookup
 from idisc.sizes import Size
 from idisc.tasks import DEPTH, NORMALS, TASKS, Task
 
@@ -260,11 +260,11 @@ def find(name: str) -> DatasetSpec:
     `name:paper` is the variant of the paper's text, `name:normals` that with normals from depth.
     """
     plain, colon, variant = name.partition(":")
-    spec = configs.lookup(DATASETS, plain, "dataset")
+    spec = lookup(DATASETS, plain, "dataset")
     if not colon:
         return spec
     variants = {"paper": as_in_paper, "normals": with_normals}
-    return configs.lookup(variants, variant, f"{name}: variant")(spec)
+    return lookup(variants, variant, f"{name}: variant")(spec)
 
 
 def name_for_task(name: str, task: Task) -> str:

@@ -17,7 +17,7 @@ from idisc import configs, files
 from idisc.camera import Camera
 from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import TARGETS, Target
-from idisc.errors import DataError, InputError
+from idisc.errors import DataError, InputError, lookup
 from idisc.sizes import Size
 
 NAME = "manifest.jsonl"
@@ -229,9 +229,7 @@ def _line(record: Record) -> str:
 
 def _target(data: object, path: Path) -> Target:
     kind = str(data.get("kind")) if isinstance(data, dict) else "missing"
-    return configs.from_json(
-        configs.lookup(TARGETS, kind, f"{path}: target"), data, f"{path}: target"
-    )
+    return configs.from_json(lookup(TARGETS, kind, f"{path}: target"), data, f"{path}: target")
 
 
 def _existing(root: Path, target: str) -> str | None:

@@ -193,7 +193,9 @@ def measured(result: Result) -> str:
     parts = [f"Protocol {protocol.name}, after {protocol.source}."]
     where = "everywhere in the picture"
     if rule := protocol.window_of(spec):
-        which = "that is customary for this dataset" if rule is spec.window else "of Eigen et al."
+        which = "that is customary for this dataset"
+        if rule is not spec.window:
+            which = "of Garg et al." if protocol.window == "garg" else "of Eigen et al."
         frame = "full frame" if protocol.on_full_frame(spec) else "picture as the network sees it"
         where = f"inside the window {which}, counted on the {frame}"
     if not spec.task.metric:

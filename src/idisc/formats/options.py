@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from idisc import configs, geometry
-from idisc.errors import InputError
+from idisc import geometry
+from idisc.errors import InputError, lookup
 from idisc.visualize import DEPTH_COLOURS
 
 
@@ -42,7 +42,7 @@ class FormatOptions:
             low, high = self.limits
             raise InputError(f"range {low:g} to {high:g}", "two rising distances in metres needed")
         if self.axes is not None:
-            configs.lookup(AXES, self.axes, "axis convention")
+            lookup(AXES, self.axes, "axis convention")
         if not self.edge > 0 or self.grid < 2:
             raise InputError(f"edge {self.edge:g}, grid {self.grid}", "above 0 and above 1 needed")
         if self.metres_per_unit is not None and not 0 < self.metres_per_unit < math.inf:

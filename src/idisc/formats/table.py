@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from idisc import configs, files, geometry
-from idisc.errors import InputError, combine, require
+from idisc import files, geometry
+from idisc.errors import InputError, combine, lookup, require
 from idisc.formats.numbers import encode_exr, encode_npy, encode_npz, encode_png16
 from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
 from idisc.formats.pictures import encode_normals, encode_png, encode_uncertainty
@@ -161,7 +161,7 @@ def parse(names: str | Sequence[str]) -> tuple[Format, ...]:
                 "8 bits are too few for metres",
                 "choose png16, npy, npz or exr for depth, png for a picture",
             )
-    return tuple(configs.lookup(FORMATS, name, "format") for name in dict.fromkeys(found))
+    return tuple(lookup(FORMATS, name, "format") for name in dict.fromkeys(found))
 
 
 def check(prediction: Prediction, formats: Sequence[Format]) -> None:

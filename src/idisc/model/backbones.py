@@ -20,8 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from idisc.configs import lookup
-from idisc.errors import CheckpointError, InputError, first_line
+from idisc.errors import CheckpointError, InputError, first_line, lookup
 from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import load_into, read_state
 from idisc.model.swin import Swin

@@ -31,8 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from idisc.configs import lookup
-from idisc.errors import IdiscWarning, first_line
+from idisc.errors import IdiscWarning, first_line, lookup
 from idisc.sizes import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]

@@ -9,7 +9,7 @@ from typing import Any
 from idisc import configs
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import Precision
-from idisc.errors import CheckpointError, InputError, require
+from idisc.errors import CheckpointError, InputError, nearest, require
 from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
@@ -63,7 +63,7 @@ def _advice(model: str, shipped: Mapping[str, object]) -> tuple[str, str]:
         return "a recipe, not a checkpoint", f"`idisc train {model}` makes a checkpoint"
     if not shipped:
         return "no such file or folder", "name a checkpoint folder or an .onnx file"
-    return "no such file, folder or shipped model", configs.nearest(model, shipped)
+    return "no such file, folder or shipped model", nearest(model, shipped)
 
 
 def network_of(engine: Engine) -> Any:

@@ -19,7 +19,7 @@ from idisc.configs.schema import Recipe
 from idisc.data import catalog, manifest
 from idisc.data.catalog import DATASETS
 from idisc.data.dataset import Dataset, open_dataset
-from idisc.errors import CheckpointError, DataError, InputError
+from idisc.errors import CheckpointError, DataError, InputError, lookup
 from idisc.model.backbones import load_encoder_weights
 from idisc.model.checkpoint import load_network, read_config
 from idisc.model.discretization import CrossAttention
@@ -48,7 +48,7 @@ class Source:
         """
         name, equals, rest = text.partition("=")
         if equals and (name in DATASETS or not Path(text).exists()):
-            configs.lookup(DATASETS, name.partition(":")[0], "--data: dataset")
+            lookup(DATASETS, name.partition(":")[0], "--data: dataset")
             return cls(folder=str(Path(rest).resolve()), dataset=name)
         folder = Path(text)
         if not folder.is_dir():

@@ -30,7 +30,7 @@ from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals, w
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Frame, Preparation, Scene
-from idisc.errors import DataError, InputError, pluralize
+from idisc.errors import DataError, InputError, lookup, pluralize
 from idisc.images import open_picture, picture_size
 from idisc.sizes import Size
 
@@ -65,7 +65,7 @@ def prepare(
 
     `options` is an instance of `PREPARATIONS[dataset].options`. Rendered datasets have no `raw`.
     """
-    preparation = configs.lookup(PREPARATIONS, dataset, "dataset")
+    preparation = lookup(PREPARATIONS, dataset, "dataset")
     options = preparation.options() if options is None else options
     _check_options(dataset, preparation, options)
     raw = _raw_folder(dataset, preparation, raw, out)
@@ -101,7 +101,7 @@ def _check_options(dataset: str, preparation: Preparation, options: Any) -> None
         raise InputError(dataset, f"options of type {preparation.options.__name__} are needed")
     known = {name.lower(): name for name in preparation.cameras}
     for name in getattr(options, "cameras", ()):
-        configs.lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
+        lookup(known, name.lower(), f"--set cameras: camera of {dataset}")
 
 
 def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: Path) -> Path:
