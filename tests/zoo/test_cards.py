@@ -87,14 +87,16 @@ def test_a_wrong_name_is_answered_with_those_that_ship(home: Path) -> None:
         idisc.load("room")
 
 
-def test_a_folder_of_the_users_comes_before_a_name(
+def test_a_checkpoint_of_the_users_comes_before_a_name_and_another_folder_does_not(
     home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped.make(home / "rooms")
     here = tmp_path_factory.mktemp("here")
     (here / "rooms").mkdir()
     monkeypatch.chdir(here)
-    with refused(CheckpointError, "rooms", "config.json"):
+    assert idisc.load("rooms").model.name == "rooms"
+    (here / "rooms" / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError):
         idisc.load("rooms")
 
 
