@@ -169,15 +169,18 @@ def pack(checkpoint: Path, name: str) -> None:
     sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 
 
-def score(name: str, path: Path) -> None:
-    """Put the numbers of a report of `idisc evaluate --out` into the card."""
+def score(name: str, path: Path, dataset: str | None) -> None:
+    """Put the numbers of a report of `idisc evaluate --out` into the card.
+
+    `dataset` names a folder of one's own, which a report cannot.
+    """
     report, card = json.loads(path.read_text()), cards.shipped()[name]
     known = {files.sha256(cards.HOME / f"{name}.onnx")}
     if report["about"]["weights_sha256"] not in known:
         sys.exit(f"{path}: not a report of the shipped {name}; evaluate that one")
     scores = [
         cards.Score(
-            dataset=report["dataset"]["name"],
+            dataset=dataset or report["dataset"]["name"],
             protocol=report["protocol"]["name"],
             metric=metric,
             value=report["totals"][metric],
@@ -202,11 +205,12 @@ def main() -> None:
     scoring = commands.add_parser("score")
     scoring.add_argument("name", choices=sorted(CARDS))
     scoring.add_argument("report", type=Path)
+    scoring.add_argument("--dataset", metavar="NAME", help="what the pictures of a folder are")
     given = parser.parse_args()
     if given.command == "pack":
         pack(given.checkpoint, given.name)
     else:
-        score(given.name, given.report)
+        score(given.name, given.report, given.dataset)
 
 
 if __name__ == "__main__":
