@@ -90,7 +90,7 @@ def model(command: Any) -> Any:
 
 
 def model_or_auto(command: Any) -> Any:
-    """The option --weights of commands that predict pictures."""
+    """The option --weights of `idisc predict`, which can choose a model for each picture."""
     chosen = f"{MODEL}; auto: chosen for each picture by its domain"
     return click.option("--weights", "model", metavar="MODEL", help=chosen)(command)
 

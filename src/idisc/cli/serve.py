@@ -26,7 +26,7 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 
 
 @click.command(name="serve")
-@options.model_or_auto
+@options.model
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @_limit("--max-upload-mb", "upload_mb", type=float, help="Largest upload [25]")
