@@ -17,6 +17,8 @@ from idisc.model import sampling, tokens
 from idisc.model.heads import fuse_depth, fuse_normals
 from idisc.model.network import IDisc
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Loaded = tuple[store.Case, IDisc]
 
 

@@ -27,6 +27,8 @@ from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
 from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 Arrays = Mapping[str, Any]
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))
 
