@@ -12,8 +12,8 @@ import torch
 def one_thread() -> Iterator[None]:
     """Compute in one thread, so that the order of sums does not depend on the machine.
 
-    On a processor with AVX-512, two threads round some gradients differently by 2.3e-5 of their
-    maximum, more than the published numbers allow; one thread stays below 2e-5 everywhere.
+    On one processor with AVX-512, two threads differ by 2.3e-5 of the maximum in two of the stored
+    arrays, more than the tolerance of 2e-5; one thread stays below it there.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
