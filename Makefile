@@ -5,17 +5,24 @@ BIN := $(VENV)/bin
 
 # The demonstration needs no torch, so it has a small environment of its own.
 DEMO_VENV ?= .venv-demo
+OLDEST_VENV ?= .venv-oldest
+WHEEL_VENV ?= .venv-wheel
+CASES ?= 500
 DEMO_OUT ?= demo
 
-.PHONY: help demo test test-fast coverage check format bench clean
+.PHONY: help demo test test-fast test-oldest fuzz coverage check audit format wheel bench clean
 
 help:
 	@echo "make demo       depth of the example photos, rooms and a street: pictures, point clouds, pages to look around in"
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the tests that take less than a few seconds each"
+	@echo "make test-oldest  the fast tests with the lowest versions that the metadata allow"
+	@echo "make fuzz       damaged pictures, models, records, manifests and requests: 500 of each"
 	@echo "make coverage   the whole test suite, with branch coverage"
 	@echo "make check      format, lint and types"
+	@echo "make audit      licences and known vulnerabilities of all dependencies"
 	@echo "make format     rewrite the code in the house style"
+	@echo "make wheel      the wheel and the sdist, each tried in an empty environment"
 	@echo "make bench      speed and memory on this machine, beside an oracle"
 	@echo "make clean      remove the environment and all caches"
 
@@ -37,13 +44,27 @@ demo: $(DEMO_VENV)/installed
 	@echo "Depth in colours:  $(CURDIR)/$(DEMO_OUT)/*_depth.png"
 	@echo "Depth in metres:   $(CURDIR)/$(DEMO_OUT)/*_depth16.png, factor in the JSON beside"
 	@echo "Point clouds:      $(CURDIR)/$(DEMO_OUT)/*_points.ply"
-	@echo "Look around:       $(CURDIR)/$(DEMO_OUT)/*_viewer.html, in any browser"
+	@echo "Look around:       $(CURDIR)/$(DEMO_OUT)/index.html, in any browser"
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest
 
 test-fast: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow and not browser"
+
+# uv chooses the lowest version of each direct dependency; pip has no such option.
+test-oldest:
+	$(PYTHON) -m venv $(OLDEST_VENV)
+	$(OLDEST_VENV)/bin/python -m pip install --quiet uv
+	$(OLDEST_VENV)/bin/uv pip install --quiet --python $(OLDEST_VENV) --resolution lowest-direct --editable '.[train,data,fast,video,exr,heif,figures,serve]'
+	$(OLDEST_VENV)/bin/uv pip install --quiet --python $(OLDEST_VENV) httpx hypothesis pytest pytest-cov schemathesis playwright
+	$(OLDEST_VENV)/bin/python -m pytest -m "not slow and not browser"
+
+fuzz: $(VENV)/installed
+	$(BIN)/python -m tests.fuzz --cases $(CASES)
+
+audit: $(VENV)/installed
+	$(BIN)/python tools/audit.py
 
 coverage: $(VENV)/installed
 	$(BIN)/python -m pytest --cov=idisc --cov-branch --cov-report=term:skip-covered
@@ -57,9 +78,21 @@ format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The wheel and the sdist, each installed into an empty environment and tried.
+wheel:
+	rm -rf dist $(WHEEL_VENV)
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet build
+	$(WHEEL_VENV)/bin/python -m build --outdir dist .
+	for each in dist/*.whl dist/*.tar.gz; do \
+	  $(PYTHON) -m venv --clear $(WHEEL_VENV) && \
+	  $(WHEEL_VENV)/bin/python -m pip install --quiet $$each && \
+	  (cd / && $(abspath $(WHEEL_VENV))/bin/idisc demo --no-open -o $(abspath $(WHEEL_VENV))/demo) || exit 1; \
+	done
+
 bench: $(VENV)/installed
 	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
 
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) $(DEMO_OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(DEMO_VENV) $(OLDEST_VENV) $(WHEEL_VENV) $(DEMO_OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

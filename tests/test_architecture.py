@@ -20,12 +20,14 @@ ROOT = Path(idisc.__file__).parent
 FOUNDATION = [
     "errors",
     "files",
+    "checksums",
     "sizes",
     "metrics",
     "visualize",
     "tasks",
     "configs",
     "camera",
+    "ancestry",
     "geometry",
     "images",
 ]

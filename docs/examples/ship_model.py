@@ -18,14 +18,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from safetensors.torch import save_file
+import torch
 from torch import Tensor
 
 from idisc import configs, files
+from idisc.ancestry import read_ancestry
 from idisc.cli.main import run_script
 from idisc.export import external, onnx, parity
 from idisc.model.checkpoint import load_network, read_config, read_origin
 from idisc.model.network import IDisc
+from idisc.model.states import read_state, write_state
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
@@ -33,6 +35,7 @@ from idisc.zoo import cards
 ENCODER = "dinov2_vits14.safetensors"
 SHARED = "encoder.vit."
 SCORES = ("d1", "abs_rel", "rmse", "d2", "d3", "log10", "silog")
+SCORES += ("mean_deg", "median_deg", "rmse_deg", "a11.25", "a22.5", "a30")
 
 DINOV2 = cards.Ingredient(
     name="DINOv2 ViT-S/14",
@@ -55,7 +58,8 @@ OTHER_ROOMS = (
         source="https://github.com/facebookresearch/Replica-Dataset",
     ),
     cards.Ingredient(
-        name="322 frames of Kinect and Xtion recordings (a robot's run, labs, offices)",
+        name="595 frames of Kinect, Xtion and RealSense recordings (a robot's run, labs, offices,"
+        " desks)",
         role="images and sensor depth",
         licence="none stated by the public mirrors they come from",
     ),
@@ -100,9 +104,17 @@ CARDS = {
         " are corrected for a camera that is known and are less certain without one. Not for"
         " streets or landscapes. Mirrors, windows and screens mislead it.",
     },
+    "indoor_normals": {
+        "title": "surface normals of rooms, desks and corridors",
+        "licence": "Apache-2.0; trained in part on data published for research only",
+        "ingredients": (DINOV2, NYU, NYU_RAW, OTHER_ROOMS[0], START),
+        "notes": "For rooms and desks. Learned from planes fitted to depth, so small and thin"
+        " things are smoothed over. Not for streets or landscapes.",
+    },
     "road": {
         "title": "metric depth of streets, seen from a car",
         "licence": "for non-commercial use, as the data it was trained on (CC BY-NC-SA)",
+        "non_commercial": True,
         "domain": "road",
         "depth_range": (0.5, 80.0),
         "ingredients": (DINOV2, *ROADS, START),
@@ -117,6 +129,16 @@ def halved(value: Tensor) -> Tensor:
     return value.half() if value.is_floating_point() else value
 
 
+def _holds(path: Path, tensors: dict[str, Tensor]) -> bool:
+    """Whether a file has just these tensors."""
+    if not path.is_file():
+        return False
+    stored = read_state(path)
+    return stored.keys() == tensors.keys() and all(
+        torch.equal(stored[name], value) for name, value in tensors.items()
+    )
+
+
 def pack(checkpoint: Path, name: str) -> None:
     """Write weights, graph and card of a model into the package."""
     model, about = read_config(checkpoint), CARDS[name]
@@ -128,8 +150,9 @@ def pack(checkpoint: Path, name: str) -> None:
     cards.HOME.mkdir(exist_ok=True)
     weights = [cards.HOME / ENCODER, cards.HOME / f"{name}.safetensors"]
     for path, tensors in zip(weights, (shared, own), strict=True):
-        with files.atomic(path) as draft:
-            save_file({key: value.contiguous() for key, value in tensors.items()}, draft)
+        if not _holds(path, tensors):  # the encoder is stored once and keeps its bytes
+            with files.atomic(path) as draft:
+                write_state(draft, tensors)
 
     network = IDisc(model)
     network.load_state_dict(state)  # widens them
@@ -159,6 +182,8 @@ def pack(checkpoint: Path, name: str) -> None:
         "training_size": size,
         "training_fov_deg": origin.get("training_fov_deg"),
         "canonical": bool(origin.get("canonical")),
+        "non_commercial": bool(origin.get("non_commercial")),
+        "parents": read_ancestry(origin, name).parents,
         "parameters": round(parameters / 1e6, 1),
         "model": model,
         "weights": tuple(path.name for path in weights),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import geometry
+from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.sizes import Size
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from idisc.formats import FormatOptions
 
 FloatMap = NDArray[np.float32]
-UNKNOWN = "unknown"
 MAX_KNOWN_FACTOR = 10.0  # a known distance that changes the scale by more is probably a mistake
 
 WarningCode = Literal[
@@ -58,6 +58,9 @@ class ModelInfo:
     licence: str = UNKNOWN  # of the weights
     precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
     canonical: bool = False  # trained on many cameras, all converted to the training camera
+    non_commercial: bool = False  # the licence excludes commercial use
+    parents: tuple[Parent, ...] = ()  # the weights that training started from, the nearest first
+    verified: bool = False  # the file has checksums, and they are right
 
     @property
     def training_camera(self) -> Camera | None:

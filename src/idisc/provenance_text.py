@@ -11,9 +11,9 @@ from dataclasses import asdict
 from typing import Any
 
 from idisc import configs
+from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.prediction import (
-    UNKNOWN,
     CameraCorrection,
     Compared,
     ModelInfo,
@@ -81,7 +81,9 @@ def describe(prediction: Prediction) -> dict[str, str]:
         if made.smoothing_s
         else None,
         "trained on": model.data,
-        "licence of weights": model.licence,
+        "licence of weights": describe_licence(model),
+        "trained from": ", ".join(map(describe_parent, model.parents)),
+        "checksum": None if model.verified else "none in the file, so it is unverified",
         "precision": None if model.precision in (UNKNOWN, "fp32") else model.precision,
         "notes": "; ".join(made.notes),
         "warning": "; ".join(map(describe_warning, made.warnings)),
@@ -110,6 +112,16 @@ def describe_with_intrinsics(prediction: Prediction) -> dict[str, str]:
 def describe_range(model: ModelInfo) -> str:
     """Return up to which depth the model was trained."""
     return f"depth to {model.depth_range[1]:g} m in training" if model.depth_range else UNKNOWN
+
+
+def describe_licence(model: ModelInfo) -> str:
+    """Return the terms of the weights, and whether they exclude commercial use."""
+    return f"{model.licence}; not for commercial use" if model.non_commercial else model.licence
+
+
+def describe_parent(parent: Parent) -> str:
+    """Return the name and the hash of weights that training started from."""
+    return f"{parent.name} (sha256 {parent.sha256[:12] or UNKNOWN})"
 
 
 def describe_camera(camera: Camera) -> str:

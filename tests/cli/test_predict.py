@@ -62,7 +62,8 @@ def test_without_a_folder_the_result_lies_beside_the_picture(
 def test_files_folders_and_patterns_together(run: Run, model: Path, photos: Path) -> None:
     out = photos.parent / "out"
     arguments = [photos / "deep" / "c.png", photos, photos / "*.jpg"]
-    code, said, _ = run(*arguments, "-o", out, "--weights", model, "--save", "npy")
+    arguments += ["-o", out, "--no-gallery"]
+    code, said, _ = run(*arguments, "--weights", model, "--save", "npy")
     assert code == 0
     order = [line.partition(":")[0] for line in said.splitlines()]
     assert order == [str(photos / name) for name in ("deep/c.png", "a.png", "b.jpg")]
@@ -267,3 +268,21 @@ def test_what_was_done_before_an_interruption_is_told(
     assert len(said.splitlines()) == 1
     assert "a_depth16.png" in said
     assert "failed: " in err
+
+
+def test_several_pictures_get_a_gallery_unless_it_is_refused(
+    run: Run, model: Path, photos: Path
+) -> None:
+    out = photos.parent / "out"
+    code, said, _ = run(photos, "-o", out, "--weights", model, "--save", "npy")
+    assert code == 0
+    assert said.splitlines()[-1].endswith(f"-> {out / 'index.html'}")
+    assert "a.png" in (out / "index.html").read_text()
+    (out / "index.html").unlink()
+    assert run(photos, "-o", out, "--weights", model, "--no-gallery")[0] == 0
+    assert not (out / "index.html").exists()
+    assert run(photos / "a.png", "-o", out, "--weights", model, "--gallery")[0] == 0
+    assert (out / "index.html").is_file()
+    code, _, err = run(photos, "--weights", model, "--gallery")
+    assert code == 2
+    assert "-o DIR" in err

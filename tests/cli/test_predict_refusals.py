@@ -99,7 +99,7 @@ def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, phot
     out = photos.parent / "out"
     code, said, err = run(photos, photos / "none.jpg", "-o", out, "--weights", model)
     assert code == 2
-    assert len(said.splitlines()) == 2
+    assert len(said.splitlines()) == 3  # two results and the gallery
     lines = err.splitlines()
     assert lines[0] == f"failed: {photos / 'none.jpg'}: no such file"
     assert lines[1].startswith(f"failed: {photos / 'broken.png'}: not a picture")
@@ -128,7 +128,7 @@ def test_a_full_disk_fails_one_picture_and_not_the_rest(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
     try:
-        arguments = ["--weights", model, "--save", "npy,ply"]
+        arguments = ["--weights", model, "--save", "npy,ply", "--no-gallery"]
         code, said, err = run(photos / "large.png", photos / "b.jpg", "-o", out, *arguments)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)

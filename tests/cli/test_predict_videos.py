@@ -41,7 +41,7 @@ def clip(tmp_path: Path) -> Path:
 
 def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip: Path) -> None:
     out = clip.parent / "out"
-    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16"]
+    options = ["--smooth", "0.2", "--side-by-side", "--save", "png,png16", "--no-gallery"]
     code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
     assert shown(out) == {
@@ -83,7 +83,7 @@ def test_a_film_is_written_in_the_formats_it_has(
     run: Run, model: Path, photos: Path, clip: Path
 ) -> None:
     out = clip.parent / "out"
-    options = ["--save", "png,npy,ply,html", "--normals"]
+    options = ["--save", "png,npy,ply,html", "--normals", "--no-gallery"]
     code, said, err = run(photos / "a.png", clip, "-o", out, "--weights", model, *options)
     assert code == 0
     assert err.startswith(f"{clip}: a video, without ply, html, normals")

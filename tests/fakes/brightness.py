@@ -28,7 +28,7 @@ FACTS: dict[str, Any] = {
 class Brightness:
     """An engine that takes the red byte for depth, metres = 1 + red / 100, and keeps its calls."""
 
-    name, sha256 = "brightness", "0123456789abcdef"
+    name, sha256, verified = "brightness", "0123456789abcdef", True
     fixed_size: tuple[int, int] | None = None
 
     def __init__(self, origin: Mapping[str, Any] | None = None, spread: float | None = 0.1) -> None:

@@ -21,7 +21,7 @@ JUMP = 0.05  # by how much the engine below flickers, in log depth
 class Flickering:
     """metres = 2 + red / 100, times exp(JUMP) for every other picture that it is shown."""
 
-    name, sha256, fixed_size = "flickering", "0123456789abcdef", None
+    name, sha256, fixed_size, verified = "flickering", "0123456789abcdef", None, True
     task: Task = DEPTH
     origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,44 @@ def mutated(content: bytes, generator: np.random.Generator, head: float = 1.0) -
         data[start : start + length] = data[other : other + length]
     else:
         del data[start:]
+    return bytes(data)
+
+
+STRANGE = (None, True, "", "x" * 5000, -1, 0, 1e308, 10**40, [], {}, [[[[]]]], {"": None}, "\ud800")
+
+
+def mutated_json(content: bytes, generator: np.random.Generator) -> bytes:
+    """JSON in which one value, chosen at random, is replaced, removed or wrapped."""
+    data = json.loads(content)
+    places: list[tuple[Any, Any]] = []
+
+    def visit(node: Any) -> None:
+        keys = (
+            node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+        )
+        for key in keys:
+            places.append((node, key))
+            visit(node[key])
+
+    visit(data)
+    node, key = places[generator.integers(len(places))]
+    kind = generator.integers(4)
+    if kind == 0:
+        del node[key]
+    elif kind == 1:
+        node[key] = [node[key]]
+    else:
+        node[key] = STRANGE[generator.integers(len(STRANGE))]
+    return json.dumps(data).encode()
+
+
+def five_changed_bytes(
+    content: bytes, generator: np.random.Generator, end: int, start: int = 0
+) -> bytes:
+    """Five bytes between `start` and `end` changed, as a failing disk or memory does."""
+    data = bytearray(content)
+    for place in generator.choice(end - start, 5, replace=False):
+        data[start + place] ^= int(generator.integers(1, 256))
     return bytes(data)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.fakes.mutations import five_changed_bytes
 from tests.fakes.refusals import refused
 
 import idisc
@@ -16,6 +18,7 @@ from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import State
+from idisc.predict.torch_engine import TorchEngine
 
 SMALL = ModelConfig(
     encoder="efficientnet_lite0",
@@ -57,6 +60,26 @@ def test_a_folder_that_is_taken_is_not_touched(folder: Path) -> None:
     with refused(InputError, folder):
         save_checkpoint(folder, SMALL, {}, {})
     assert (folder / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("part", ["tensors", "header"])
+def test_five_changed_bytes_are_refused(folder: Path, part: str) -> None:
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    length = 8 + int.from_bytes(whole[:8], "little")
+    names = whole.index(b'"dtype"')  # after the checksums, at the entries of the tensors
+    start, end = (length, len(whole)) if part == "tensors" else (names, length)
+    for seed in range(10):
+        path.write_bytes(five_changed_bytes(whole, np.random.default_rng(seed), end, start))
+        with refused(CheckpointError, path):
+            load_network(folder)
+
+
+def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder: Path) -> None:
+    assert TorchEngine.load(folder).verified
+    path = folder / "model.safetensors"
+    save_file(load_file(path), path)
+    assert not TorchEngine.load(folder).verified
 
 
 def damaged(folder: Path, how: str) -> None:

@@ -1,4 +1,4 @@
-"""220 damaged models, seeds fixed: maps or one line, and nothing in them is executed."""
+"""Damaged models: they are read or refused with one line, and nothing in them is executed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from idisc.errors import CheckpointError, IdiscError
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_state
-from idisc.predict.model_info import read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.open import open_engine
 
 IMAGE = np.zeros((1, 33, 40, 3), np.uint8)
 
@@ -30,46 +28,6 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
     load_network(folder)  # whatever is imported on first use, is now
     return folder
-
-
-def test_100_damaged_graphs_answer_or_are_refused(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    whole = onnx_files.depth_of_brightness(tmp_path / "whole.onnx").read_bytes()
-    OnnxEngine(tmp_path / "whole.onnx")(IMAGE)
-    path, refused = tmp_path / "damaged.onnx", []
-    for seed in range(100):
-        path.write_bytes(mutated(whole, np.random.default_rng(seed)))
-        try:
-            with nothing_happens():
-                maps = OnnxEngine(path)(IMAGE)
-        except IdiscError as error:
-            refused.append(str(error))
-        else:
-            assert maps.dtype == np.float32
-            assert len(maps) == 1
-    assert 60 < len(refused) <= 100
-    assert all("damaged.onnx: " in text and "\n" not in text for text in refused)
-    assert capfd.readouterr() == ("", "")  # onnxruntime itself is silent, too
-
-
-def test_60_damaged_checkpoints_answer_or_are_refused(checkpoint: Path, tmp_path: Path) -> None:
-    parts = {name: (checkpoint / name).read_bytes() for name in (CONFIG, WEIGHTS)}
-    length = 8 + int.from_bytes(parts[WEIGHTS][:8], "little")  # of the header; weights follow
-    refused = []
-    for seed in range(60):
-        generator = np.random.default_rng(seed)
-        name, head = ((CONFIG, 1.0), (WEIGHTS, length / len(parts[WEIGHTS])))[seed % 2]
-        for each, content in parts.items():
-            changed = mutated(content, generator, head) if each == name else content
-            (tmp_path / each).write_bytes(changed)
-        try:
-            with nothing_happens():
-                read_model_info(open_engine(tmp_path))
-        except IdiscError as error:
-            refused.append(str(error))
-    assert 40 < len(refused) <= 60
-    assert all(str(tmp_path) in text and "\n" not in text for text in refused)
 
 
 def test_60_damaged_files_of_torch_are_read_or_refused(tmp_path: Path) -> None:

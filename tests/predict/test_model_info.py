@@ -14,9 +14,10 @@ from tests.fakes.brightness import FACTS, Brightness, picture
 from tests.fakes.refusals import refused
 
 import idisc
+from idisc.data import catalog
 from idisc.errors import CheckpointError, IdiscWarning
 from idisc.images import Photo
-from idisc.predict.model_info import dataset_origin, read_model_info
+from idisc.predict.model_info import dataset_ancestry, read_model_info
 from idisc.predict.predictor import Predictor
 from idisc.provenance_text import describe, record
 from idisc.zoo import cards
@@ -108,14 +109,30 @@ def test_a_published_file_is_known_by_its_name() -> None:
     assert (info.domain, info.training_size) == ("road", (352, 1216))
     assert info.depth_range == (0.01, 80.0)
     assert info.training_fov_deg == pytest.approx(80.2, abs=0.1)  # 1216 of 1242 columns
-    assert info.licence == "CC BY-NC 4.0"
+    assert (info.licence, info.non_commercial) == ("CC BY-NC 4.0", True)
+    assert [parent.name for parent in info.parents] == ["kitti_swintiny.pt"]
+
+
+def test_a_result_says_its_parents_its_terms_and_that_it_is_unverified(
+    engine: Brightness,
+) -> None:
+    engine.verified = False
+    parents = [{"name": "kitti.pt", "sha256": "0123456789abcdef"}]
+    engine.origin = {**FACTS, "non_commercial": True, "parents": parents}
+    result = Predictor(engine).predict(picture())
+    stated = json.loads(json.dumps(record(result)))["provenance"]["model"]
+    assert (stated["non_commercial"], stated["verified"]) == (True, False)
+    assert stated["parents"] == parents
+    texts = describe(result)
+    assert texts["trained from"] == "kitti.pt (sha256 0123456789ab)"
+    assert {"checksum", "licence of weights"} <= texts.keys()
 
 
 @pytest.mark.parametrize(
     ("name", "fov_deg"), [("nyu", 63.3), ("diode", 60.0), ("sunrgbd", None), ("folder", None)]
 )
 def test_a_dataset_says_what_its_networks_know(name: str, fov_deg: float | None) -> None:
-    found = dataset_origin(name, (480, 640)).get("training_fov_deg")
+    found = dataset_ancestry(catalog.find(name), (480, 640)).training_fov_deg
     assert found == (fov_deg and pytest.approx(fov_deg, abs=0.15))
 
 

@@ -81,6 +81,15 @@ def stream(data: Path, **train: Any) -> Stream:
     return Stream([open_dataset(data, "folder", "train", size=pairs.SIZE)], made.data, made.train)
 
 
+def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path: Path) -> None:
+    network, data = IDisc(pairs.TINY).requires_grad_(False), stream(pairs.make(tmp_path / "data"))
+    paths = []
+    for zero in (0.0, -0.0):
+        next(network.encoder.parameters()).flatten()[0] = zero
+        paths += features.cache_features(network, data, tmp_path / "features", ALONE)
+    assert paths[0] == paths[1]
+
+
 @pytest.mark.parametrize("rows", [0, 2, 4, 5, 8, 14, 15])
 def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path, rows: int) -> None:
     """Fifteen rows of two arrays; the second file is one row behind the first."""

@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.fakes import pairs
+from tests.fakes import pairs, shipped
 from tests.fakes.training import ALONE, losses, same, start, stop_after
 
 from idisc import files
+from idisc.ancestry import Parent
 from idisc.configs.schema import Recipe
 from idisc.errors import CheckpointError, DataError, IdiscError, InputError
-from idisc.model.checkpoint import load_network
+from idisc.model.checkpoint import load_network, save_checkpoint
+from idisc.model.network import IDisc
+from idisc.predict.model_info import read_model_info
+from idisc.predict.torch_engine import TorchEngine
 from idisc.train import launch, state, trainer
 
 
@@ -187,6 +191,37 @@ def test_a_network_for_depth_becomes_one_for_normals(tmp_path: Path) -> None:
     assert other == {f"heads.{n}.layers.3.{part}" for n in range(3) for part in ("weight", "bias")}
     for name in ours.keys() - other:
         torch.testing.assert_close(ours[name], theirs[name])
+
+
+def test_a_run_inherits_licence_data_domain_range_camera_and_parents(
+    data: Path, tmp_path: Path
+) -> None:
+    parent, made = tmp_path / "converted", pairs.recipe(iterations=2)
+    origin = {"file": "kitti_swintiny.pt", "sha256": "ab", "licence": "CC BY-NC 4.0"}
+    save_checkpoint(parent, made.model, IDisc(made.model).state_dict(), origin)
+    run = start(made, data, tmp_path / "run", weights=str(parent))
+    stop_after(run, 1)
+    launch.resume(tmp_path / "run", ALONE).train()  # also without the weights it started from
+    info = read_model_info(TorchEngine.load(tmp_path / "run" / "last"))
+    assert (info.domain, info.depth_range, info.non_commercial) == ("road", (0.01, 80.0), True)
+    assert info.training_fov_deg is not None
+    assert info.licence.startswith("CC BY-NC 4.0; ")
+    assert info.data.startswith("KITTI")
+    assert info.parents == (
+        Parent(name="converted", sha256=files.sha256(parent / "model.safetensors")),
+        Parent(name="kitti_swintiny.pt", sha256="ab"),
+    )
+    assert info.verified
+
+
+def test_a_run_from_a_shipped_model_inherits_its_card(data: Path, tmp_path: Path) -> None:
+    made = pairs.recipe(iterations=1)
+    save_checkpoint(tmp_path / "tiny", made.model, IDisc(made.model).state_dict(), {})
+    card = shipped.make(tmp_path / "rooms", checkpoint=tmp_path / "tiny")
+    run = start(made, data, tmp_path / "run", weights=str(card))
+    assert (run.origin["domain"], run.origin["depth_range"]) == ("indoor", (0.5, 5.6))
+    assert run.origin["licence"][0] == "Apache-2.0"
+    assert run.origin["parents"][0]["name"] == "rooms"
 
 
 def test_the_initial_weights_stay_the_best_if_training_does_not_improve_them(

@@ -13,7 +13,7 @@ from tests.fakes import onnx_files, shipped
 from tests.fakes.refusals import refused
 
 import idisc
-from idisc import files
+from idisc import checksums, files
 from idisc.errors import CheckpointError, InputError
 from idisc.predict.predictor import Predictor
 from idisc.zoo import cards
@@ -49,13 +49,27 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
     assert made.model.name == "rooms"
 
 
-def test_the_files_of_a_model_are_hashed_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_a_model_are_checked_once_and_not_hashed(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shipped.make(home / "rooms")
-    expected, hashed = files.sha256(home / "rooms.onnx"), []
-    original = files.sha256
-    monkeypatch.setattr(files, "sha256", lambda *paths: hashed.extend(paths) or original(*paths))
+    expected, checked = files.sha256(home / "rooms.onnx"), []
+    original = checksums.crc32
+    monkeypatch.setattr(checksums, "crc32", lambda path: checked.append(path) or original(path))
+    monkeypatch.delattr(files, "sha256")
     assert idisc.load().model.sha256 == expected
-    assert sorted(path.name for path in hashed) == ["rooms.onnx", "rooms.safetensors"]
+    assert sorted(path.name for path in checked) == ["rooms.onnx", "rooms.safetensors"]
+
+
+def test_a_model_opened_by_its_path_is_checked_and_described_by_the_card_next_to_it(
+    home: Path,
+) -> None:
+    change(shipped.make(home / "rooms"), non_commercial=True)
+    model = idisc.load(home / "rooms.onnx").model
+    assert (model.licence, model.non_commercial, model.verified) == ("Apache-2.0", True, True)
+    (home / "rooms.safetensors").write_bytes(b"no tensorz")
+    with refused(CheckpointError, home / "rooms.safetensors"):
+        idisc.load(home / "rooms.onnx")
 
 
 def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
@@ -68,7 +82,6 @@ def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
     assert (model.domain, model.depth_range) == ("indoor", (0.5, 5.6))
     assert (model.training_size, model.training_fov_deg) == ((48, 64), 60.0)
     assert (model.data, model.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
-    assert idisc.load(home / "rooms.onnx").model.domain == "road"
 
 
 def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
@@ -108,7 +121,7 @@ def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -
         path.unlink()
     else:
         path.write_bytes(b"\0" + content[how == "changed" :])
-    with refused(CheckpointError, path, "no such file" if how == "gone" else "SHA-256"):
+    with refused(CheckpointError, path, "no such file" if how == "gone" else "checksum"):
         idisc.load()
 
 
@@ -120,7 +133,7 @@ def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
     assert cards.locate(card, "checkpoint") == path  # which has no use for the graph
     shipped.make(home / "rooms").with_suffix(".safetensors").write_bytes(b"other")
     for part in ("onnx", "checkpoint"):
-        with refused(CheckpointError, home / "rooms.safetensors", "SHA-256"):
+        with refused(CheckpointError, home / "rooms.safetensors", "checksum"):
             cards.locate(card, part)
 
 
@@ -133,8 +146,8 @@ def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
         ({"training_size": [480]}, "training_size"),
         ({"files": []}, "files"),
         ({"weights": ["more.safetensors"]}, "files"),
-        ({"files": [{"path": "../x", "bytes": 1, "sha256": ""}]}, "files.path"),
-        ({"files": [{"path": "C:x", "bytes": 1, "sha256": ""}]}, "files.path"),
+        ({"files": [{"path": "../x", "bytes": 1, "sha256": "", "crc32": ""}]}, "files.path"),
+        ({"files": [{"path": "C:x", "bytes": 1, "sha256": "", "crc32": ""}]}, "files.path"),
         (
             {"scores": [{"dataset": "d", "protocol": "p", "metric": "d1", "value": 1, "low": 0}]},
             "scores.d1",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from idisc import files
+from idisc.ancestry import UNKNOWN
 from idisc.cli import options
 from idisc.configs import recipes
 from idisc.errors import require
@@ -38,14 +39,15 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     require("torch", "safetensors", extra="train")
     from idisc.model.checkpoint import save_checkpoint  # heavy: only when this command runs
     from idisc.model.convert import convert
+    from idisc.predict.model_info import ancestry_of
 
     converted = convert(file, changes)
-    licence = published.LICENCE if file.name in published.PUBLISHED else "unknown"
-    origin = {"file": file.name, "sha256": files.sha256(file), "licence": licence}
-    save_checkpoint(out, converted.model, converted.state, origin)
+    origin = {"file": file.name, "sha256": files.sha256(file)}
+    known = ancestry_of(origin, file.name)
+    save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
     for label, text in _recognised(file, converted):
         click.echo(f"{label:<10}{text}")
-    click.echo(f"{'licence':<10}{licence}")
+    click.echo(f"{'licence':<10}{'; '.join(known.licence) or UNKNOWN}")
     click.echo(f"{'written':<10}{out}")
 
 

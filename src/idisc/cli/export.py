@@ -64,7 +64,9 @@ def command(
     require("torch", "timm", "safetensors", "onnx", "onnxscript", extra="train")
     from idisc.export.parity import EXAMPLES  # heavy: only when this command runs
     from idisc.export.run import ExportOptions, export_network, open_source
+    from idisc.predict.model_info import read_model_info
     from idisc.predict.open import find_card
+    from idisc.provenance_text import describe_licence
 
     card = find_card(checkpoint)
     beside = Path(checkpoint).resolve() if card is None else Path.cwd() / card.name
@@ -80,6 +82,7 @@ def command(
         "takes": f"pictures of {size_text(size)}" if size else "pictures of any size",
         "precision": measured.precision,
         "parity": measured.describe(),
+        "licence": describe_licence(read_model_info(source)),
         "on": f"{count} ({measured.pictures_from}) at {' and '.join(measured.sizes)}",
     }
     for label, text in lines.items():

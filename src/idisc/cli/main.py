@@ -18,6 +18,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pi
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
     "convert": "Convert a published checkpoint to the format of this package.",
+    "demo": "Predict the example photos and show them in a browser.",
     "doctor": "Check a dataset, and report what to change.",
     "evaluate": "Score a network or stored predictions on a dataset.",
     "explain": "Show the internal representations (IDRs) of a network.",

@@ -11,6 +11,7 @@ from idisc.cli import tables
 from idisc.configs.recipes import RECIPES
 from idisc.data import catalog
 from idisc.errors import lookup
+from idisc.provenance_text import describe_parent
 from idisc.zoo import cards, published
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _print_card(card: ModelCard) -> None:
         source = f", {ingredient.source}" if ingredient.source else ""
         text = f"{ingredient.role}: {ingredient.name} ({ingredient.licence}{source})"
         _print_lines({"made of": text})
+    for parent in card.parents:
+        _print_lines({"from": describe_parent(parent)})
     for (dataset, protocol), scores in _by_dataset(card).items():
         _print_lines({"measured": f"{dataset}, protocol {protocol}: {', '.join(map(str, scores))}"})
     for file in card.files:

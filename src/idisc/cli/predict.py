@@ -20,14 +20,15 @@ from idisc.errors import IdiscError, IdiscWarning, InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
+    from idisc.formats.gallery import Entry
     from idisc.predict.inputs import Input
     from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
     from idisc.predict.video import Outcome
     from idisc.prediction import Prediction
 
-Done = tuple[str, list[Path], list[str]]
-"""One line about a result, its files, and notes that are printed once for all pictures."""
+Done = tuple[str, list[Path], list[str], "Prediction"]
+"""One line about a result, its files, notes that are printed once for all pictures, the result."""
 LARGE = 200e6  # bytes: the size of larger files is printed
 
 
@@ -81,6 +82,11 @@ class PredictCommand(click.Command):
 @click.option(
     "--fps", type=float, metavar="NUMBER", help="Videos: frame rate of the film [as the clip]"
 )
+@click.option(
+    "--gallery/--no-gallery",
+    default=None,
+    help="Write index.html with all results into the folder of -o [if there are several]",
+)
 @click.option("--recursive", is_flag=True, help="Include subfolders.")
 @options.device
 @options.precision
@@ -102,6 +108,7 @@ def command(
     axes: str | None,
     limits: str | None,
     colormap: str | None,
+    gallery: bool | None,
     recursive: bool,
     device: str,
     precision: Any,
@@ -135,12 +142,13 @@ def command(
             "predict that one alone",
         )
     saving.check(found.inputs)
+    pages = _gallery(gallery, out, len(found.inputs))
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
     _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap)
-    Run(loaded, saving, how, film, Failures(found.problems)).work(found.inputs)
+    Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
 class Run:
@@ -153,7 +161,12 @@ class Run:
         how: PredictOptions,
         film: dict[str, Any],
         failures: Failures,
+        gallery: Path | None = None,
     ) -> None:
+        """`gallery` is the path of the page about all results, if one is written."""
+        self.gallery: Path | None = gallery
+        self.entries: list[Entry] = []
+        self.models: dict[str, None] = {}  # names in their order
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.sources = Sources(saving.folder)
         self.lines: list[str] = []
@@ -169,8 +182,10 @@ class Run:
             self.tell()
             self.failures.tell()
             raise
+        total = len(self.lines) + len(self.failures.found)
+        self._write_gallery()
         self.tell()
-        self.failures.finish(len(self.lines) + len(self.failures.found))
+        self.failures.finish(total)
 
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
@@ -191,9 +206,10 @@ class Run:
         try:
             self.sources.check(item)
             if video.is_video(item.path):
-                about, written, notes = self._video(item, advance)
+                about, written, notes, shown = self._video(item, advance)
             else:
-                about, written, notes = self._picture(item)
+                about, written, notes, shown = self._picture(item)
+            self._show(item, shown, written)
         except (IdiscError, OSError) as error:  # OSError: no space, no permission
             self.failures.add(item.label, error)
             return
@@ -213,7 +229,7 @@ class Run:
         written, notes = self.saving.write(item, prediction, rows), _notes(prediction)
         if any(row.name == "png16" for row in rows):
             notes += filter(None, [describe_unusual_unit(prediction)])
-        return _summary(prediction), written, notes
+        return _summary(prediction), written, notes, prediction
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
         from idisc.predict.video import FILM, Plan, predict_video, video_formats
@@ -239,7 +255,31 @@ class Run:
         notes = _notes(outcome.last)
         if without:
             notes.append(f"a video, without {', '.join(without)}, which are for pictures")
-        return _film_summary(outcome), list(outcome.files), notes
+        return _film_summary(outcome), list(outcome.files), notes, outcome.last
+
+    def _show(self, item: Input, prediction: Prediction, written: Sequence[Path]) -> None:
+        """Keep the entry of a result for the gallery."""
+        if self.gallery is not None:
+            from idisc.formats import gallery
+
+            folder = self.gallery.parent
+            self.entries.append(gallery.describe(_file_name(item), prediction, written, folder))
+            self.models[prediction.provenance.model.name] = None
+
+    def _write_gallery(self) -> None:
+        if self.gallery is not None and self.entries:
+            from idisc import files
+            from idisc.formats import gallery
+
+            title = self.gallery.parent.resolve().name
+            page = gallery.render(self.entries, title, list(self.models))
+            try:
+                with files.atomic(self.gallery) as draft:
+                    draft.write_bytes(page)
+            except OSError as error:
+                self.failures.add(str(self.gallery), error)
+                return
+            self.lines.append(f"{pluralize(len(self.entries), 'result')} -> {self.gallery}")
 
     def tell(self) -> None:
         """Print what was done."""
@@ -250,14 +290,18 @@ class Run:
             tables.note(f"{labels[0]}{more}: {text}")
 
 
-def _notes(prediction: Prediction) -> list[str]:
-    """Return the warnings as one line, and notes about the picture as another."""
-    from idisc.provenance_text import describe_warning
+def _file_name(item: Input) -> str:
+    return item.label if item.path is None else item.path.name
 
-    made = prediction.provenance
-    return list(
-        filter(None, ["; ".join(map(describe_warning, made.warnings)), "; ".join(made.notes)])
-    )
+
+def _notes(prediction: Prediction) -> list[str]:
+    """Return one line each: warnings, notes about the picture, terms of the model."""
+    from idisc.provenance_text import describe_licence, describe_warning
+
+    made, model = prediction.provenance, prediction.provenance.model
+    terms = f"model {model.name}, licence {describe_licence(model)}" if model.non_commercial else ""
+    notes = ["; ".join(map(describe_warning, made.warnings)), "; ".join(made.notes), terms]
+    return [text for text in notes if text]
 
 
 def _summary(prediction: Prediction) -> str:
@@ -312,6 +356,20 @@ def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, An
     found = options.given(given)
     Plan(**found)  # checks the values before the first picture is predicted
     return found
+
+
+def _gallery(wanted: bool | None, out: Path | None, count: int) -> Path | None:
+    """Return the path of the gallery, or None if there is none."""
+    from idisc.formats import gallery
+
+    if out is None:
+        if wanted:
+            raise InputError("--gallery", "a page needs a folder", "pass -o DIR")
+        return None
+    if wanted is False or (wanted is None and count < 2):
+        return None
+    gallery.check_free(out / gallery.NAME)
+    return out / gallery.NAME
 
 
 def _refuse_unused(rows: Iterable[Format], **given: Any) -> None:

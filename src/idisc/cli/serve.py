@@ -43,11 +43,15 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
     require("fastapi", "uvicorn", "python_multipart", "prometheus_client", extra="serve")
     import uvicorn
 
+    from idisc.provenance_text import describe_licence
     from idisc.serve import admission, app, explorer
 
     wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
     hosts = admission.names_at(host)
-    served = app.create_app(explorer.open_network(model, device), wanted, hosts=hosts)
+    opened = explorer.open_network(model, device)
+    served = app.create_app(opened, wanted, hosts=hosts)
+    about = opened.predictor.model
+    tables.note(f"model {about.name}, licence {describe_licence(about)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
     listening = _listen(host, port)

@@ -55,6 +55,7 @@ class DatasetSpec:
     counts: paper.Counts = field(default_factory=paper.Counts)
     comparable_to: str = ""  # another dataset whose published results are comparable
     licence: str
+    non_commercial: bool = False  # the licence excludes commercial use
     home: str
 
     @property
@@ -180,6 +181,7 @@ KITTI = DatasetSpec(
     },
     counts=paper.COUNTS["kitti"],
     licence="CC BY-NC-SA 3.0",
+    non_commercial=True,
     home="https://www.cvlibs.net/datasets/kitti",
 )
 
@@ -194,6 +196,7 @@ ARGOVERSE = DatasetSpec(
     published_batch=4,
     counts=paper.COUNTS["argoverse"],
     licence="CC BY-NC-SA 4.0",
+    non_commercial=True,
     home="https://www.argoverse.org/av1.html",
 )
 
@@ -209,6 +212,7 @@ DDAD = DatasetSpec(
     published_batch=4,
     counts=paper.COUNTS["ddad"],
     licence="CC BY-NC-SA 4.0",
+    non_commercial=True,
     home="https://github.com/TRI-ML/DDAD",
 )
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from idisc import geometry, metrics
+from idisc.ancestry import UNKNOWN
 from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, Sample
@@ -28,7 +29,6 @@ from idisc.evaluate.protocols import PAPER, Mask, Protocol
 from idisc.evaluate.units import UnitHint
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
-from idisc.prediction import UNKNOWN
 from idisc.tasks import Task
 
 SamplePredictor = Callable[[Sample], FloatArray]

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 import idisc
-from idisc import configs, files
+from idisc import checksums, configs, files
 from idisc.errors import CheckpointError
 from idisc.export import tracing
 from idisc.export.sampling import DOMAIN, sample_function
@@ -103,13 +103,16 @@ def add_metadata(model: Any, values: Mapping[str, str]) -> None:
 
 
 def save(model: Any, path: Path) -> None:
-    """Write an onnx.ModelProto atomically."""
+    """Write an onnx.ModelProto atomically, with a checksum at its end."""
     if model.ByteSize() > MAX_BYTES:
         raise CheckpointError(
             path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than a file can hold"
         )
+    kept = [item for item in model.metadata_props if item.key != checksums.KEY]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
     with files.atomic(path) as draft:
-        draft.write_bytes(model.SerializeToString())
+        draft.write_bytes(checksums.sealed(model.SerializeToString()))
 
 
 def check_operators(model: Any, name: str) -> None:

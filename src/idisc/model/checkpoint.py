@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from idisc import configs, files
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
-from idisc.model.states import State, check_state, read_state
+from idisc.model.states import State, check_state, read_state, write_state
 
 CONFIG, WEIGHTS = configs.FILE, "model.safetensors"
 
@@ -30,11 +29,7 @@ def save_checkpoint(
     record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with files.atomic_folder(folder) as draft:
         files.write_json(draft / CONFIG, record)
-        # safetensors does not accept views and shared memory, so tensors are copied.
-        save_file(
-            {name: value.detach().clone().contiguous() for name, value in state.items()},
-            draft / WEIGHTS,
-        )
+        write_state(draft / WEIGHTS, state)
 
 
 def load_network(source: str | Path) -> IDisc:

@@ -1,18 +1,25 @@
-"""Files of tensors: read without executing code, and compared with what a network expects."""
+"""Files of tensors: read without executing code, and compared with what a network expects.
+
+A safetensors file of this package has a CRC-32 of each tensor in its header, next to the tensors,
+so both are replaced together.
+"""
 
 from __future__ import annotations
 
+import json
 import pickle
 import warnings
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from idisc.checksums import DAMAGED, KEY
 from idisc.errors import CheckpointError, first_line
 
 State = dict[str, Tensor]
@@ -44,6 +51,19 @@ def read_state(path: Path) -> State:
             raise CheckpointError(path, f"{short} is there twice, with and without 'module.'")
         state[short] = value
     return state
+
+
+def write_state(path: Path, state: Mapping[str, Tensor]) -> None:
+    """Write tensors to a safetensors file, with their checksums."""
+    # safetensors does not accept views and shared memory, so tensors are copied.
+    tensors = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
+    save_file(tensors, path, {KEY: json.dumps({name: _crc32(tensors[name]) for name in tensors})})
+
+
+def has_checksums(path: Path) -> bool:
+    """Return whether a safetensors file has checksums, which `read_state` compares."""
+    with safe_open(path, "pt") as file:
+        return KEY in (file.metadata() or {})
 
 
 def check_state(
@@ -84,9 +104,22 @@ def load_into(module: nn.Module, source: Mapping[str, Tensor], where: str) -> No
 
 def _read_safetensors(path: Path) -> object:
     try:
-        return load_file(path)
+        state: State = load_file(path)
+        with safe_open(path, "pt") as file:
+            stated = (file.metadata() or {}).get(KEY)
+        expected = None if stated is None else json.loads(stated)
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(path, f"not readable as safetensors ({first_line(error)})") from None
+    if expected is not None and expected != {name: _crc32(state[name]) for name in state}:
+        raise CheckpointError(path, DAMAGED, "get it again")
+    return state
+
+
+def _crc32(value: Tensor) -> str:
+    """CRC-32 of type, shape and values of a tensor on the CPU."""
+    form = zlib.crc32(f"{value.dtype} {tuple(value.shape)}".encode())
+    content = value.contiguous().flatten().view(torch.uint8).numpy().data
+    return f"{zlib.crc32(content, form):08x}"
 
 
 def _read_torch(path: Path) -> object:

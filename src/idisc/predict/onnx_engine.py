@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import files
+from idisc import checksums, files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.predict.engine import RawOutput
 from idisc.sizes import Size, resize_map, size_text
@@ -45,6 +45,8 @@ class OnnxEngine:
             raise CheckpointError(path, "no such file")
         if not path.stat().st_size:
             raise CheckpointError(path, "empty", _AGAIN)
+        # A graph with a card may refer to other files; `cards.locate` has checked all of them.
+        self.verified = checksums.check_sealed(path) or card is not None
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()

@@ -96,7 +96,7 @@ def open_engine(
     if path.suffix == ".onnx":
         from idisc.predict.onnx_engine import OnnxEngine
 
-        engine = OnnxEngine(path, device, card=card)
+        engine = OnnxEngine(path, device, card=card or cards.beside(path))
         own = engine.origin.get("precision")
         if precision not in (None, own):
             computes = f"with {own}" if own else "as exported"

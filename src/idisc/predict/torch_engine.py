@@ -18,6 +18,7 @@ from idisc.model import devices
 from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
+from idisc.model.states import has_checksums
 from idisc.model.tokens import size_of
 from idisc.predict.engine import RawOutput
 from idisc.sizes import Size
@@ -38,7 +39,10 @@ class TorchEngine:
         sha256: str = "",
         origin: Mapping[str, Any] | None = None,
         precision: Precision = "fp32",
+        *,
+        verified: bool = False,
     ) -> None:
+        self.verified = verified
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
         self.task = network.config.output
@@ -58,9 +62,12 @@ class TorchEngine:
         network = load_network(path).requires_grad_(False).to(devices.usable(device))
         if card:
             weights = [path.parent / name for name in card.weights]
-            return cls(network, card.name, files.sha256(*weights), card.origin, precision)
-        sha256 = files.sha256(path / WEIGHTS)
-        return cls(network, path.resolve().name, sha256, read_origin(path), precision)
+            name, origin, verified = card.name, card.origin, True  # `cards.locate` has checked it
+        else:
+            weights, name, origin = [path / WEIGHTS], path.resolve().name, read_origin(path)
+            verified = has_checksums(path / WEIGHTS)
+        sha256 = files.sha256(*weights)
+        return cls(network, name, sha256, origin, precision, verified=verified)
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""

@@ -276,7 +276,8 @@ def _digest(network: IDisc) -> str:
     _, part = _cached_part(network)
     digest = hashlib.sha256(network.config.encoder.encode())
     for name, value in part.state_dict().items():
-        digest.update(name.encode() + value.cpu().numpy().tobytes())
+        unsigned = value.cpu() + 0  # a moving average turns -0.0 into 0.0
+        digest.update(name.encode() + unsigned.numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -15,19 +15,22 @@ from typing import Any
 import torch
 
 from idisc import __version__, configs, files
+from idisc.ancestry import Ancestry, read_ancestry
 from idisc.configs.schema import Recipe
 from idisc.data import catalog, manifest
 from idisc.data.catalog import DATASETS
 from idisc.data.dataset import Dataset, open_dataset
 from idisc.errors import CheckpointError, DataError, InputError, lookup
 from idisc.model.backbones import load_encoder_weights
-from idisc.model.checkpoint import load_network, read_config
+from idisc.model.checkpoint import WEIGHTS, load_network, read_config, read_origin
 from idisc.model.discretization import CrossAttention
 from idisc.model.network import IDisc
+from idisc.predict.model_info import ancestry_of
 from idisc.train import migrations, state
 from idisc.train.distributed import World
 from idisc.train.features import Progress
 from idisc.train.trainer import RunData, Trainer
+from idisc.zoo import cards
 
 HOLDOUT_SEED = 13  # runs of every seed are validated on the same scenes
 
@@ -92,6 +95,7 @@ def start(
         _check_free(out)
     opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
+    inherited = _inherited(weights, checkpoint)
     record = {
         "format": configs.FORMAT,
         "recipe": configs.to_json(recipe),
@@ -99,6 +103,7 @@ def start(
         "manifests": opened.manifests,
         "pairs": opened.pairs,
         "weights": weights,
+        "inherited": inherited.to_json(),
         "fine_tunes": fine_tunes,
         "workers": workers,
         "idisc": __version__,
@@ -113,6 +118,7 @@ def start(
         workers=workers,
         caching=caching,
         fine_tunes=fine_tunes,
+        inherited=inherited,
     )
     if world.leads:
         out.mkdir(parents=True, exist_ok=True)
@@ -147,6 +153,7 @@ def resume(
         workers=record["workers"] if workers is None else workers,
         caching=caching,
         fine_tunes=record["fine_tunes"],
+        inherited=read_ancestry(record["inherited"], str(where)),
     )
     run.resume(stored)
     return run
@@ -219,6 +226,21 @@ def _checkpoint(weights: str | None) -> Path | None:
             f"--weights {folder}", "a run", f"name its checkpoint, {folder}/{state.BEST}"
         )
     return folder
+
+
+def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
+    """The ancestry of what a run starts from: a checkpoint, or a file with an encoder."""
+    if checkpoint is None:
+        path = Path(weights or "")
+        return Ancestry().as_parent(path.name, files.sha256(path)) if path.is_file() else Ancestry()
+    if checkpoint.suffix == ".json":
+        card = cards.read_card(checkpoint)
+        cards.check_files(card, "checkpoint", checkpoint.parent)
+        sha256 = files.sha256(*(checkpoint.parent / name for name in card.weights))
+        return ancestry_of(card.origin, card.name).as_parent(card.name, sha256)
+    name, path = checkpoint.resolve().name, checkpoint / WEIGHTS
+    sha256 = files.sha256(path) if path.is_file() else ""  # if not, opening it fails
+    return ancestry_of(read_origin(checkpoint), str(checkpoint)).as_parent(name, sha256)
 
 
 def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> IDisc:

@@ -16,7 +16,7 @@ def renewed_record(record: Mapping[str, Any]) -> dict[str, Any]:
     # data.crop was read nowhere: the protocol knows the window.
     recipe["data"] = {name: value for name, value in recipe["data"].items() if name != "crop"}
     recipe["train"] = _with_patience(recipe["train"])
-    return {"pairs": None, "fine_tunes": False, **record, "recipe": recipe}
+    return {"pairs": None, "fine_tunes": False, "inherited": {}, **record, "recipe": recipe}
 
 
 def renewed_training(stored: Mapping[str, Any]) -> dict[str, Any]:

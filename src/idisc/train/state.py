@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from idisc import configs, files
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.model.checkpoint import CONFIG, WEIGHTS
+from idisc.model.states import write_state
 from idisc.train import migrations
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
@@ -75,7 +75,7 @@ def write_network(
     record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with _room_for(folder):
         with files.atomic(folder / WEIGHTS) as draft:
-            save_file({name: value.cpu().contiguous() for name, value in state.items()}, draft)
+            write_state(draft, state)
         files.write_json(folder / CONFIG, record)
 
 

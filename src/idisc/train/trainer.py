@@ -12,18 +12,19 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from idisc.ancestry import Ancestry, join
 from idisc.camera import Camera
 from idisc.configs.schema import Recipe
 from idisc.data.dataset import Dataset, evenly_spaced
 from idisc.errors import CheckpointError, IdiscError
 from idisc.model.network import IDisc
-from idisc.predict.model_info import dataset_origin
+from idisc.predict.model_info import dataset_ancestry
 from idisc.train import features, guard, log, optimizer, state, validation
 from idisc.train.distributed import World
 from idisc.train.loader import Batch, Stream, batches, pictures_per_process
@@ -96,11 +97,13 @@ class Trainer:
         workers: int = 0,
         caching: features.Progress | None = None,
         fine_tunes: bool = False,
+        inherited: Ancestry | None = None,
     ) -> None:
         """`caching` reports the progress of caching features, which precedes training.
 
         `fine_tunes` is true for a run that starts from a trained network: that network is validated
         before the first step, and stays the best checkpoint unless training improves on it.
+        `inherited` is the ancestry of the weights that a run starts from.
         """
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
         self.testing, self.fine_tunes = data.testing, fine_tunes
@@ -111,7 +114,8 @@ class Trainer:
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
         self.pace = log.Pace()
-        self.origin = {"recipe": recipe.name, **_training_origin(data.training, recipe)}
+        known = join([inherited or Ancestry(), *_data_ancestry(data.training, recipe)])
+        self.origin = {"recipe": recipe.name, **known.to_json()}
         self.stop = False  # set by a signal: save and stop after this step
 
     def train(self, on_step: OnStep | None = None) -> Summary:
@@ -302,13 +306,17 @@ def _stream(
     return features.FeatureStream(training, data, train, cached)
 
 
-def _training_origin(training: Sequence[Dataset], recipe: Recipe) -> dict[str, Any]:
-    """The training data, for the metadata of a checkpoint; range and camera of the first folder."""
+def _data_ancestry(training: Sequence[Dataset], recipe: Recipe) -> Iterator[Ancestry]:
+    """The ancestry of each folder; the camera is that of the first folder, or the canonical one."""
     height, width = recipe.data.size
-    origin = dataset_origin(training[0].spec.name, (height, width))
-    origin["data"] = "; ".join(dict.fromkeys(dataset.spec.title for dataset in training))
     camera = training[0][0].camera
     if focal := recipe.data.canonical_focal:
         camera = Camera.from_focal(focal * math.sqrt(height * width), (height, width))
-        origin["canonical"] = True
-    return origin if camera is None else {**origin, "training_fov_deg": round(camera.fov_deg, 2)}
+    for dataset in training:
+        known = dataset_ancestry(dataset.spec, (height, width))
+        if dataset is not training[0]:
+            known = replace(known, training_fov_deg=None)
+        elif camera is not None:
+            fov_deg = round(camera.fov_deg, 2)
+            known = replace(known, training_fov_deg=fov_deg, canonical=focal > 0)
+        yield known

@@ -7,8 +7,9 @@
                       each model. The graphs refer to the tensors in these files (ONNX external
                       data), so nothing is stored twice.
 
-Nothing is downloaded. A file is used only if its SHA-256 is that of the card, so the card describes
-exactly the weights that are used. Where card and file disagree, the card takes precedence.
+Nothing is downloaded. A file is used only if its checksum is that of the card, so the card
+describes exactly the weights that are used. Where card and file disagree, the card takes
+precedence.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from idisc import configs, files
+from idisc import checksums, configs, files
+from idisc.ancestry import Ancestry, Parent
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 
 HOME = Path(__file__).parent / "models"
+_AGAIN = "install idisc again"
 Part = Literal["onnx", "checkpoint"]
 """The part of a model to open: its ONNX graph, or its checkpoint for torch."""
 
@@ -66,7 +69,8 @@ class ModelFile:
 
     path: str
     bytes: int
-    sha256: str
+    sha256: str  # its identity
+    crc32: str  # compared at every load
 
     def __post_init__(self) -> None:
         if re.search(r"[/\\:]|^\.", self.path):
@@ -81,6 +85,7 @@ class ModelCard:
     name: str
     title: str  # one line
     licence: str  # of the weights
+    non_commercial: bool = False  # the licence excludes commercial use
     domain: str  # indoor, road, any
     depth_range: tuple[float, ...]  # metres; depth outside was ignored in training
     training_size: tuple[int, ...]  # height and width of pictures in the network
@@ -90,6 +95,7 @@ class ModelCard:
     model: ModelConfig  # the network
     weights: tuple[str, ...]  # those of `files` that contain its tensors
     ingredients: tuple[Ingredient, ...]  # data and weights, each with its licence
+    parents: tuple[Parent, ...] = ()  # models that training started from
     scores: tuple[Score, ...] = ()
     files: tuple[ModelFile, ...]
     default: bool = False  # used if no model is named
@@ -117,16 +123,17 @@ class ModelCard:
     @property
     def origin(self) -> dict[str, Any]:
         """The metadata of its files; `predict.model_info` reads it."""
-        known = {
-            "domain": self.domain,
-            "depth_range": [*self.depth_range],
-            "training_size": [*self.training_size],
-            "training_fov_deg": self.training_fov_deg,
-            "canonical": self.canonical,
-            "data": self.data,
-            "licence": self.licence,
-        }
-        return {field: value for field, value in known.items() if value is not None}
+        return Ancestry(
+            domain=self.domain,
+            depth_range=(self.depth_range[0], self.depth_range[1]),
+            training_size=(self.training_size[0], self.training_size[1]),
+            training_fov_deg=self.training_fov_deg,
+            canonical=self.canonical,
+            data=(self.data,),
+            licence=(self.licence,),
+            non_commercial=self.non_commercial,
+            parents=self.parents,
+        ).to_json()
 
     @property
     def bytes(self) -> int:
@@ -177,21 +184,39 @@ def default_card() -> ModelCard:
 
 
 def locate(card: ModelCard, part: Part = "onnx") -> Path:
-    """Check the hashes of a model; return its ONNX file, or the record of its checkpoint."""
-    for file in card.part(part):
-        path = HOME / file.path
-        if not path.is_file():
-            raise CheckpointError(path, "no such file", "install idisc again")
-        if path.stat().st_size != file.bytes or files.sha256(path) != file.sha256:
-            raise CheckpointError(
-                path, "its SHA-256 is not that of the card", "install idisc again"
-            )
+    """Check the files of a model; return its ONNX file, or the record of its checkpoint."""
+    check_files(card, part, HOME)
     return HOME / f"{card.name}.{'onnx' if part == 'onnx' else 'json'}"
+
+
+def beside(path: Path) -> ModelCard | None:
+    """Return the card next to the ONNX file of a model, whose files must be those of the card."""
+    try:
+        card = read_card(path.with_suffix(".json"))
+    except CheckpointError:
+        return None  # the file of somebody else
+    check_files(card, "onnx", path.parent)
+    return card
+
+
+def check_files(card: ModelCard, part: Part, folder: Path) -> None:
+    """Raise a CheckpointError if a file of a model is missing or has another checksum."""
+    for file in card.part(part):
+        path = folder / file.path
+        if not path.is_file():
+            raise CheckpointError(path, "no such file", _AGAIN)
+        if path.stat().st_size != file.bytes or checksums.crc32(path) != file.crc32:
+            raise CheckpointError(path, "its checksum is not that of its card", _AGAIN)
 
 
 def describe(paths: Iterable[Path]) -> tuple[ModelFile, ...]:
     """Return the entries of a card for some files."""
     return tuple(
-        ModelFile(path=path.name, bytes=path.stat().st_size, sha256=files.sha256(path))
+        ModelFile(
+            path=path.name,
+            bytes=path.stat().st_size,
+            sha256=files.sha256(path),
+            crc32=checksums.crc32(path),
+        )
         for path in paths
     )

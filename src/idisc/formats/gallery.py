@@ -1,0 +1,122 @@
+"""A gallery: one HTML page about many predictions, with thumbnails and a link to each result.
+
+Pictures are embedded as thumbnails, so the page is complete without its neighbours; a click opens
+the viewer or another file of the result, which is expected beside the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+from urllib.parse import quote
+
+from PIL import Image
+
+from idisc import visualize
+from idisc.errors import InputError, pluralize
+from idisc.html_parts import picture_address
+from idisc.prediction import Prediction
+from idisc.provenance_text import describe_camera, describe_warning
+
+NAME = "index.html"
+WIDTH = 420  # px, of a thumbnail
+_GENERATOR = b'<meta name="generator" content="idisc">'
+_ENTRY = Template(
+    """<article><a href="$link">
+<div class="pair"><img src="$photo" alt="$title"><img src="$map" alt="$kind of $title"></div>
+<div class="text"><h2>$title</h2>$lines</div>
+</a></article>"""
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One result in a gallery; pictures are data URIs."""
+
+    title: str
+    link: str  # relative to the page
+    photo: str
+    map: str
+    kind: str  # depth or normals
+    lines: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def describe(title: str, prediction: Prediction, files: Sequence[Path], folder: Path) -> Entry:
+    """Make the entry of a prediction; `files` are its results, `folder` is that of the page."""
+    photo = Image.fromarray(prediction.image)
+    photo.thumbnail((WIDTH, WIDTH))
+    drawn = _draw(prediction)
+    drawn.thumbnail((WIDTH, WIDTH))
+    made = prediction.provenance
+    return Entry(
+        title=title,
+        link=_link(files, folder),
+        photo=picture_address(photo, "JPEG", quality=80),
+        map=picture_address(drawn, "JPEG", quality=85),
+        kind=prediction.task.name,
+        lines=(_range(prediction), f"camera {describe_camera(prediction.camera)}"),
+        warnings=tuple(map(describe_warning, made.warnings)),
+    )
+
+
+def render(entries: Sequence[Entry], title: str, models: Sequence[str]) -> bytes:
+    """Return the page as UTF-8."""
+    page = resources.files("idisc").joinpath("assets", "gallery.html").read_text("utf-8")
+    lead = f"{pluralize(len(entries), 'result')}, model {', '.join(models)}. Click for details."
+    text = Template(page).substitute(
+        title=_safe(title), lead=_safe(lead), entries="\n".join(map(_render_entry, entries))
+    )
+    return text.encode()
+
+
+def check_free(path: Path) -> None:
+    """Raise an InputError if a page of someone else is in the place of the gallery."""
+    if path.is_file() and _GENERATOR not in path.read_bytes()[:1000]:
+        raise InputError(path, "exists and was not written by idisc", "pass --no-gallery")
+
+
+def _render_entry(entry: Entry) -> str:
+    lines = [f"<p>{_safe(line)}</p>" for line in entry.lines if line]
+    lines += [f'<p class="warning">{_safe(text)}</p>' for text in entry.warnings]
+    return _ENTRY.substitute(
+        link=_safe(entry.link),
+        photo=entry.photo,
+        map=entry.map,
+        kind=entry.kind,
+        title=_safe(entry.title),
+        lines="".join(lines),
+    )
+
+
+def _safe(text: str) -> str:
+    """Escape a text; bytes of a file name that are not UTF-8 become question marks."""
+    return escape(text.encode("utf-8", "replace").decode())
+
+
+def _draw(prediction: Prediction) -> Image.Image:
+    task, normals = prediction.task, prediction.normals
+    values = next(
+        m for m in (prediction.depth, normals, *prediction.others.values()) if m is not None
+    )
+    step = max(1, max(prediction.size) // (2 * WIDTH))  # a thumbnail needs no more
+    return Image.fromarray(task.draw(values[::step, ::step], None, None))
+
+
+def _range(prediction: Prediction) -> str:
+    if prediction.depth is None:
+        return prediction.task.name
+    low, high = visualize.depth_limits(prediction.depth)
+    return f"{low:.2f} to {high:.2f} m"
+
+
+def _link(files: Sequence[Path], folder: Path) -> str:
+    """The viewer if there is one, or else the first file, relative to the folder."""
+    if not files:
+        return ""
+    best = min(files, key=lambda path: not path.name.endswith("_viewer.html"))
+    return quote(best.relative_to(folder).as_posix().encode("utf-8", "surrogateescape"))

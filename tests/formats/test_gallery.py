@@ -1,0 +1,34 @@
+"""The gallery: one page about many results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fakes.predicted import box_before_a_wall, predicted
+
+from idisc.errors import InputError
+from idisc.formats import gallery
+
+
+def test_an_entry_links_to_the_viewer_and_escapes_names(tmp_path: Path) -> None:
+    files = [tmp_path / "a b_depth.png", tmp_path / "a b_viewer.html"]
+    entry = gallery.describe("<a> b.jpg", predicted(box_before_a_wall()), files, tmp_path)
+    page = gallery.render([entry], "rooms & desks", ["indoor"]).decode()
+    assert 'href="a%20b_viewer.html"' in page
+    assert "&lt;a&gt; b.jpg" in page
+    assert "rooms &amp; desks" in page
+    assert "2.00 to 4.00 m" in page
+    assert page.count("data:image/jpeg;base64,") == 2
+    assert "http" not in page.replace("http-equiv", "")  # nothing is loaded from elsewhere
+
+
+def test_a_page_of_someone_else_is_kept(tmp_path: Path) -> None:
+    page = tmp_path / gallery.NAME
+    gallery.check_free(page)
+    page.write_bytes(gallery.render([], "empty", []))
+    gallery.check_free(page)
+    page.write_text("<html>mine</html>")
+    with pytest.raises(InputError) as caught:
+        gallery.check_free(page)
+    assert caught.value.subject == str(page)

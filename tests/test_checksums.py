@@ -1,0 +1,44 @@
+"""A file proves that no byte has changed since it was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.fakes import onnx_files
+from tests.fakes.mutations import five_changed_bytes
+from tests.fakes.refusals import refused
+
+from idisc import checksums
+from idisc.errors import CheckpointError
+from idisc.predict.onnx_engine import OnnxEngine
+
+IMAGE = np.full((1, 8, 8, 3), 100, np.uint8)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    path.write_bytes(checksums.sealed(path.read_bytes()))
+    return path
+
+
+def test_a_checksum_is_metadata_and_leaves_the_graph_as_it_is(exported: Path) -> None:
+    engine = OnnxEngine(exported)
+    assert engine.verified
+    assert len(engine.origin[checksums.KEY]) == 8
+    np.testing.assert_allclose(engine(IMAGE), 2.5)
+
+
+def test_five_changed_bytes_anywhere_in_a_graph_are_refused(exported: Path) -> None:
+    whole = exported.read_bytes()
+    end = len(whole) - 19  # of what the checksum covers
+    for seed in range(50):
+        exported.write_bytes(five_changed_bytes(whole, np.random.default_rng(seed), end))
+        with refused(CheckpointError, exported):
+            OnnxEngine(exported)
+
+
+def test_a_file_without_a_checksum_is_accepted_as_unverified(tmp_path: Path) -> None:
+    assert not OnnxEngine(onnx_files.depth_of_brightness(tmp_path / "other.onnx")).verified

@@ -1,0 +1,112 @@
+"""List the licences of all dependencies and look for known vulnerabilities.
+
+    python tools/audit.py
+
+A licence that is not permissive is refused unless EXCEPTIONS explains it (exit code 3).
+Vulnerabilities are reported by pip-audit; an advisory that appears today must not block a change
+of yesterday, so they do not change the exit code. Without a network nothing can be looked up, and
+the report says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PERMISSIVE = re.compile(
+    r"Apache|\bBSD|\bMIT\b|MIT-CMU|\bISC\b|\bPSF|Python Software Foundation|MPL-2|Mozilla"
+    r"|HPND|Zlib|Unlicense|CC0|Public Domain|0BSD|NVIDIA|3-Clause",
+    re.IGNORECASE,
+)
+EXCEPTIONS = {
+    "pillow-heif": "BSD-3-Clause; its wheel bundles x265 (GPL), so it is an extra, never base",
+    "cuda-toolkit": "NVIDIA's terms; comes with torch on Linux",
+    "openexr": "BSD-3-Clause, by its repository; the wheel states none",
+    "av": "BSD-3-Clause; its wheel bundles x264 (GPL), so it is an extra, never base",
+}
+
+
+def licence_of(name: str) -> str:
+    """The licence that a distribution states."""
+    found = metadata.metadata(name)
+    classified = [
+        each.rpartition(":: ")[2]
+        for each in found.get_all("Classifier", [])
+        if each.startswith("License ::")
+    ]
+    stated = found.get("License-Expression") or ", ".join(classified) or found.get("License", "")
+    return (stated.strip().splitlines() or ["not stated"])[0][:80]
+
+
+def dependencies(name: str, extras: frozenset[str]) -> Iterator[str]:
+    """The installed distributions that one needs, with those of its extras; each may repeat."""
+    for text in metadata.requires(name) or []:
+        requirement = Requirement(text)
+        chosen = [{"extra": extra} for extra in extras | {""}]
+        if requirement.marker and not any(map(requirement.marker.evaluate, chosen)):
+            continue
+        try:
+            metadata.distribution(requirement.name)
+        except metadata.PackageNotFoundError:
+            continue  # an extra that is not installed here
+        yield canonicalize_name(requirement.name)
+
+
+def closure() -> list[str]:
+    """All distributions that idisc needs with every extra but `dev`."""
+    extras = set(metadata.metadata("idisc").get_all("Provides-Extra", [])) - {"dev"}
+    waiting, found = list(dependencies("idisc", frozenset(extras))), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += dependencies(name, frozenset())
+    return sorted(found)
+
+
+def report_vulnerabilities(names: list[str]) -> None:
+    """Print what pip-audit finds for the installed versions, and for how many it found nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        pinned = Path(folder) / "pinned.txt"
+        versions = {name: metadata.version(name).partition("+")[0] for name in names}
+        pinned.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
+        options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
+        command = [sys.executable, "-m", "pip_audit", *options, "-r", str(pinned)]
+        try:
+            done = subprocess.run(command, text=True, capture_output=True, timeout=180, check=False)
+            audited = json.loads(done.stdout)["dependencies"]
+        except (subprocess.TimeoutExpired, ValueError):
+            audited = []  # no answer, or an error instead of a report
+    known = [each for each in audited if "vulns" in each]
+    print(f"vulnerabilities: {len(known)} of {len(names)} distributions could be looked up")
+    for each in known:
+        for found in each["vulns"]:
+            fixed = ", ".join(found["fix_versions"]) or "no version"
+            print(f"  {each['name']} {each['version']}: {found['id']}, fixed in {fixed}")
+
+
+def main() -> int:
+    names = closure()
+    refused = []
+    for name in names:
+        licence = EXCEPTIONS.get(name) or licence_of(name)
+        print(f"{name:28} {metadata.version(name):16} {licence}")
+        if name not in EXCEPTIONS and not PERMISSIVE.search(licence):
+            refused.append(name)
+    report_vulnerabilities(names)
+    if refused:
+        print(f"licence not permissive or not stated: {', '.join(refused)}")
+    return 3 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
