@@ -158,7 +158,7 @@ def pack(checkpoint: Path, name: str) -> None:
     network.load_state_dict(state)  # widens them
     network.eval()
     engine = TorchEngine(network, name, files.sha256(*weights), origin)
-    graph = onnx.build(network)
+    graph = onnx.build(network, keep_weights=True)
     external.store_half(graph, weights)
     onnx.add_metadata(graph, {**onnx.metadata(engine), "precision": "fp32", "storage": "fp16"})
     onnx.save(graph, cards.HOME / f"{name}.onnx")

@@ -17,22 +17,28 @@ WIDTH = 40  # a matrix is large enough for a reference
 
 
 def weights() -> dict[str, torch.Tensor]:
-    """Two linear layers as torch stores them, (out, in), and a bias; exact in fp16."""
+    """Linear layers as torch stores them, (out, in), a position embedding; exact in fp16."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"first": (WIDTH + 8, WIDTH), "second": (WIDTH + 8, WIDTH + 8), "bias": (WIDTH + 8,)}
+    shapes["places"] = (1, 1 + 24, WIDTH + 8)
     return {n: torch.randn(shape, generator=generator).half() for n, shape in shapes.items()}
 
 
 def graph() -> onnx.ModelProto:
-    """x @ first.T @ second + bias @ own: one matrix transposed, one as stored, one unknown."""
+    """(x @ first.T @ second + bias) @ own + places: transposed, as stored, unknown, a part."""
     known = {name: value.float().numpy() for name, value in weights().items()}
     own = np.eye(WIDTH + 8, dtype=np.float32)
     tensors = {"a": known["first"].T, "b": known["second"], "c": known["bias"], "d": own}
+    rows = known["places"][:, 1:]  # without the class token
+    tensors["e"] = rows.reshape(1, 6, 4, WIDTH + 8).transpose(0, 3, 1, 2)
     nodes = [
         helper.make_node("MatMul", ["x", "a"], ["xa"]),
         helper.make_node("MatMul", ["xa", "b"], ["xab"]),
         helper.make_node("Add", ["xab", "c"], ["sum"]),
-        helper.make_node("MatMul", ["sum", "d"], ["y"]),
+        helper.make_node("MatMul", ["sum", "d"], ["product"]),
+        helper.make_node("GlobalAveragePool", ["e"], ["mean"]),
+        helper.make_node("Flatten", ["mean"], ["row"]),
+        helper.make_node("Add", ["product", "row"], ["y"]),
     ]
     kind = onnx.TensorProto.FLOAT
     made = helper.make_graph(
@@ -49,7 +55,10 @@ def test_a_graph_refers_to_tensors_instead_of_holding_them(tmp_path: Path) -> No
     model, x = graph(), np.random.default_rng(0).normal(size=(3, WIDTH)).astype(np.float32)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
     state = weights()
-    save_file({name: state[name] for name in ("first", "bias")}, tmp_path / "encoder.safetensors")
+    save_file(
+        {name: state[name] for name in ("first", "bias", "places")},
+        tmp_path / "encoder.safetensors",
+    )
     save_file({"second": state["second"]}, tmp_path / "rest.safetensors")
     paths = [tmp_path / "encoder.safetensors", tmp_path / "rest.safetensors"]
     assert store_half(model, paths) == (WIDTH + 8) ** 2  # only the matrix that no file has

@@ -7,18 +7,20 @@ share their bytes, and so can several models with one encoder.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from idisc.export.onnx import replace_nodes
 
 MIN_VALUES = 1024  # smaller tensors stay in the graph, in fp32
 HALF_MAX = float(np.finfo(np.float16).max)
+# By number of axes: from the layout of a graph to that of a checkpoint, and back.
+_CHANNELS_LAST = {2: ((1, 0), (1, 0)), 4: ((0, 2, 3, 1), (0, 3, 1, 2))}
 
 
 @dataclass(frozen=True)
@@ -35,23 +37,25 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
 
     `paths` are safetensors files. A tensor whose values one of them holds in fp16 becomes a
     reference to it, also if it is transposed there, as exporters store the weights of linear
-    layers. All others are stored in the graph. The graph converts the weights to fp32, which
-    runtimes do once, when they load it. Returns the number of values stored in the graph.
+    layers and the map of a position embedding. All others are stored in the graph. The graph
+    converts the weights to fp32, which runtimes do once, when they load it. Returns the number of
+    values stored in the graph.
     """
     from onnx import TensorProto, helper, numpy_helper
 
-    known = {content: span for path in paths for content, span in _tensors(path)}
+    contents = {path.name: path.read_bytes() for path in paths}
     graph, conversions, stored = model.graph, [], 0
     for tensor in graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < MIN_VALUES:
             continue
         name, half = tensor.name, f"{tensor.name}_half"
         values = numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX).astype(np.float16)
-        if span := known.get(values.tobytes()):
+        there, back = _CHANNELS_LAST.get(values.ndim, (None, None))
+        if span := _find(values, contents):
             tensor.CopyFrom(_reference(half, values.shape, span))
-        elif values.ndim == 2 and (span := known.get(values.T.tobytes())):
-            tensor.CopyFrom(_reference(f"{half}_transposed", values.T.shape, span))
-            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=[1, 0]))
+        elif there and (span := _find(turned := values.transpose(there), contents)):
+            tensor.CopyFrom(_reference(f"{half}_transposed", turned.shape, span))
+            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=back))
         else:
             stored += values.size
             tensor.CopyFrom(numpy_helper.from_array(values, half))
@@ -60,16 +64,13 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
     return stored
 
 
-def _tensors(path: Path) -> Iterator[tuple[bytes, Span]]:
-    """Content and location of the fp16 tensors of a safetensors file that are large enough."""
-    data = path.read_bytes()
-    start = 8 + int.from_bytes(data[:8], "little")
-    for name, entry in json.loads(data[8:start]).items():
-        if name == "__metadata__" or entry["dtype"] != "F16":
-            continue
-        begin, end = (start + offset for offset in entry["data_offsets"])
-        if end - begin >= 2 * MIN_VALUES:
-            yield data[begin:end], Span(path.name, begin, end - begin)
+def _find(values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Span | None:
+    """Return where these values are in one of the files; also as a part of a stored tensor."""
+    wanted = values.tobytes()
+    for name, content in contents.items():
+        if (offset := content.find(wanted)) >= 0:
+            return Span(name, offset, len(wanted))
+    return None
 
 
 def _reference(name: str, shape: Sequence[int], span: Span) -> Any:

@@ -40,10 +40,12 @@ MAX_BYTES = 2**31 - 2**20  # protocol buffers end at 2 GiB; some room for the me
 FORBIDDEN = ("GridSample",)
 
 
-def build(network: IDisc, size: Size | None = None) -> Any:
+def build(network: IDisc, size: Size | None = None, *, keep_weights: bool = False) -> Any:
     """Return the network as an onnx.ModelProto without metadata.
 
-    It takes images of `size`, or of any size if that is None.
+    It takes images of `size`, or of any size if that is None. With `keep_weights`, batch norms are
+    not folded into the convolutions, so that the graph can share their weights with a checkpoint;
+    onnxruntime folds them when it loads the file.
     """
     from onnx import inliner
 
@@ -66,7 +68,7 @@ def build(network: IDisc, size: Size | None = None) -> Any:
     _compute_size_inputs(model, strides)
     _replace_sequences(model)
     _name_axes(model, size)  # the traced shapes contradict the graph without its size inputs
-    model = _simplify(model)
+    model = _simplify(model, fuse_norms=not keep_weights)
     _name_axes(model, size)  # onnxruntime adds shapes of its own
     _remove_source_locations(model)
     check_operators(model, network.config.encoder)
@@ -269,8 +271,8 @@ def _replace_sequences(model: Any) -> None:
     replace_nodes(graph, kept)
 
 
-def _simplify(model: Any) -> Any:
-    """Return the same graph with a third of the nodes: fused batch norms, computed constants.
+def _simplify(model: Any, *, fuse_norms: bool) -> Any:
+    """Return the same graph with a third of the nodes: computed constants, fused batch norms.
 
     Only onnxruntime's basic optimizations, which leave standard operators for any runtime.
     """
@@ -284,7 +286,10 @@ def _simplify(model: Any) -> Any:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(path)
         onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            model.SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=[] if fuse_norms else ["ConvBNFusion"],
         )
         simple = onnx.load(path)
     del simple.opset_import[:]
