@@ -28,11 +28,6 @@ def points(*rows: tuple[float, float, float]) -> lidar.Points:
     return np.array(rows, dtype=np.float64)
 
 
-def filled(depth: np.ndarray) -> dict[tuple[int, int], float]:
-    """{(x, y): depth} of the pixels with a value."""
-    return {(int(x), int(y)): float(depth[y, x]) for y, x in np.argwhere(depth)}
-
-
 # --- rigid motion
 
 
@@ -67,30 +62,6 @@ def test_the_last_transform_acts_first() -> None:
 
 
 # --- pixels
-
-
-@pytest.mark.parametrize(
-    ("raster", "place", "pixel"),
-    [
-        (Raster(), 2.4, 2),
-        (Raster(), 2.5, 3),
-        (Raster(), -0.4, 0),
-        (Raster(), -0.6, None),
-        (Raster(), 8.4, 8),
-        (Raster(), 8.6, None),
-        (ARGOVERSE_PUBLISHED, 2.6, 3),
-        (ARGOVERSE_PUBLISHED, -0.1, None),
-        (ARGOVERSE_PUBLISHED, 7.9, 8),
-        (ARGOVERSE_PUBLISHED, 8.1, None),  # 0 <= x < W - 1
-        (DDAD_PUBLISHED, 2.9, 2),
-        (DDAD_PUBLISHED, -0.9, 0),  # towards zero, not down
-        (DDAD_PUBLISHED, 8.9, 8),
-        (DDAD_PUBLISHED, 9.1, None),
-    ],
-)
-def test_a_place_becomes_a_pixel(raster: Raster, place: float, pixel: int | None) -> None:
-    found = filled(lidar.project(points(at(place, 2, 8.0)), CAMERA, raster))
-    assert list(found) == ([] if pixel is None else [(pixel, 2)])
 
 
 def test_argoverse_published_ties_go_to_the_even_pixel() -> None:
@@ -258,13 +229,3 @@ def test_a_damaged_dgp_sweep_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "flat.npz", data=np.zeros(4))
     with refused(InputError, tmp_path / "flat.npz", "(4,)"):
         lidar.read_npz(tmp_path / "flat.npz")
-
-
-@pytest.mark.skipif(not road.SHARED.is_dir(), reason="no real data beside the checkout")
-def test_a_real_argoverse_sweep_is_read() -> None:
-    (path,) = (road.SHARED / "argoverse" / "tracking").rglob("PC_*.ply")
-    sweep = lidar.read_ply(path)
-    assert sweep.shape == (91083, 3)
-    distance = np.linalg.norm(sweep, axis=1)
-    assert distance.min() > 1.0
-    assert distance.max() < 250.0
