@@ -79,7 +79,7 @@ class Dataset:
         )
 
     def read_target(self, record: Record) -> FloatArray:
-        """The stored ground truth of a record, decoded and not yet framed."""
+        """Return the stored ground truth of a record, decoded and not yet framed."""
         target, path = self.source.target, self.source.root / record.target
         if record.scale is not None and isinstance(target, DepthMap):
             try:

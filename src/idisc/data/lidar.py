@@ -56,7 +56,7 @@ def _matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def inverse(transform: Transform) -> Transform:
-    """The inverse of a rigid transform; more precise than a general inverse."""
+    """Return the inverse of a rigid transform; more precise than a general inverse."""
     back = np.eye(4)
     back[:3, :3] = transform[:3, :3].T
     back[:3, 3] = -transform[:3, :3].T @ transform[:3, 3]
@@ -64,7 +64,7 @@ def inverse(transform: Transform) -> Transform:
 
 
 def compose(*transforms: Transform) -> Transform:
-    """The product of transforms; the last one is applied first."""
+    """Return the product of transforms; the last one is applied first."""
     return functools.reduce(np.matmul, transforms)
 
 
@@ -163,7 +163,7 @@ def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
 def keyframes(
     positions: ArrayLike, times_s: Sequence[float], metres: float, elapsed_s: float | None = None
 ) -> list[int]:
-    """Indices of the kept positions (N, 3) of a drive: the first, then one every `metres`.
+    """Return indices of the kept positions (N, 3) of a drive: the first, then one every `metres`.
 
     The distance is the straight line from the last kept one. With `elapsed_s`, one is also kept
     after so many seconds, as in the released code, which keeps images of a car that waits.
@@ -222,7 +222,7 @@ def read_ply(path: Path) -> Points:
 
 
 def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.void]]:
-    """The number of vertices and the layout of one, from the words of the header lines."""
+    """Return the number of vertices and the layout of one, from the words of the header lines."""
     elements = [number for number, line in enumerate(lines) if line[:1] == ["element"]]
     first = lines[elements[0]] if elements else []
     if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():

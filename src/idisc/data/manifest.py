@@ -55,7 +55,7 @@ class Manifest:
     sha256: str = ""  # of manifest.jsonl, or of the list used instead
 
     def of(self, split: str) -> tuple[Record, ...]:
-        """The records of one split; raises EmptySplit if there are none."""
+        """Return the records of one split; raise EmptySplit if there are none."""
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
             there = ", ".join(sorted({record.split for record in self.records})) or "none"
@@ -158,7 +158,7 @@ Pair = TypeVar("Pair", ListLine, Record)
 
 
 def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
-    """Each pair of a split once, in their order, and the images that were repeated."""
+    """Return each pair of a split once, in their order, and the images that were repeated."""
     kept: dict[tuple[str, str, str], Pair] = {}
     repeated: dict[str, None] = {}
     for pair in pairs:
@@ -206,13 +206,13 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
 
 
 def is_changed(root: Path, record: Record) -> bool:
-    """Whether the files of a record differ from the hash in the manifest, if there is one."""
+    """Return whether the files of a record differ from its hash, if it has one."""
     paths = [root / name for name in (record.image, record.target) if name]
     return bool(record.sha256) and files.sha256(*paths) != record.sha256
 
 
 def camera_of(record: Record, spec: DatasetSpec, size: Size) -> Camera | None:
-    """The camera of a record whose image has this size: its own, or its dataset's."""
+    """Return the camera of a record whose image has this size: its own, or its dataset's."""
     if record.intrinsics is None:
         return spec.camera_of(record.image)
     fx, fy, cx, cy = record.intrinsics

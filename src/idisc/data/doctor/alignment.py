@@ -66,7 +66,7 @@ def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
 
 
 def flipped(pair: Edges, flip: tuple[int, ...]) -> float:
-    """The correlation after flipping depth along axes: 1 upside down, 2 left to right."""
+    """Return the correlation after flipping depth along axes: 1 upside down, 2 left to right."""
     depth, known = np.flip(pair.depth, flip), np.flip(pair.known, flip)
     return float(_correlations(depth[None], known[None], pair.image[None])[0, 0])
 
@@ -92,7 +92,7 @@ def shifted(pair: Edges) -> NDArray[np.float64]:
 
 
 def _reduced(depth: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """The value in the middle of each cell; an average over an edge is no depth at all."""
+    """Return the value in the middle of each cell; an average over an edge is no depth at all."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
         for length, count in zip(depth.shape, size, strict=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,13 +79,6 @@ class Evidence:
     inspections: Sequence[Inspection]
 
     @property
-    def kind(self) -> Literal["list", "own", "prepared"]:
-        """How the records were found; the remedy depends on it."""
-        if "list" in self.source.prepared:
-            return "list"
-        return "own" if "from" in self.source.prepared else "prepared"
-
-    @property
     def unsplit(self) -> bool:
         """Every pair is in both splits: a user's folder without splits."""
         pairs = {split: set[tuple[str, str]]() for split in ("train", "test")}
@@ -95,7 +87,7 @@ class Evidence:
         return self.source.dataset == "folder" and pairs["train"] == pairs["test"]
 
     def images(self, split: str) -> list[str]:
-        """The images of a split, each once, in their order."""
+        """Return the images of a split, each once, in their order."""
         return list(dict.fromkeys(r.image for r in self.source.records if r.split == split))
 
 

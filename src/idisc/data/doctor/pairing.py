@@ -58,7 +58,7 @@ def check_pairs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_alignment(evidence: Evidence) -> Iterator[Finding]:
-    """Whether edges of depth coincide with edges of the image, over all pairs together."""
+    """Check over all pairs together that the edges of depth are edges of the image."""
     inspections = [each for each in evidence.inspections if each.edges is not None]
     pairs = [each.edges for each in inspections if each.edges is not None]
     if len(pairs) < _LEAST:

@@ -63,7 +63,7 @@ def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[fra
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:
-    """The folders of logs and their splits, below `raw`, or `raw` itself."""
+    """Return the folders of logs and their splits, below `raw`, or `raw` itself."""
     for root in (raw, raw / "argoverse-tracking"):
         folders = [(root / name, split) for name, split in SPLITS.items() if (root / name).is_dir()]
         if folders:
@@ -99,7 +99,7 @@ class _Log(NamedTuple):
 
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
-    """The frames of one log: of its keyframes, or of the listed sweeps."""
+    """Yield the frames of one log: of its keyframes, or of the listed sweeps."""
     log = _read_log(scene.source)
     cameras_of: dict[int, list[str]] = {}
     if scene.lines is not None:
@@ -158,7 +158,7 @@ def _sweep_frames(
 
 
 def _nearest(log: _Log, camera: str, stamp: int) -> int:
-    """The stamp of the image nearest in time to a sweep."""
+    """Return the stamp of the image nearest in time to a sweep."""
     stamps = log.pictures.get(camera, [])
     nearest = min(stamps, key=lambda other: abs(other - stamp), default=None)
     if nearest is None or abs(nearest - stamp) > APART_NS:

@@ -61,7 +61,7 @@ def _dataset_file(raw: Path) -> Path | None:
 
 
 def _indexed(index: Path) -> dict[str, frames.Scene]:
-    """The scenes of a dataset file by the names of their folders."""
+    """Return the scenes of a dataset file by the names of their folders."""
     content = files.read_json(index)
     with frames.parsing(index):
         splits = content["scene_splits"]
@@ -88,7 +88,7 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
 
 
 def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
-    """The frames of one scene: of its keyframes, or of the listed images."""
+    """Yield the frames of one scene: of its keyframes, or of the listed images."""
     samples = _read_scene(scene.source)
     rigs = {path: _read_calibration(path) for path in sorted({s.calibration for s in samples})}
     for sample, cameras in _chosen(scene, samples, options):

@@ -91,7 +91,7 @@ def parsing(path: Path) -> Iterator[None]:
 
 
 def frame_by_frame(build: Callable[[Item], Frame], items: Iterable[Item]) -> Frames:
-    """The frame of each item, or the error that prevents it."""
+    """Yield the frame of each item, or the error that prevents it."""
     for item in items:
         try:
             yield build(item)
@@ -132,12 +132,12 @@ def by_scene(
 
 
 def stem_of(line: ListLine) -> str:
-    """The name of a frame: the path of its image without suffix."""
+    """Return the name of a frame: the path of its image without suffix."""
     return PurePosixPath(line.image).with_suffix("").as_posix()
 
 
 def stated_camera(spec: DatasetSpec, image: str, size: Size) -> Camera | None:
-    """The camera that the catalog states for images without a calibration."""
+    """Return the camera that the catalog states for images without a calibration."""
     camera = spec.camera_of(image)
     return camera if camera is None or camera.size == size else camera.resized(size)
 

@@ -86,13 +86,13 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
 
 
 def _drive(roots: Sequence[Path], name: str) -> Path:
-    """The folder of a drive, whose name begins with its date, or where it should be."""
+    """Return the folder of a drive, whose name begins with its date, or where it should be."""
     places = [root / name[:10] / name for root in roots]
     return next((place for place in places if place.is_dir()), places[0])
 
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
-    """The frames of one drive, with the depth that `options.depth` asks for."""
+    """Yield the frames of one drive, with the depth that `options.depth` asks for."""
     pairs = list(_pairs(scene, options))
     cameras = sorted({pair.camera for pair in pairs})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
@@ -168,7 +168,7 @@ def _picture(path: Path) -> Path:
 
 
 def _depth_roots(drive: Path) -> Iterator[Path]:
-    """Where annotated depth may be: next to the dates, one folder up, or in the drive itself."""
+    """Yield the places of annotated depth: next to the dates, one folder up, or in the drive."""
     dates = drive.parents[1]
     for root in (dates, dates.parent):
         for place in (root, root / "depth_annotated", root / "data_depth_annotated"):

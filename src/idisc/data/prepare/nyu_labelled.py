@@ -64,7 +64,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
 
 
 def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
-    """The frames of a scene of either form; the option is in its lines already."""
+    """Return the frames of a scene of either form; the option is in its lines already."""
     if scene.source.name == MATRICES:
         return _frames_of_matrices(scene)
     index = _read_index(scene.source)
@@ -72,7 +72,7 @@ def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
 
 
 def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
-    """A line for each index of the split: its number, and the array of its depth."""
+    """Return the scenes; a line holds the index of a frame and the name of its depth array."""
     lines = [
         ListLine(f"{index:04d}", depths, split)
         for split, indices in _official_split(path.with_name(SPLITS)).items()
@@ -84,7 +84,7 @@ def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
 
 
 def _official_split(path: Path) -> dict[str, list[int]]:
-    """Indices from 0, by split."""
+    """Return the indices of the frames, from 0, by split."""
     if not path.is_file():
         raise InputError(path, "no such file", f"the official split is needed: {SPLITS_HOME}")
     require("scipy", extra="data")
@@ -115,7 +115,7 @@ def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
 
 @contextmanager
 def _matrices(path: Path) -> Iterator[Any]:
-    """The open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
+    """Yield the open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
     require("h5py", extra="data")
     import h5py
 
@@ -138,7 +138,7 @@ def _rooms(path: Path, file: Any) -> dict[int, str]:
 
 
 def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
-    """The frame of a line; rows and columns are swapped, channels come last."""
+    """Return the frame of a line; rows and columns are swapped, channels come last."""
     index = int(line.image)
     image = _read(path, file, "images", index).transpose(2, 1, 0)  # (3, W, H) -> (H, W, 3)
     depth = _read(path, file, line.target, index).T  # (W, H) -> (H, W)

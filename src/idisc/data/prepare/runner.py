@@ -105,7 +105,7 @@ def _check_options(dataset: str, preparation: Preparation, options: Any) -> None
 
 
 def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: Path) -> Path:
-    """The raw folder, checked before any work is done."""
+    """Return the raw folder, checked before any work is done."""
     needs = preparation.needs
     if not preparation.raw:
         if raw is not None:

@@ -45,7 +45,7 @@ def _find(root: Path) -> Iterator[ListLine]:
 
 
 def _depth_of(image: Path) -> Path:
-    """The map of the same name, or the only one: some sources have `x.jpg` and `x_abs.png`."""
+    """Return the map of the same name, or the only one: some have `x.jpg` and `x_abs.png`."""
     folder = image.parent.with_name("depth")
     maps = sorted(folder.glob("*.png"))
     return maps[0] if len(maps) == 1 else folder / f"{image.stem}.png"
