@@ -38,26 +38,31 @@ def test_a_rotation_is_q_p_q_conjugate() -> None:
         w, x, y, z = q / np.linalg.norm(q)
         p, shift = generator.normal(size=3), generator.normal(size=3)
         turned = road.times(road.times((w, x, y, z), (0.0, *p)), (w, -x, -y, -z))[1:]
-        assert lidar.moved([p], lidar.rigid(-2 * q, shift))[0] == pytest.approx(turned + shift)
+        assert lidar.transform_points([p], lidar.rigid_transform(-2 * q, shift))[
+            0
+        ] == pytest.approx(turned + shift)
 
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0, 0), (1, 0, 0), (math.nan, 0, 0, 1)])
 def test_what_is_no_rotation_is_refused(rotation: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="rotation"):
-        lidar.rigid(rotation, (0, 0, 0))
+        lidar.rigid_transform(rotation, (0, 0, 0))
     with pytest.raises(ValueError, match="translation"):
-        lidar.rigid((1, 0, 0, 0), (math.nan, 0, 0))
+        lidar.rigid_transform((1, 0, 0, 0), (math.nan, 0, 0))
 
 
 def test_there_and_back_is_where_we_were() -> None:
-    way = lidar.rigid((0.3, -0.2, 0.9, 0.1), (5.0, -7.0, 11.0))
+    way = lidar.rigid_transform((0.3, -0.2, 0.9, 0.1), (5.0, -7.0, 11.0))
     assert lidar.compose(lidar.inverse(way), way) == pytest.approx(np.eye(4))
     assert lidar.inverse(way) == pytest.approx(np.linalg.inv(way))
 
 
 def test_the_last_transform_acts_first() -> None:
-    turn, shift = lidar.rigid(road.turned(90.0), (0, 0, 0)), lidar.rigid(np.eye(3), (1, 0, 0))
-    there = lidar.moved([[0.0, 0.0, 0.0]], lidar.compose(turn, shift))
+    turn, shift = (
+        lidar.rigid_transform(road.turned(90.0), (0, 0, 0)),
+        lidar.rigid_transform(np.eye(3), (1, 0, 0)),
+    )
+    there = lidar.transform_points([[0.0, 0.0, 0.0]], lidar.compose(turn, shift))
     assert there == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
 
 

@@ -237,22 +237,29 @@ def _submit(predictor: Predictor, images: Path, out: Path) -> None:
 
 def _print(result: Result) -> None:
     from idisc.evaluate import tables as texts
-    from idisc.evaluate.tables import text
+    from idisc.evaluate.tables import format_value
 
     columns, rows = texts.compare_with_paper(result)
     tables.show(
         f"{result.spec.title}, {texts.describe_pictures(result)}; protocol {result.protocol.name}",
         ["", *columns],
         [
-            [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]
+            [
+                row.name,
+                *(format_value(name, v) for name, v in zip(columns, row.values, strict=True)),
+            ]
             for row in rows
         ],
         {row.name: row.note for row in rows},
     )
     for name in dict.fromkeys([*texts.headline(result), *result.totals]):
         low, high = result.intervals.get(name, (None, None))
-        interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
-        click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
+        interval = (
+            f"[{format_value(name, low)}, {format_value(name, high)}]" if low is not None else ""
+        )
+        click.echo(
+            f"  {name:<16}{format_value(name, result.totals[name], unit=True):>12}  {interval}"
+        )
     if result.calibration:
         tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
     if ratio := texts.describe_ratio(result):

@@ -118,7 +118,7 @@ class Dataset:
         if not rest.records:
             raise InputError(
                 self.source.root,
-                f"a share of {share:g} holds out every scene, of {len(scenes)}",
+                f"a share of {share:g} holds out all {len(scenes)} scenes",
                 "lower it, or make a test split",
             )
         return rest, part

@@ -148,7 +148,7 @@ def list_pictures(folder: Path) -> list[Path]:
     """Return the pictures of a folder, sorted by name; InputError if there are none."""
     paths = list_folder(folder, PICTURES)
     if not paths:
-        raise InputError(folder, f"no pictures in it ({', '.join(PICTURES)})")
+        raise InputError(folder, f"contains no images ({', '.join(PICTURES)})")
     return paths
 
 

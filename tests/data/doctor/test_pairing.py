@@ -121,11 +121,13 @@ def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs: Pairs) -> None
 def test_the_correlation_is_pearsons_over_known_cells() -> None:
     image, depth = scene(0)
     depth[:40] = 0
-    pair = alignment.edges_of(image, depth)
+    pair = alignment.find_edges(image, depth)
     assert pair is not None
     by_hand = [
         np.corrcoef(pair.depth[axis][pair.known[axis]], pair.image[axis][pair.known[axis]])[0, 1]
         for axis in range(2)
     ]
-    np.testing.assert_allclose(alignment.crosswise([pair])[0, 0], np.mean(by_hand), rtol=1e-4)
-    np.testing.assert_allclose(alignment.flipped(pair, ()), np.mean(by_hand), rtol=1e-4)
+    np.testing.assert_allclose(
+        alignment.cross_correlations([pair])[0, 0], np.mean(by_hand), rtol=1e-4
+    )
+    np.testing.assert_allclose(alignment.flipped_correlation(pair, ()), np.mean(by_hand), rtol=1e-4)

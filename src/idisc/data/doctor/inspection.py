@@ -18,7 +18,7 @@ from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, has_value
 from idisc.data.decode import ARRAYS, FloatArray
-from idisc.data.doctor.alignment import Edges, edges_of
+from idisc.data.doctor.alignment import Edges, find_edges
 from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
@@ -133,7 +133,9 @@ def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -
         image_size=size,
         target_size=target_size,
         depth=None if depth is None else _depth_stats(depth, spec.min_depth),
-        edges=None if image is None or depth is None or not keep_edges else edges_of(image, depth),
+        edges=None
+        if image is None or depth is None or not keep_edges
+        else find_edges(image, depth),
     )
 
 

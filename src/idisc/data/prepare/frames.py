@@ -85,9 +85,9 @@ def parsing(path: Path) -> Iterator[None]:
     except InputError as error:  # a value made from the numbers of the file, such as a camera
         raise InputError(path, f"{error.subject}: {error.reason}", error.remedy) from None
     except KeyError as error:
-        raise InputError(path, f"no {error} in it", "the file is of another format") from None
+        raise InputError(path, f"contains no {error}", "the file has another format") from None
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(path, f"not what its format says ({error})") from None
+        raise InputError(path, f"does not match its format ({error})") from None
 
 
 def frame_by_frame(build: Callable[[Item], Frame], items: Iterable[Item]) -> Frames:

@@ -53,7 +53,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
             raise InputError(path, f"its split is in {SPLITS}", "leave the lists out")
         return _scenes_of_matrices(path, _DEPTHS[options.nyu_depth])
     if options.nyu_depth != "filled":
-        raise InputError(raw, f"no {MATRICES} in it", "only that one has raw depth")
+        raise InputError(raw, f"contains no {MATRICES}", "only that file has raw depth")
     if lines is None:
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
         lines, _ = once(line for path in listings for line in read_list(path))
@@ -97,12 +97,14 @@ def _official_split(path: Path) -> dict[str, list[int]]:
             for split in ("train", "test")
         }  # MATLAB counts from 1
     except KeyError as error:
-        raise InputError(path, f"no {error.args[0]} in it", f"get it from {SPLITS_HOME}") from None
+        raise InputError(
+            path, f"contains no {error.args[0]}", f"download it from {SPLITS_HOME}"
+        ) from None
     except Exception as error:  # scipy raises a dozen types for a damaged file
         raise InputError(
             path,
             f"not readable as a MATLAB file ({first_line(error)})",
-            f"get it from {SPLITS_HOME}",
+            f"download it from {SPLITS_HOME}",
         ) from None
 
 
@@ -122,7 +124,7 @@ def _matrices(path: Path) -> Iterator[Any]:
     try:
         file = h5py.File(path, mode="r")
     except OSError as error:
-        raise InputError(path, f"damaged or cut short ({error})", "get it again") from None
+        raise InputError(path, f"damaged or truncated ({error})", "download it again") from None
     with file:
         yield file
 
@@ -144,7 +146,7 @@ def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
     depth = _read(path, file, line.target, index).T  # (W, H) -> (H, W)
     if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
         reason = f"{image.shape} pixels with {depth.shape} depths at {index}"
-        raise InputError(path, reason, "get it again")
+        raise InputError(path, reason, "download it again")
     return frames.Frame(
         name=line.image,
         image=np.ascontiguousarray(image),
@@ -158,10 +160,10 @@ def _read(path: Path, file: Any, name: str, index: int) -> NDArray[Any]:
     try:
         array: NDArray[Any] = file[name][index]
     except KeyError:
-        raise InputError(path, f"no `{name}` in it", "get it again") from None
+        raise InputError(path, f"contains no `{name}`", "download it again") from None
     except (IndexError, ValueError, OSError) as error:
         reason = f"`{name}` {index} not readable ({first_line(error)})"
-        raise InputError(path, reason, "get it again") from None
+        raise InputError(path, reason, "download it again") from None
     return array
 
 

@@ -76,7 +76,9 @@ def _camera(path: Path, size: Size) -> Camera | None:
     except (OSError, ValueError) as error:
         raise InputError(path, f"not readable as numbers ({error})") from None
     if len(numbers) != 9 or numbers[8] == 0:
-        raise InputError(path, f"{len(numbers)} numbers", "the nine of a 3x3 matrix are needed")
+        raise InputError(
+            path, f"{len(numbers)} numbers", "the nine numbers of a 3x3 matrix are needed"
+        )
     with frames.parsing(path):
         return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
 

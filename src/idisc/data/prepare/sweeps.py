@@ -64,7 +64,7 @@ class Rig(NamedTuple):
     def mount(self, sensor: str) -> Mount:
         """Return the calibration of one sensor."""
         if sensor not in self.mounts:
-            raise InputError(self.path, f"no {sensor} in it")
+            raise InputError(self.path, f"contains no {sensor}")
         return self.mounts[sensor]
 
     def camera(self, sensor: str, size: Size) -> Camera:
@@ -86,7 +86,9 @@ def sweep_frame(
     """Return the frame `scene/sensor/number` of an image and a sweep (N, 3) in its own axes."""
 
     def project(points: Points, pinhole: Camera) -> NDArray[np.float32]:
-        depth = lidar.project(lidar.moved(points, to_camera()), pinhole, raster, distortion)
+        depth = lidar.project(
+            lidar.transform_points(points, to_camera()), pinhole, raster, distortion
+        )
         return np.minimum(depth, FARTHEST)
 
     sensor = name.split("/")[-2]

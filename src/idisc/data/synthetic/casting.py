@@ -53,7 +53,7 @@ def cast(scene: Scene, camera: Camera, pose: Pose) -> Hits:
     return Hits(depth, index, rays)
 
 
-def lit(scene: Scene, points: FloatArray, light: FloatArray) -> NDArray[np.bool_]:
+def is_lit(scene: Scene, points: FloatArray, light: FloatArray) -> NDArray[np.bool_]:
     """(H, W): whether a straight line leads from points (3, H, W) to the light (3,)."""
     start = points.astype(np.float32)  # precise enough for a shadow
     way = light.astype(np.float32)[:, None, None] - start
