@@ -243,23 +243,14 @@ def _print(result: Result) -> None:
     tables.show(
         f"{result.spec.title}, {texts.describe_pictures(result)}; protocol {result.protocol.name}",
         ["", *columns],
-        [
-            [
-                row.name,
-                *(format_value(name, v) for name, v in zip(columns, row.values, strict=True)),
-            ]
-            for row in rows
-        ],
+        [[row.name, *map(format_value, columns, row.values)] for row in rows],
         {row.name: row.note for row in rows},
     )
     for name in dict.fromkeys([*texts.headline(result), *result.totals]):
         low, high = result.intervals.get(name, (None, None))
-        interval = (
-            f"[{format_value(name, low)}, {format_value(name, high)}]" if low is not None else ""
-        )
-        click.echo(
-            f"  {name:<16}{format_value(name, result.totals[name], unit=True):>12}  {interval}"
-        )
+        ends = f"[{format_value(name, low)}, {format_value(name, high)}]" if low is not None else ""
+        value = format_value(name, result.totals[name], unit=True)
+        click.echo(f"  {name:<16}{value:>12}  {ends}")
     if result.calibration:
         tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
     if ratio := texts.describe_ratio(result):

@@ -34,9 +34,7 @@ def write_submission(
     paths = sorted(images.glob("*.png")) if images.is_dir() else []
     if not paths:
         raise InputError(
-            images,
-            "contains no PNG files",
-            "the folder test_depth_prediction_anonymous/image is needed",
+            images, "contains no PNG", "the folder test_depth_prediction_anonymous/image is needed"
         )
     task = predictor.engine.task
     if not task.metric:

@@ -55,9 +55,7 @@ class Parity:
     mean: float
     unit: str  # of largest and mean
     d1: float
-    level_std: (
-        float | None
-    )  # largest difference of the levels' deviation in metres; None without it
+    level_std: float | None  # largest difference of level_std in metres; None without it
     pictures: int
     pictures_from: str  # the name of a folder
     sizes: tuple[str, ...]  # of the network's input, and of the result if that differs
@@ -86,9 +84,7 @@ class Parity:
 
     def describe(self) -> str:
         """Return the differences with their unit."""
-        deviation = (
-            "" if self.level_std is None else f"; its level_std by {self.level_std:.2g} m at most"
-        )
+        deviation = "" if self.level_std is None else f"; level_std by {self.level_std:.2g} m"
         return (
             f"{self.largest:.2g} {self.unit} at most, {self.mean:.2g} {self.unit} on average,"
             f" d1 {self.d1:.4f}{deviation}"
@@ -115,15 +111,13 @@ def measure(
     for image in images:
         for size in sizes:
             shown = resize_smooth(image, fixed or size)[None]
-            maps, level_std, _ = exported.run(shown, size)
+            maps, std, _ = exported.run(shown, size)
             expected, expected_std, _ = network.run(shown, size)
             far = np.maximum(np.abs(expected) / FAR, 1) if network.task.metric else 1.0
             differences.append((np.abs(maps.astype(np.float64) - expected) / far).ravel())
             agreements.append(network.task.agree(maps, expected).ravel())
-            if level_std is not None and expected_std is not None:
-                deviations.append(
-                    (np.abs(level_std.astype(np.float64) - expected_std) / far).ravel()
-                )
+            if std is not None and expected_std is not None:
+                deviations.append((np.abs(std.astype(np.float64) - expected_std) / far).ravel())
     prefix = f"{size_text(fixed)} to " if fixed else ""
     return Parity(
         precision=precision,
