@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -71,54 +70,24 @@ def test_in_double_precision_the_prediction_agrees_to_rounding(loaded: Loaded) -
 def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
     """Keep what passes through the modules, under the golden names of the stages."""
     stages: dict[str, Tensor] = {}
-    hooks = []
-
-    def record(module: nn.Module, pick: Callable[[Any, Any], dict[str, Tensor]]) -> None:
-        def keep(module: nn.Module, args: Any, out: Any) -> None:
-            stages.update({name: value.clone() for name, value in pick(args, out).items()})
-
-        hooks.append(module.register_forward_hook(keep))
-
-    def round_of(level: int, args: Any, out: Tensor) -> dict[str, Tensor]:
-        number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
-        return {f"idr.{level}.it{number}": args[0] + out}
-
+    hooks = [network.encoder.register_forward_hook(_keep_list(stages, "enc.{}", 0))]
     decoder: Any = network.decoder
-    record(network.encoder, lambda _, out: {f"enc.{i}": maps for i, maps in enumerate(out)})
-    record(decoder, lambda _, out: {f"dec.{i}": maps for i, maps in enumerate(out.features, 1)})
-    record(
-        decoder,
-        lambda _, out: {f"fpn.{i}": maps for i, maps in enumerate(out.pixel_embeddings, 1)},
-    )
+    hooks.append(decoder.register_forward_hook(_keep_decoded(stages)))
     if network.config.decoder.msda:
         for level, adapter in enumerate(decoder.adapters, 1):
-            record(adapter, lambda _, out, level=level: {f"adapter.{level}": out})
+            hooks.append(adapter.register_forward_hook(_keep(stages, f"adapter.{level}")))
         for number, layer in enumerate(decoder.msda.layers, 1):
-            record(layer.attention, partial(samples_of, layer.attention, number))
-            record(layer, lambda _, out, number=number: {f"msda.{number}.out": out})
-        record(decoder.msda, memory_of)
+            hooks.append(layer.attention.register_forward_hook(_keep_places(stages, number)))
+            hooks.append(layer.register_forward_hook(_keep(stages, f"msda.{number}.out")))
+        hooks.append(decoder.msda.register_forward_hook(_keep_memory(stages)))
     for level, afp in enumerate(network.afp, 1):
         if network.config.afp.iterations:
-            record(afp.mlp, partial(round_of, level))
+            hooks.append(afp.mlp.register_forward_hook(_keep_rounds(stages, level)))
     try:
         yield stages
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def samples_of(attention: Any, number: int, args: Any, out: Tensor) -> dict[str, Tensor]:
-    query, reference, _, sizes = args
-    locations, weights = attention.places(query, reference, sizes)
-    found = {"loc": locations, "weight": weights, "attn_out": out}
-    return {f"msda.{number}.{name}": value for name, value in found.items()}
-
-
-def memory_of(args: Any, out: Tensor) -> dict[str, Tensor]:
-    sizes = args[1]
-    parts = out.split([height * width for height, width in sizes], dim=1)
-    maps = (tokens.to_map(part, size) for part, size in zip(parts, sizes, strict=True))
-    return {f"mem.{level}": each for level, each in enumerate(maps, 1)}
 
 
 def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
@@ -138,3 +107,55 @@ def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
     fuse = fuse_depth if network.config.task == "depth" else fuse_normals
     stages["mean_quarter"] = fuse(out.levels, tuple(out.levels[-1].shape[2:]))
     return stages
+
+
+def _keep(stages: dict[str, Tensor], name: str) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        stages[name] = out.clone()
+
+    return hook
+
+
+def _keep_list(stages: dict[str, Tensor], name: str, first: int) -> Any:
+    def hook(module: nn.Module, args: Any, out: list[Tensor]) -> None:
+        for number, value in enumerate(out, first):
+            stages[name.format(number)] = value
+
+    return hook
+
+
+def _keep_decoded(stages: dict[str, Tensor]) -> Any:
+    def hook(module: nn.Module, args: Any, out: Any) -> None:
+        _keep_list(stages, "dec.{}", 1)(module, args, out.features)
+        _keep_list(stages, "fpn.{}", 1)(module, args, out.pixel_embeddings)
+
+    return hook
+
+
+def _keep_places(stages: dict[str, Tensor], number: int) -> Any:
+    def hook(module: Any, args: Any, out: Tensor) -> None:
+        query, reference, _, sizes = args
+        locations, weights = module.places(query, reference, sizes)
+        stages[f"msda.{number}.loc"] = locations
+        stages[f"msda.{number}.weight"] = weights
+        stages[f"msda.{number}.attn_out"] = out
+
+    return hook
+
+
+def _keep_memory(stages: dict[str, Tensor]) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        sizes = args[1]
+        parts = out.split([height * width for height, width in sizes], dim=1)
+        for level, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
+            stages[f"mem.{level}"] = tokens.to_map(part, size)
+
+    return hook
+
+
+def _keep_rounds(stages: dict[str, Tensor], level: int) -> Any:
+    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
+        number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
+        stages[f"idr.{level}.it{number}"] = args[0] + out
+
+    return hook
