@@ -40,7 +40,7 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
         "valid      100.0% of the pixels",
         "warning    camera: images without intrinsics: 4 of 4 (test/images/3.png,"
         " train/images/0.png, train/images/1.png, ...); point clouds (evaluate --clouds)"
-        " need fx, fy, cx, cy, columns of a CSV",
+        " need fx, fy, cx, cy: columns of a CSV, or NAME_intrinsics.json next to NAME_test.txt",
     ]
     assert err == ""
 

@@ -94,7 +94,7 @@ def test_reduced_precision_is_saved_beside_the_checkpoint(
     assert open_engine(path, precision=arithmetic).name == path.name  # type: ignore[arg-type]
     found = json.loads(engine.origin["parity"])
     assert found["mean"] > 0
-    assert found["spread"] > 0
+    assert found["level_std"] > 0
     assert (found["pictures_from"], found["pictures"]) == ("examples", pictures)
     assert path.stat().st_size < exported.any_size().stat().st_size
 

@@ -13,7 +13,7 @@ from tests.fakes.refusals import refused
 
 from idisc.data import catalog, framing, manifest
 from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
-from idisc.data.dataset import Dataset, has_value, open_dataset, seen, valid_in_training
+from idisc.data.dataset import Dataset, open_dataset, seen, valid_in_training
 from idisc.data.decode import DepthMap, NormalMap, Target
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
@@ -69,15 +69,6 @@ class TestSamples:
         assert camera is not None
         assert (camera.fy, camera.origin) == (501.0, "calibration")
 
-    def test_sunrgbd_follows_its_own_raw_files(self, tmp_path: Path) -> None:
-        depth = indoor.millimetres(1, (530, 730))
-        record = written(tmp_path, "a", indoor.picture(1, (530, 730)), indoor.rotated(depth))
-        sample = one(tmp_path, "sunrgbd", record)[0]
-        assert (sample.image.shape, sample.target.shape) == ((480, 640, 3), VGA)
-        assert sample.place == (0, 10, (480, 661))
-        assert sample.camera is None
-        np.testing.assert_allclose(sample.target.max(), depth.max() / 1000, rtol=0.01)
-
     def test_normals_are_there_where_they_are_not_black(self, tmp_path: Path) -> None:
         pixels = indoor.normal_pixels(2, VGA)
         record = written(tmp_path, "a", indoor.picture(2, VGA), pixels)
@@ -128,10 +119,6 @@ class TestTrainingMasks:
     def test_only_the_rear_camera_has_hidden_rows(self) -> None:
         assert seen((870, 1920), DDAD, "CAMERA_01").all()
         assert seen((870, 1920), DDAD, "CAMERA_09").sum() == 730 * 1920
-
-    def test_a_normal_is_there_unless_it_is_zero(self) -> None:
-        normals = np.float32([[[0, 0, 0], [0, 0, -1]]])
-        assert has_value(normals, 0.01).tolist() == [[False, True]]
 
     def test_ranges_apply_everywhere(self) -> None:
         spec = catalog.find("sunrgbd:paper")

@@ -28,11 +28,6 @@ def points(*rows: tuple[float, float, float]) -> lidar.Points:
     return np.array(rows, dtype=np.float64)
 
 
-def filled(depth: np.ndarray) -> dict[tuple[int, int], float]:
-    """{(x, y): depth} of the pixels with a value."""
-    return {(int(x), int(y)): float(depth[y, x]) for y, x in np.argwhere(depth)}
-
-
 # --- rigid motion
 
 
@@ -43,54 +38,35 @@ def test_a_rotation_is_q_p_q_conjugate() -> None:
         w, x, y, z = q / np.linalg.norm(q)
         p, shift = generator.normal(size=3), generator.normal(size=3)
         turned = road.times(road.times((w, x, y, z), (0.0, *p)), (w, -x, -y, -z))[1:]
-        assert lidar.moved([p], lidar.rigid(-2 * q, shift))[0] == pytest.approx(turned + shift)
+        assert lidar.transform_points([p], lidar.rigid_transform(-2 * q, shift))[
+            0
+        ] == pytest.approx(turned + shift)
 
 
 @pytest.mark.parametrize("rotation", [(0, 0, 0, 0), (1, 0, 0), (math.nan, 0, 0, 1)])
 def test_what_is_no_rotation_is_refused(rotation: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="rotation"):
-        lidar.rigid(rotation, (0, 0, 0))
+        lidar.rigid_transform(rotation, (0, 0, 0))
     with pytest.raises(ValueError, match="translation"):
-        lidar.rigid((1, 0, 0, 0), (math.nan, 0, 0))
+        lidar.rigid_transform((1, 0, 0, 0), (math.nan, 0, 0))
 
 
 def test_there_and_back_is_where_we_were() -> None:
-    way = lidar.rigid((0.3, -0.2, 0.9, 0.1), (5.0, -7.0, 11.0))
+    way = lidar.rigid_transform((0.3, -0.2, 0.9, 0.1), (5.0, -7.0, 11.0))
     assert lidar.compose(lidar.inverse(way), way) == pytest.approx(np.eye(4))
     assert lidar.inverse(way) == pytest.approx(np.linalg.inv(way))
 
 
 def test_the_last_transform_acts_first() -> None:
-    turn, shift = lidar.rigid(road.turned(90.0), (0, 0, 0)), lidar.rigid(np.eye(3), (1, 0, 0))
-    there = lidar.moved([[0.0, 0.0, 0.0]], lidar.compose(turn, shift))
+    turn, shift = (
+        lidar.rigid_transform(road.turned(90.0), (0, 0, 0)),
+        lidar.rigid_transform(np.eye(3), (1, 0, 0)),
+    )
+    there = lidar.transform_points([[0.0, 0.0, 0.0]], lidar.compose(turn, shift))
     assert there == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
 
 
 # --- pixels
-
-
-@pytest.mark.parametrize(
-    ("raster", "place", "pixel"),
-    [
-        (Raster(), 2.4, 2),
-        (Raster(), 2.5, 3),
-        (Raster(), -0.4, 0),
-        (Raster(), -0.6, None),
-        (Raster(), 8.4, 8),
-        (Raster(), 8.6, None),
-        (ARGOVERSE_PUBLISHED, 2.6, 3),
-        (ARGOVERSE_PUBLISHED, -0.1, None),
-        (ARGOVERSE_PUBLISHED, 7.9, 8),
-        (ARGOVERSE_PUBLISHED, 8.1, None),  # 0 <= x < W - 1
-        (DDAD_PUBLISHED, 2.9, 2),
-        (DDAD_PUBLISHED, -0.9, 0),  # towards zero, not down
-        (DDAD_PUBLISHED, 8.9, 8),
-        (DDAD_PUBLISHED, 9.1, None),
-    ],
-)
-def test_a_place_becomes_a_pixel(raster: Raster, place: float, pixel: int | None) -> None:
-    found = filled(lidar.project(points(at(place, 2, 8.0)), CAMERA, raster))
-    assert list(found) == ([] if pixel is None else [(pixel, 2)])
 
 
 def test_argoverse_published_ties_go_to_the_even_pixel() -> None:
@@ -258,13 +234,3 @@ def test_a_damaged_dgp_sweep_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "flat.npz", data=np.zeros(4))
     with refused(InputError, tmp_path / "flat.npz", "(4,)"):
         lidar.read_npz(tmp_path / "flat.npz")
-
-
-@pytest.mark.skipif(not road.SHARED.is_dir(), reason="no real data beside the checkout")
-def test_a_real_argoverse_sweep_is_read() -> None:
-    (path,) = (road.SHARED / "argoverse" / "tracking").rglob("PC_*.ply")
-    sweep = lidar.read_ply(path)
-    assert sweep.shape == (91083, 3)
-    distance = np.linalg.norm(sweep, axis=1)
-    assert distance.min() > 1.0
-    assert distance.max() < 250.0

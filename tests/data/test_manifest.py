@@ -11,7 +11,7 @@ from tests.fakes.refusals import refused
 
 from idisc.data import manifest
 from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU
-from idisc.data.decode import DepthMap, NormalMap
+from idisc.data.decode import DepthMap
 from idisc.data.manifest import ListLine, Manifest, Record
 from idisc.errors import DataError, InputError
 
@@ -59,11 +59,6 @@ class TestFile:
         digest = manifest.write(whole(tmp_path))
         found = manifest.read(tmp_path)
         assert found == whole(tmp_path, records=tuple(reversed(RECORDS)), sha256=digest)
-
-    def test_normals_are_read_as_normals(self, tmp_path: Path) -> None:
-        target = NormalMap(middle=127, scale=127, empty=128)
-        manifest.write(whole(tmp_path, target=target))
-        assert manifest.read(tmp_path).target == target
 
     def test_the_hash_does_not_depend_on_the_order_of_records(self, tmp_path: Path) -> None:
         first = manifest.write(whole(tmp_path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from idisc.data import masks
@@ -30,13 +29,6 @@ def test_windows_are_those_of_the_field(
     rule: WindowRule, size: tuple[int, int], expected: Bounds
 ) -> None:
     assert bounds(rule(size)) == expected
-
-
-def test_a_mask_is_true_inside_its_window_only() -> None:
-    mask = masks.inside((480, 640), masks.eigen_indoor((480, 640)))
-    rows, columns = np.nonzero(mask)
-    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (45, 470, 41, 600)
-    assert mask.sum() == 426 * 560
 
 
 def test_the_full_frame_window_in_a_crop_of_kitti() -> None:

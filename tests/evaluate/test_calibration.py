@@ -55,17 +55,6 @@ def test_ranks_in_classes_are_close_to_those_of_single_pixels() -> None:
     assert curve((std, error)).rank_correlation == pytest.approx(exact, abs=0.002)
 
 
-def test_pictures_add_up_to_the_pixels_they_have() -> None:
-    generator = np.random.default_rng(2)
-    std, error = generator.lognormal(-3, 1, 900), generator.lognormal(-2, 1, 900)
-    whole = curve((std, error))
-    halves = curve((std[:300], error[:300]), (std[300:], error[300:]))
-    assert halves.rank_correlation == pytest.approx(whole.rank_correlation)
-    for one, other in zip(halves.parts, whole.parts, strict=True):
-        assert one.pixels == other.pixels
-        assert one.abs_error == pytest.approx(other.abs_error)
-
-
 def test_without_pixels_there_is_no_curve_and_without_deviation_no_rank() -> None:
     assert CalibrationSums().result() is None
     found = curve((np.zeros(10), np.linspace(0, 1, 10)))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes.scored import sample_of
 
 from idisc import tasks
-from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.data.manifest import Record
 from idisc.errors import InputError
@@ -24,19 +23,6 @@ SAME_NUMBERS = ("rgb/hall/0001.jpg", "rgb/attic/0001.jpg")
 
 def record(image: str) -> Record:
     return Record(image=image, target="t.png", split="test")
-
-
-def sample_of(
-    image: str = "a.jpg", size: tuple[int, ...] = SIZE, place: Place | None = None
-) -> Sample:
-    return Sample(
-        image=np.zeros((*size[:2], 3), np.uint8),
-        target=np.ones(size, np.float32),
-        valid=np.ones(size[:2], bool),
-        camera=None,
-        place=place or Place(0, 0, (size[0], size[1])),
-        record=record(image),
-    )
 
 
 def save(path: Path, values: NDArray[np.generic]) -> Path:
@@ -66,7 +52,7 @@ def read(
     """The prediction in `path` for the picture of its name."""
     image = f"{path.stem}.jpg"
     files = PredictionFiles(path.parent, [record(image)], reading or Reading())
-    return files(sample_of(image, size, place))
+    return files(sample_of(np.ones(size, np.float32), place, image))
 
 
 @pytest.mark.parametrize(
@@ -180,19 +166,6 @@ def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_p
     np.testing.assert_array_equal(read(path, place=Place(2, 3, (6, 8))), full[2:5, 3:7])
 
 
-def aligned(values: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.float64]:
-    """Bilinear with aligned corners, pixel by pixel."""
-    result = np.zeros(size)
-    for row, column in np.ndindex(size):
-        y = row * (values.shape[0] - 1) / (size[0] - 1)
-        x = column * (values.shape[1] - 1) / (size[1] - 1)
-        top, left = min(math.floor(y), len(values) - 2), min(math.floor(x), values.shape[1] - 2)
-        for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            share = (1 - abs(y - top - down)) * (1 - abs(x - left - right))
-            result[row, column] += share * values[top + down, left + right]
-    return result
-
-
 CROP = Place(180, 8, (1216, 1936))  # of DDAD
 
 
@@ -210,12 +183,6 @@ def test_a_reduced_full_frame_is_resized_as_one_and_then_cropped(
     found = read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
     expected = field((1216, 1936))[180 : 180 + 870, 8 : 8 + 1920]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
-def test_a_reduced_crop_is_resized_as_one(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.npy", field((435, 960)))
-    found = read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
-    np.testing.assert_allclose(found, field((870, 1920)), rtol=1e-5)
 
 
 KITTI = (352, 1216), Place(23, 13, (375, 1242))
@@ -238,7 +205,7 @@ def test_the_usual_sizes_of_a_dataset_are_distinguished(
 ) -> None:
     save(tmp_path / "a.npy", field(size))
     files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
-    files(sample_of("a.jpg", *target))
+    files(sample_of(np.ones(target[0], np.float32), target[1]))
     assert files.about()["resized"].endswith(what)
 
 
@@ -257,14 +224,6 @@ def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
         hashes.append(files.about()["predictions_sha256"])
     assert hashes[0] != hashes[1]
     assert len(hashes[0]) == 64
-
-
-@pytest.mark.parametrize("size", [(9, 13), (3, 4), (2, 3), (5, 4)])
-def test_a_resized_prediction_keeps_its_corners(tmp_path: Path, size: tuple[int, int]) -> None:
-    small = np.random.default_rng(0).uniform(1, 9, (4, 5))
-    found = read(save(tmp_path / "a.npy", small), size=size, reading=Reading(fit="resize"))
-    np.testing.assert_allclose(found, aligned(small, size), rtol=1e-6)
-    assert found[-1, -1] == np.float32(small[-1, -1])
 
 
 @pytest.mark.parametrize("values", [[np.nan, np.inf], [0, np.nan], [0, 0], [-1, 0]])

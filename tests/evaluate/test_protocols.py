@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.fakes.scored import sample_of
 
 from idisc import configs
 from idisc.configs import recipes
 from idisc.data import catalog
 from idisc.data.dataset import Sample
 from idisc.data.framing import Place
-from idisc.data.manifest import Record
 from idisc.errors import InputError
 from idisc.evaluate.protocols import PROTOCOLS, Protocol, changed
 
@@ -29,18 +29,6 @@ Box = tuple[int, int, int, int]  # first and last row, first and last column
 EIGEN: Box = (45, 470, 41, 600)
 GARG_ON_CROP: Box = (143, 348, 43, 1171)
 GARG_ON_FRAME: Box = (130, 347, 31, 1183)  # [153, 371) x [44, 1197) of 375x1242, cut at (23, 13)
-
-
-def sample_of(target: NDArray[np.float32], place: Place | None = None, sensor: str = "") -> Sample:
-    size = target.shape[0], target.shape[1]
-    return Sample(
-        image=np.zeros((2, 2, 3), np.uint8),
-        target=target,
-        valid=np.ones(size, bool),
-        camera=None,
-        place=place or Place(0, 0, size),
-        record=Record(image="a.png", target="a.depth.png", split="test", sensor=sensor),
-    )
 
 
 def flat(dataset: str, depth: float = 5.0) -> Sample:

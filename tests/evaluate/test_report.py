@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.fakes.scored import dataset_of
 
 from idisc import __version__
 from idisc.configs import paper, recipes
 from idisc.data import catalog
 from idisc.data.dataset import Dataset, Sample
-from idisc.data.decode import DepthMap, NormalMap, write_depth
+from idisc.data.decode import NormalMap
 from idisc.data.manifest import Manifest, Record
 from idisc.evaluate import html_report, report, tables
 from idisc.evaluate.calibration import MEANING, Calibration, Part
@@ -35,19 +36,14 @@ ABOUT = {"weights": "mine <script>alert(1)</script>", "weights_sha256": "12" * 3
 TOTALS = {"d05": 0.8, "d1": 0.9, "rmse": 0.4, "abs_rel": 0.1, "silog": 12.3, "rmse_log": math.nan}
 
 
-def folder_of_pairs(root: Path, spec: catalog.DatasetSpec, size: tuple[int, int]) -> Dataset:
-    """Three photos with ramps of depth in millimetres; the last has no ground truth."""
-    records = []
-    for number, name in enumerate(NAMES):
-        depth = np.tile(np.linspace(1 + number, 4 + number, size[1]), (size[0], 1))
-        write_depth(root / f"{number}.depth.png", np.float32(depth * (number < 2)), 1 / 1000)
-        Image.new("RGB", size[::-1], (50 * number, 90, 120)).save(root / name)
-        records.append(Record(image=name, target=f"{number}.depth.png", split="test"))
-    target = DepthMap(metres_per_unit=1 / 1000)
-    manifest = Manifest(
-        dataset=spec.name, target=target, records=tuple(records), root=root, sha256="ab" * 32
-    )
-    return Dataset(manifest, "test", spec)
+def ramps(root: Path, size: tuple[int, int], factor: float = 1.0) -> Dataset:
+    """Three images with ramps of depth; the last one has no ground truth."""
+    depths = {
+        Path(name).stem: np.tile(np.linspace(1 + number, 4 + number, size[1]), (size[0], 1))
+        * (factor if number < 2 else 0)
+        for number, name in enumerate(NAMES)
+    }
+    return dataset_of(root, depths)
 
 
 def ten_percent_too_far(sample: Sample) -> np.ndarray:
@@ -56,7 +52,7 @@ def ten_percent_too_far(sample: Sample) -> np.ndarray:
 
 @pytest.fixture
 def result(tmp_path: Path) -> Result:
-    dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (48, 64))
+    dataset = ramps(tmp_path, (48, 64))
     return replace(evaluate(dataset, ten_percent_too_far, [PAPER])[0], about=ABOUT)
 
 
@@ -132,7 +128,7 @@ CLOUDS = {"chamfer": 0.2, "d1": 0.9, "abs_rel": 0.1}
 def test_a_result_is_compared_with_the_numbers_of_the_paper(
     result: Result, columns: str, names: str, notes: str
 ) -> None:
-    found, rows = tables.rows_beside_paper(result)
+    found, rows = tables.compare_with_paper(result)
     assert list(found) == columns.split()
     assert [row.name for row in rows] == ["this result", *names.split()]
     assert notes in [row.note for row in rows]
@@ -143,7 +139,7 @@ def test_a_result_is_compared_with_the_numbers_of_the_paper(
 
 
 def test_point_clouds_are_compared_in_a_table_of_their_own() -> None:
-    columns, rows = tables.rows_beside_paper(bare_result("nyu", **CLOUDS))
+    columns, rows = tables.compare_with_paper(bare_result("nyu", **CLOUDS))
     assert columns[-7:] == (*(f"f1_{d}" for d in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)), "chamfer")
     assert rows[-1].values[-7:] == (0.278, 0.520, 0.770, 0.878, 0.955, 0.981, 0.131)
     assert rows[1].values[-1] is None
@@ -169,7 +165,7 @@ def test_every_number_of_the_paper_has_a_meaning_and_a_recipe() -> None:
     ],
 )
 def test_numbers_have_sensible_digits(name: str, value: float | None, expected: str) -> None:
-    assert tables.text(name, value) == expected
+    assert tables.format_value(name, value) == expected
 
 
 def test_the_best_of_a_column_follows_its_direction() -> None:
@@ -197,46 +193,6 @@ def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path: Path) 
     assert read["about"] == ABOUT
     assert read["versions"]["idisc"] == __version__
     assert read["paper"]["nyu_swinl"]["d1"] == 0.940
-
-
-@pytest.mark.parametrize(
-    ("count", "prepared", "holes", "text"),
-    [
-        (8, {}, 0, "8 of the 654 pictures"),
-        (654, {}, 0, "654 pictures"),
-        (1449, {}, 0, "1,449 pictures (the paper: 654)"),
-        (8, {"faults": 3}, 0, "8 of the 654 pictures, preparation incomplete, 3 faults"),
-        (
-            654,
-            {},
-            1e-6,
-            "654 pictures, holes skipped: less than 0.1% of the valid pixels not scored",
-        ),
-    ],
-)
-def test_a_part_of_a_dataset_is_reported_as_such(
-    count: int, prepared: dict[str, int], holes: float, text: str
-) -> None:
-    rows = tuple(Row(f"{number}.png", 1, {}) for number in range(count))
-    result = replace(bare_result("nyu"), rows=rows, prepared=prepared, holes=holes)
-    assert tables.scored(result) == text
-    assert report.to_json(result)["dataset"]["prepared"] == prepared
-
-
-@pytest.mark.parametrize(
-    ("dataset", "protocol", "applied"),
-    [
-        ("nyu", "bts", {"window": "dataset"}),
-        ("kitti", "bts", {"window": "full_frame"}),
-        ("ddad", "bts", {"window": "none"}),
-        ("ddad", "published-code", {"batch_size": 4}),
-    ],
-)
-def test_json_states_the_protocol_as_it_was_applied(
-    dataset: str, protocol: str, applied: dict[str, object]
-) -> None:
-    found = report.to_json(bare_result(dataset, protocol))["protocol"]["applied"]
-    assert found | applied == found
 
 
 def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result: Result) -> None:
@@ -303,9 +259,8 @@ def test_worst_pictures_are_shown_with_ground_truth_prediction_and_error(result:
 def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(
     tmp_path: Path,
 ) -> None:
-    dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (600, 1920))
-    far = replace(dataset.source, target=DepthMap(metres_per_unit=1 / 100))
-    page = Page(evaluate(Dataset(far, "test", catalog.FOLDER), ten_percent_too_far)[0])
+    dataset = ramps(tmp_path, (600, 1920), factor=10)
+    page = Page(evaluate(dataset, ten_percent_too_far)[0])
     assert {(each["width"], each["height"]) for each in page.all_of("img")} == {("640", "200")}
     assert {"class": "pictures wide"} in page.all_of("div")
     assert "≥ 5 m" in page.text
@@ -327,33 +282,10 @@ def test_normals_are_reported_as_angles(tmp_path: Path) -> None:
     assert "Error by distance" not in page.text
 
 
-def test_the_headline_has_intervals_and_directions(result: Result) -> None:
-    text = " ".join(Page(result).text.split())
-    assert "abs_rel 0.100 95 %: 0.100 to 0.100 lower is better" in text
-    assert "d1 1.000 95 %: 1.000 to 1.000 higher is better" in text
-    assert "2 pictures, 1 without a valid pixel left out · protocol paper" in text
-
-
-EIGEN = replace(bare_result("kitti"), protocol=replace(PAPER, window="eigen"))
-
-
-@pytest.mark.parametrize(
-    ("result", "parts"),
-    [
-        (
-            bare_result("diode"),
-            ["0.01 m and less than 10 m", "window", "not clamped", "mean", "over the pictures"],
-        ),
-        (bare_result("kitti", "bts"), ["on the full frame", "clamped to", "not rescaled"]),
-        (bare_result("kitti", "kitti-devkit"), ["no upper bound", "everywhere in the picture"]),
-        (bare_result("kitti", "published-code"), ["8 pictures at a time", "N = 8"]),
-        (EIGEN, ["window of Eigen et al.", "as the network sees it"]),
-    ],
-    ids=["diode", "bts", "devkit", "batch", "eigen"],
-)
-def test_the_page_describes_the_protocol(result: Result, parts: list[str]) -> None:
-    text = tables.measured(result)
-    assert [part for part in parts if part not in text] == []
+@pytest.mark.parametrize("dataset", ["diode", "kitti", "nyu_normals"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_protocol_is_described(dataset: str, protocol: str) -> None:
+    assert protocol in tables.describe_protocol(bare_result(dataset, protocol, mean_deg=1.0))
 
 
 BINS = (Bin(0, 10, 300, 0.05, 0.2, -0.1), Bin(10, 20, 100, 0.1, 1.5, 0.4))
@@ -396,7 +328,7 @@ def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(
 
 def test_perfect_predictions_can_be_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    dataset = folder_of_pairs(tmp_path, catalog.FOLDER, (8, 8))
+    dataset = ramps(tmp_path, (8, 8))
     exact = evaluate(dataset, lambda sample: np.maximum(sample.target, 1), [PAPER])[0]
     assert "median 0" in Page(exact).text
 

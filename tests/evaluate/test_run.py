@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes import scored
 from tests.fakes.brightness import Brightness
 
 from idisc import files
 from idisc.camera import Camera
 from idisc.data import catalog, framing
 from idisc.data.dataset import Dataset, Sample
-from idisc.data.decode import DepthMap, NormalMap, write_normals
+from idisc.data.decode import NormalMap, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS, Protocol
@@ -51,29 +52,8 @@ def as_map(rows: Sequence[Sequence[float]], below: float) -> NDArray[np.float32]
 
 
 def dataset_of(root: Path, targets: Maps, camera: tuple[float, ...] | None = None) -> Dataset:
-    """Depth in metres as arrays on disk, each with a black picture."""
-    records = []
-    for name, depth in targets.items():
-        values = as_map(depth, below=0)
-        np.save(root / f"{name}.npy", values)
-        Image.new("RGB", values.shape[::-1]).save(root / f"{name}.png")
-        records.append(
-            Record(
-                image=f"{name}.png",
-                target=f"{name}.npy",
-                split="test",
-                size=values.shape,
-                intrinsics=camera,
-            )
-        )
-    source = Manifest(
-        dataset="folder",
-        target=DepthMap(metres_per_unit=1.0),
-        records=tuple(records),
-        root=root,
-        sha256="5ha",
-    )
-    return Dataset(source, "test", catalog.FOLDER)
+    maps = {name: as_map(depth, below=0) for name, depth in targets.items()}
+    return scored.dataset_of(root, maps, camera)
 
 
 def guessing(guesses: Maps) -> SamplePredictor:
@@ -171,12 +151,12 @@ def test_damaged_and_changed_files_are_not_scored(tmp_path: Path) -> None:
     ]
     guesses = {**GUESSES, "c": [[1, 1]]}
     assert len(evaluate(dataset, guessing(guesses), [PAPER])[0].rows) == 3
-    (tmp_path / "a.npy").write_bytes(b"junk")
-    np.save(tmp_path / "c.npy", np.load(tmp_path / "c.npy") / 2)
+    (tmp_path / "0.npy").write_bytes(b"junk")
+    np.save(tmp_path / "2.npy", np.load(tmp_path / "2.npy") / 2)
     with pytest.raises(ScoringError) as caught:
         evaluate(dataset, guessing(guesses), [PAPER])
     damaged, changed = caught.value.failures
-    assert (type(damaged), damaged.subject) == (InputError, str(tmp_path / "a.npy"))
+    assert (type(damaged), damaged.subject) == (InputError, str(tmp_path / "0.npy"))
     assert (type(changed), changed.subject) == (DataError, str(tmp_path / "c.png"))
 
 
@@ -196,14 +176,6 @@ def test_the_ratio_to_the_ground_truth_is_that_before_rescaling(tmp_path: Path) 
     assert (result.unit_hint.code, result.unit_hint.details["scale"]) == ("unit", 0.001)
     exact = result_of(tmp_path, PAPER, TARGETS, TARGETS | {"b": [[1, 9, 9, 9]]})
     assert (exact.median_ratio, exact.unit_hint) == (1, None)
-
-
-def test_predictions_that_fall_with_the_depth_look_like_inverse_depth(tmp_path: Path) -> None:
-    depths = np.linspace(1, 9, 20)
-    result = result_of(tmp_path, PAPER, {"a": [depths.tolist()]}, {"a": [(3 / depths).tolist()]})
-    assert result.unit_hint is not None
-    assert result.unit_hint.code == "inverse_depth"
-    assert result.unit_hint.details["correlation"] == pytest.approx(-1)
 
 
 def test_what_needs_depth_is_refused_for_normals(tmp_path: Path) -> None:

@@ -111,16 +111,6 @@ def test_a_contact_sheet_has_all_idrs_with_their_numbers_shares_and_largest_weig
     assert found[3] == f"3 · {shares[3]:.1%} · {bright:.2f}"
 
 
-def test_the_grid_has_a_row_for_each_idr_below_the_pictures() -> None:
-    figure = every_figure()["grid"]
-    assert [len(row) for row in figure.rows] == [2] * 4
-    assert [label.split("\n")[:2] for label in figure.row_labels[1:]] == [
-        ["IDR 1", "level 0"],
-        ["IDR 2", "level 0"],
-        ["IDR 3", "level 2"],
-    ]
-
-
 def test_a_long_grid_still_fits_on_a_page() -> None:
     pair = [("first", explained.explanation())]
     drawn = grid.draw(figures.idr_grid(pair, {0: range(8), 1: range(8)}))

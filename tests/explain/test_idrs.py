@@ -64,13 +64,6 @@ def test_maps_are_the_first_layer_of_isd_and_the_last_round_of_afp() -> None:
     np.testing.assert_allclose(coarse[corners], out.attention[0][0, 0, 0].numpy()[corners], 1e-4)
 
 
-def test_the_dominant_idr_has_the_largest_share() -> None:
-    level = explained.explanation().levels[1]
-    row, column = 5, 9
-    shares = [float(each[row, column]) for each in level.membership]
-    assert level.dominant[row, column] == shares.index(max(shares))
-
-
 @pytest.mark.parametrize("size", [(48, 64), (224, 240)])  # the second is computed in chunks
 def test_depth_is_the_prediction_bit_for_bit(size: tuple[int, int]) -> None:
     image = explained.picture(size=size)
@@ -108,15 +101,6 @@ def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> No
     np.testing.assert_allclose(muted, expected, rtol=1e-5)
     assert np.abs(muted - explanation.depth).max() > 1e-4
     assert np.array_equal(explanation.muted({1: [3, 6]}), muted)  # the value has not changed
-
-
-def test_depth_is_the_mean_of_its_levels_and_of_all_that_leave_one_out() -> None:
-    explanation = explained.explanation()
-    alone = [explanation.fused({level}) for level in range(3)]
-    np.testing.assert_allclose(np.mean(alone, axis=0), explanation.depth, rtol=1e-5)
-    pairs = [explanation.fused(pair) for pair in ({0, 1}, {0, 2}, {1, 2})]
-    np.testing.assert_allclose(np.mean(pairs, axis=0), explanation.depth, rtol=1e-5)
-    np.testing.assert_allclose(pairs[0], (alone[0] + alone[1]) / 2, rtol=1e-5)
 
 
 @pytest.mark.parametrize("muted", [{3: {0}}, {-1: {0}}, {0: {8}}, {0: set(range(8))}])

@@ -33,20 +33,20 @@ class Flat:
         value: float,
         task: Task = DEPTH,
         fixed_size: Size | None = None,
-        spread: float | None = None,
+        level_std: float | None = None,
     ) -> None:
-        self.value, self.task, self.fixed_size, self.spread = value, task, fixed_size, spread
+        self.value, self.task, self.fixed_size, self.level_std = value, task, fixed_size, level_std
         self.asked: list[tuple[tuple[int, ...], Size | None]] = []
 
     def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
         self.asked.append((images.shape, size))
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
-        spread = None if self.spread is None else np.full_like(maps, self.spread)
+        level_std = None if self.level_std is None else np.full_like(maps, self.level_std)
         if self.task.metric:
-            return RawOutput(maps, spread)
+            return RawOutput(maps, level_std)
         angle = np.radians(maps)
         normals = np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1)
-        return RawOutput(normals, spread)
+        return RawOutput(normals, level_std)
 
 
 PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
@@ -114,12 +114,14 @@ def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bo
 
 
 def test_the_spread_has_the_same_limit_as_depth() -> None:
-    assert compared(Flat(2, spread=0.1), Flat(2)).spread is None  # a network of one resolution
-    near = compared(Flat(2, spread=0.1), Flat(2, spread=0.1009))
+    assert (
+        compared(Flat(2, level_std=0.1), Flat(2)).level_std is None
+    )  # a network of one resolution
+    near = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.1009))
     near.check("x.onnx")
-    apart = compared(Flat(2, spread=0.1), Flat(2, spread=0.102))
+    apart = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.102))
     assert apart.largest == 0
-    assert apart.spread == pytest.approx(0.002, rel=1e-3)
+    assert apart.level_std == pytest.approx(0.002, rel=1e-3)
     with pytest.raises(CheckFailed):
         apart.check("x.onnx")
 
@@ -166,10 +168,3 @@ def test_pictures_are_read_evenly_and_results_are_skipped(tmp_path: Path) -> Non
 def test_a_comparison_needs_pictures() -> None:
     with pytest.raises(InputError):
         parity.measure(Flat(1), Flat(1), [], SIZES)  # type: ignore[arg-type]
-
-
-def test_the_second_size_has_odd_sides() -> None:
-    for size in ((480, 640), (240, 320), (352, 1216)):
-        usual, other = parity.two_sizes(size)
-        assert usual == size
-        assert all(length % 2 for length in other)

@@ -27,7 +27,7 @@ SMALL, VGA = (24, 32), (480, 640)
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
-def shared(name: str) -> Path:
+def real_samples(name: str) -> Path:
     """Real samples that lie beside the checkout on some machines; elsewhere the test is skipped."""
     if not (SHARED / name).is_dir():
         pytest.skip(f"no real samples of {name} beside this checkout")
@@ -145,7 +145,7 @@ def nyu_plain(raw: Path) -> None:
 
 def unpacked_nyu(out: Path, lines: Sequence[str]) -> Path:
     """The real labelled frames of these lines of the packed lists, unpacked into `out`."""
-    packed, subset = shared("nyu_labelled"), out.with_name(f"{out.name}_packed")
+    packed, subset = real_samples("nyu_labelled"), out.with_name(f"{out.name}_packed")
     subset.mkdir(parents=True)
     for name in ("rgb", "depth"):
         (subset / name).symlink_to(packed / name)

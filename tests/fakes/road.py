@@ -24,7 +24,6 @@ from idisc.data.decode import DepthMap
 from idisc.data.manifest import Record
 from idisc.data.prepare.runner import Summary
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 Quaternion = tuple[float, float, float, float]
 WALL = 20.0
 AHEAD: Quaternion = (0.5, -0.5, 0.5, -0.5)  # camera axes in a car's: x right, y down, z forward

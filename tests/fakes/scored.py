@@ -1,13 +1,57 @@
-"""Pictures with ground truth, and predictions of them that are a tenth too far."""
+"""Samples and datasets with ground truth, and predictions of them that are a tenth too far."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 from tests.fakes import indoor
 
-from idisc.data.dataset import open_dataset
+from idisc.data import catalog
+from idisc.data.dataset import Dataset, Sample, open_dataset
+from idisc.data.decode import DepthMap
+from idisc.data.framing import Place
+from idisc.data.manifest import Manifest, Record
+
+
+def sample_of(
+    target: NDArray[np.float32], place: Place | None = None, image: str = "a.jpg", sensor: str = ""
+) -> Sample:
+    """A sample with this ground truth; all of its pixels are valid."""
+    size = target.shape[0], target.shape[1]
+    return Sample(
+        image=np.zeros((2, 2, 3), np.uint8),
+        target=target,
+        valid=np.ones(size, bool),
+        camera=None,
+        place=place or Place(0, 0, size),
+        record=Record(image=image, target="t.png", split="test", sensor=sensor),
+    )
+
+
+def dataset_of(
+    root: Path, targets: Mapping[str, NDArray[Any]], camera: tuple[float, ...] | None = None
+) -> Dataset:
+    """Depth in metres as arrays on disk, each with a black image called NAME.png."""
+    records = []
+    for number, (name, depth) in enumerate(targets.items()):
+        np.save(root / f"{number}.npy", depth.astype(np.float32))
+        Image.new("RGB", depth.shape[::-1]).save(root / f"{name}.png")
+        record = Record(image=f"{name}.png", target=f"{number}.npy", split="test")
+        records.append(replace(record, size=depth.shape, intrinsics=camera))
+    source = Manifest(
+        dataset="folder",
+        target=DepthMap(metres_per_unit=1.0),
+        records=tuple(records),
+        root=root,
+        sha256="5ha",
+    )
+    return Dataset(source, "test", catalog.FOLDER)
 
 
 def a_tenth_too_far(data: Path, name: str, out: Path, factor: float = 1.1) -> Path:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -18,20 +16,6 @@ def test_tokens_run_row_by_row_and_back() -> None:
     sequence = tokens.to_tokens(maps)
     assert sequence[0, 5].tolist() == [5.0, 17.0]  # row 1, column 1 of both channels
     assert torch.equal(tokens.to_map(sequence, (3, 4)), maps)
-
-
-def test_a_map_made_of_tokens_shares_their_memory() -> None:
-    sequence = torch.randn(2, 12, 5)
-    maps = tokens.to_map(sequence, (3, 4))
-    assert maps.data_ptr() == sequence.data_ptr()
-    assert maps.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_sine_encoding_of_the_first_pixel_is_the_number_worked_out_by_hand() -> None:
-    first = tokens.sine_encoding((2, 3), 8, CPU)[0]
-    row, column = math.pi, 2 * math.pi / 3  # 1/2 and 1/3 of the circle, wavelengths 1 and 100
-    expected = [f(a / t) for a in (row, column) for t in (1, 100) for f in (math.sin, math.cos)]
-    assert first.tolist() == pytest.approx(expected, abs=2e-6)
 
 
 def test_pixel_centres_are_x_then_y_across_the_map() -> None:
@@ -119,22 +103,3 @@ def test_with_gradients_nothing_is_chunked_or_overwritten() -> None:
     out = tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t * 3, sequence, overwrite=True)
     assert calls == [5000]
     assert out.data_ptr() != sequence.data_ptr()
-
-
-def test_whole_sequences_end_with_their_block() -> None:
-    calls: list[int] = []
-
-    def count(sequence: Tensor) -> Tensor:
-        calls.append(sequence.shape[1])
-        return sequence
-
-    def fail() -> None:
-        with tokens.whole_sequences():
-            tokens.in_chunks(count, torch.ones(1, 5000, 1))
-            raise ZeroDivisionError
-
-    with torch.no_grad():
-        with pytest.raises(ZeroDivisionError):
-            fail()
-        tokens.in_chunks(count, torch.ones(1, 5000, 1))
-    assert calls == [5000, 2048, 2048, 904]

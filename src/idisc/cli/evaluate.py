@@ -236,25 +236,25 @@ def _submit(predictor: Predictor, images: Path, out: Path) -> None:
 
 
 def _print(result: Result) -> None:
-    from idisc.evaluate import tables as told
-    from idisc.evaluate.tables import text
+    from idisc.evaluate import tables as texts
+    from idisc.evaluate.tables import format_value
 
-    columns, rows = told.rows_beside_paper(result)
+    columns, rows = texts.compare_with_paper(result)
     tables.show(
-        f"{result.spec.title}, {told.scored(result)}; protocol {result.protocol.name}",
+        f"{result.spec.title}, {texts.describe_pictures(result)}; protocol {result.protocol.name}",
         ["", *columns],
-        [
-            [row.name, *(text(name, v) for name, v in zip(columns, row.values, strict=True))]
-            for row in rows
-        ],
+        [[row.name, *map(format_value, columns, row.values)] for row in rows],
         {row.name: row.note for row in rows},
     )
-    for name in dict.fromkeys([*told.headline(result), *result.totals]):
+    for name in dict.fromkeys([*texts.headline(result), *result.totals]):
         low, high = result.intervals.get(name, (None, None))
-        interval = f"[{text(name, low)}, {text(name, high)}]" if low is not None else ""
-        click.echo(f"  {name:<16}{text(name, result.totals[name], unit=True):>12}  {interval}")
+        ends = f"[{format_value(name, low)}, {format_value(name, high)}]" if low is not None else ""
+        value = format_value(name, result.totals[name], unit=True)
+        click.echo(f"  {name:<16}{value:>12}  {ends}")
     if result.calibration:
         tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
-    if ratio := told.describe_ratio(result):
+    if ratio := texts.describe_ratio(result):
         tables.paragraph(ratio)
-    tables.paragraph(f"{told.measured(result)} 95 % intervals by bootstrap over pictures.")
+    tables.paragraph(
+        f"{texts.describe_protocol(result)} 95 % intervals by bootstrap over pictures."
+    )

@@ -69,7 +69,7 @@ class DatasetSpec:
         return NORMALS if self.normals else TASKS[self.target.kind]
 
     def camera_of(self, picture: str) -> Camera | None:
-        """The camera stated for the picture with this path, at the size it is stated for."""
+        """Return the camera stated for the picture with this path, at the size it is stated for."""
         for key, ((fx, fy, cx, cy), size) in self.cameras.items():
             if key in picture:
                 return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin=self.title)
@@ -259,7 +259,7 @@ DATASETS: dict[str, DatasetSpec] = {
 
 
 def find(name: str) -> DatasetSpec:
-    """A dataset by name.
+    """Return a dataset by name.
 
     `name:paper` is the variant of the paper's text, `name:normals` that with normals from depth.
     """
@@ -272,7 +272,7 @@ def find(name: str) -> DatasetSpec:
 
 
 def name_for_task(name: str, task: Task) -> str:
-    """The variant of a dataset that holds what a network predicts, if there is one.
+    """Return the variant of a dataset that holds what a network predicts, if there is one.
 
     Depth datasets serve networks for normals, too; `name` itself is returned in all other cases.
     """
@@ -280,7 +280,7 @@ def name_for_task(name: str, task: Task) -> str:
 
 
 def with_normals(spec: DatasetSpec) -> DatasetSpec:
-    """The same pictures, with normals of planes fitted to their depth as ground truth."""
+    """Return the same pictures, with normals of planes fitted to their depth as ground truth."""
     if spec.task == NORMALS:
         return spec
     return replace(
@@ -295,14 +295,14 @@ def with_normals(spec: DatasetSpec) -> DatasetSpec:
 
 
 def as_prepared(spec: DatasetSpec, prepared: Mapping[str, Any]) -> DatasetSpec:
-    """The dataset with the title that belongs to the options of its preparation."""
+    """Return the dataset with the title that belongs to the options of its preparation."""
     choices = {f"{name}={value}" for name, value in prepared.get("choices", {}).items()}
     title = next((spec.titles[choice] for choice in spec.titles if choice in choices), None)
     return replace(spec, title=title) if title else spec
 
 
 def as_in_paper(spec: DatasetSpec) -> DatasetSpec:
-    """The variant of the paper's text: its depth range everywhere, and its crop of DDAD."""
+    """Return the variant of the paper's text: its depth range everywhere, and its crop of DDAD."""
     return replace(
         spec,
         name=f"{spec.name}:paper",

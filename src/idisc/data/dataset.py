@@ -79,7 +79,7 @@ class Dataset:
         )
 
     def read_target(self, record: Record) -> FloatArray:
-        """The stored ground truth of a record, decoded and not yet framed."""
+        """Return the stored ground truth of a record, decoded and not yet framed."""
         target, path = self.source.target, self.source.root / record.target
         if record.scale is not None and isinstance(target, DepthMap):
             try:
@@ -118,7 +118,7 @@ class Dataset:
         if not rest.records:
             raise InputError(
                 self.source.root,
-                f"a share of {share:g} holds out every scene, of {len(scenes)}",
+                f"a share of {share:g} holds out all {len(scenes)} scenes",
                 "lower it, or make a test split",
             )
         return rest, part

@@ -126,7 +126,7 @@ def _read_integers(path: Path) -> NDArray[np.int32]:
             raise InputError(
                 path,
                 f"{what}, 16-bit expected",
-                "8 bits are too few for metres, save it again as 16-bit PNG",
+                "8 bits cannot hold metres; save it as 16-bit PNG",
             )
         return np.asarray(picture).astype(np.int32)
 
@@ -141,7 +141,7 @@ def read_array(path: Path) -> NDArray[np.generic]:
     except FileNotFoundError:
         raise InputError(path, "no such file") from None
     except (EOFError, IndexError):  # an empty file, an archive without arrays
-        raise InputError(path, "empty, there is no array in it", "write it again") from None
+        raise InputError(path, "contains no array", "write it again") from None
     except Exception as error:  # a damaged file raises a dozen types
         raise InputError(path, f"not readable as a numpy array ({error})") from None
     array: NDArray[np.generic] = loaded if loaded.ndim == 2 else np.squeeze(loaded)

@@ -46,17 +46,17 @@ SizeRule = Callable[[Size], Size]
 
 
 def as_stored(image: NDArray[np.uint8], target: FloatArray, camera: Camera | None) -> Framed:
-    """A frame as it is on disk."""
+    """Return a frame as it is on disk."""
     return Framed(image, target, camera, Place(0, 0, _size(target)))
 
 
 def whole(frame: Framed) -> Framed:
-    """Nothing is cut or resized."""
+    """Return the frame unchanged."""
     return frame
 
 
 def resized(frame: Framed, *, size: Size) -> Framed:
-    """The picture at `size`, the target as it is."""
+    """Return the picture at `size`, the target as it is."""
     camera = frame.camera and frame.camera.resized(size)
     return replace(frame, image=resize_bilinear(frame.image, size), camera=camera)
 

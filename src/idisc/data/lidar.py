@@ -27,7 +27,7 @@ Transform = NDArray[np.float64]
 """(4, 4): moves points from one frame to another."""
 
 
-def rigid(rotation: ArrayLike, translation: ArrayLike) -> Transform:
+def rigid_transform(rotation: ArrayLike, translation: ArrayLike) -> Transform:
     """Make a transform from a quaternion (w, x, y, z) or a matrix (3, 3), and a translation (3,).
 
     The quaternion is normalized first, because files round it.
@@ -56,7 +56,7 @@ def _matrix(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def inverse(transform: Transform) -> Transform:
-    """The inverse of a rigid transform; more precise than a general inverse."""
+    """Return the inverse of a rigid transform; more precise than a general inverse."""
     back = np.eye(4)
     back[:3, :3] = transform[:3, :3].T
     back[:3, 3] = -transform[:3, :3].T @ transform[:3, 3]
@@ -64,11 +64,11 @@ def inverse(transform: Transform) -> Transform:
 
 
 def compose(*transforms: Transform) -> Transform:
-    """The product of transforms; the last one is applied first."""
+    """Return the product of transforms; the last one is applied first."""
     return functools.reduce(np.matmul, transforms)
 
 
-def moved(points: ArrayLike, transform: Transform) -> Points:
+def transform_points(points: ArrayLike, transform: Transform) -> Points:
     """Transform points (N, 3); returns (N, 3) float64."""
     with np.errstate(invalid="ignore"):  # NaN stays NaN
         result: Points = np.asarray(points, np.float64) @ transform[:3, :3].T + transform[:3, 3]
@@ -163,7 +163,7 @@ def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
 def keyframes(
     positions: ArrayLike, times_s: Sequence[float], metres: float, elapsed_s: float | None = None
 ) -> list[int]:
-    """Indices of the kept positions (N, 3) of a drive: the first, then one every `metres`.
+    """Return indices of the kept positions (N, 3) of a drive: the first, then one every `metres`.
 
     The distance is the straight line from the last kept one. With `elapsed_s`, one is also kept
     after so many seconds, as in the released code, which keeps images of a car that waits.
@@ -184,7 +184,9 @@ def read_velodyne(path: Path) -> Points:
     """Read KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
     stored = np.frombuffer(_bytes(path), dtype=np.uint8)
     if len(stored) == 0 or len(stored) % 16:
-        raise InputError(path, f"{len(stored)} bytes, 16 for each point expected", "cut short")
+        raise InputError(
+            path, f"{len(stored)} bytes, 16 for each point expected", "the file is truncated"
+        )
     return _float64(stored.view("<f4").reshape(-1, 4)[:, :3])
 
 
@@ -212,17 +214,17 @@ def read_ply(path: Path) -> Points:
     if not mark or lines[0] != ["ply"]:
         raise InputError(path, "no PLY header", "the file is damaged or of another format")
     if ["format", "binary_little_endian", "1.0"] not in lines:
-        raise InputError(path, "not a binary little-endian PLY, which sweeps are stored as")
+        raise InputError(path, "not a binary little-endian PLY")
     count, row = _ply_vertices(path, lines)
     if len(body) < count * row.itemsize:
         there = len(body) // max(row.itemsize, 1)
-        raise InputError(path, f"{there} points, {count} expected", "the file is cut short")
+        raise InputError(path, f"{there} points, {count} expected", "the file is truncated")
     vertices = np.frombuffer(body, dtype=row, count=count)
     return np.stack([_float64(vertices[axis]) for axis in "xyz"], axis=1)
 
 
 def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.void]]:
-    """The number of vertices and the layout of one, from the words of the header lines."""
+    """Return the number of vertices and the layout of one, from the words of the header lines."""
     elements = [number for number, line in enumerate(lines) if line[:1] == ["element"]]
     first = lines[elements[0]] if elements else []
     if len(first) != 3 or first[1] != "vertex" or not first[2].isdigit():
@@ -231,7 +233,7 @@ def _ply_vertices(path: Path, lines: list[list[str]]) -> tuple[int, np.dtype[np.
     fields = [line[1:] for line in lines[elements[0] : end] if line[:1] == ["property"]]
     for field in fields:
         if len(field) != 2 or field[0] not in _PLY_TYPES:
-            raise InputError(path, f"property '{' '.join(field)}' is not one of a point")
+            raise InputError(path, f"property '{' '.join(field)}' is not a property of a point")
     if missing := {"x", "y", "z"} - {name for _, name in fields}:
         raise InputError(path, f"no property {', '.join(sorted(missing))} in its header")
     return int(first[2]), np.dtype([(name, _PLY_TYPES[kind]) for kind, name in fields])

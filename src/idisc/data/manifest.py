@@ -55,11 +55,11 @@ class Manifest:
     sha256: str = ""  # of manifest.jsonl, or of the list used instead
 
     def of(self, split: str) -> tuple[Record, ...]:
-        """The records of one split; raises EmptySplit if there are none."""
+        """Return the records of one split; raise EmptySplit if there are none."""
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
             there = ", ".join(sorted({record.split for record in self.records})) or "none"
-            raise EmptySplit(self.root, f"no picture of split '{split}'", f"splits there: {there}")
+            raise EmptySplit(self.root, f"no image of split '{split}'", f"its splits: {there}")
         return chosen
 
 
@@ -83,7 +83,7 @@ def read(root: Path) -> Manifest:
     """Read the manifest of a prepared folder."""
     path = root / NAME
     if not path.is_file():
-        raise DataError(root, f"no {NAME} in it", "`idisc prepare` makes one (or pass --list FILE)")
+        raise DataError(root, f"contains no {NAME}", "run `idisc prepare`, or pass --list FILE")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines]
@@ -93,7 +93,7 @@ def read(root: Path) -> Manifest:
     if header.get("format") != configs.FORMAT:
         raise DataError(path, f"no header of {configs.FORMAT} in its first line")
     if len(rows) < 2:
-        raise DataError(path, "no picture in it", "prepare the dataset again")
+        raise DataError(path, "contains no images", "prepare the dataset again")
     return Manifest(
         dataset=str(header.get("dataset")),
         target=_target(header.get("target"), path),
@@ -126,7 +126,7 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
     except (FileNotFoundError, IsADirectoryError):
         raise InputError(path, "no such list file") from None
     except ValueError:
-        raise InputError(path, "not a text file", "a list has `picture depth` lines") from None
+        raise InputError(path, "not a text file", "each line of a list is `image depth`") from None
     split = "train" if "train" in path.stem.lower() else "test"
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -137,20 +137,20 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
             raise InputError(
                 f"{path}:{number}",
                 f"{len(parts)} fields",
-                f"picture and target are needed (field {column + 1})",
+                f"image and target (field {column + 1}) are needed",
             )
         for name in (parts[0], parts[column]):
             if ".." in PurePosixPath(name).parts:
                 raise InputError(
                     f"{path}:{number}",
-                    f"{name}: leads out of the dataset's folder",
-                    "paths of a list are below it",
+                    f"{name} is outside the dataset's folder",
+                    "the paths of a list are relative to it",
                 )
         if parts[column] != "None":
             # Paths of some lists begin with a slash, but are relative to the dataset.
             lines.append(ListLine(parts[0].lstrip("/"), parts[column].lstrip("/"), split))
     if not lines:
-        raise InputError(path, "an empty list", "no line names a picture and its target")
+        raise InputError(path, "no line names an image and its target")
     return lines
 
 
@@ -158,7 +158,7 @@ Pair = TypeVar("Pair", ListLine, Record)
 
 
 def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
-    """Each pair of a split once, in their order, and the images that were repeated."""
+    """Return each pair of a split once, in their order, and the images that were repeated."""
     kept: dict[tuple[str, str, str], Pair] = {}
     repeated: dict[str, None] = {}
     for pair in pairs:
@@ -190,7 +190,7 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
         if (target := _existing(root, line.target)) and (root / line.image).is_file()
     ]
     if not records:
-        raise DataError(root, f"none of the {len(lines)} lines of {path.name} has its files there")
+        raise DataError(root, f"contains no files of the {len(lines)} lines of {path.name}")
     return Manifest(
         dataset=spec.name,
         target=spec.target,
@@ -206,13 +206,13 @@ def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
 
 
 def is_changed(root: Path, record: Record) -> bool:
-    """Whether the files of a record differ from the hash in the manifest, if there is one."""
+    """Return whether the files of a record differ from its hash, if it has one."""
     paths = [root / name for name in (record.image, record.target) if name]
     return bool(record.sha256) and files.sha256(*paths) != record.sha256
 
 
 def camera_of(record: Record, spec: DatasetSpec, size: Size) -> Camera | None:
-    """The camera of a record whose image has this size: its own, or its dataset's."""
+    """Return the camera of a record whose image has this size: its own, or its dataset's."""
     if record.intrinsics is None:
         return spec.camera_of(record.image)
     fx, fy, cx, cy = record.intrinsics
@@ -252,4 +252,4 @@ def _read_intrinsics(path: Path) -> dict[str, tuple[float, ...]]:
             for name, k in table.items()
         }
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        raise InputError(sidecar, "{picture: 3x3 matrix} is needed") from None
+        raise InputError(sidecar, "{image: 3x3 matrix} is needed") from None

@@ -18,7 +18,7 @@ WindowRule = Callable[[Size], Window]
 
 
 def eigen_indoor(size: Size) -> Window:
-    """The usual window of NYU: rows 45..470, columns 41..600 of 480x640; scaled for other sizes."""
+    """Return the window of NYU: rows 45..470, columns 41..600 of 480x640, scaled to other sizes."""
     down, across = size[0] / 480, size[1] / 640
     return (
         slice(round(45 * down), round(471 * down)),
@@ -45,14 +45,14 @@ def _shares(size: Size, top: float, bottom: float) -> Window:
 
 
 def inside(size: Size, window: Window) -> NDArray[np.bool_]:
-    """A window as a mask (H, W)."""
+    """Return a window as a mask (H, W)."""
     mask = np.zeros(size, dtype=bool)
     mask[window] = True
     return mask
 
 
 def shifted(window: Window, down: int, right: int) -> Window:
-    """A window of the full frame in the coordinates of a crop that starts at (down, right)."""
+    """Return a window of the full frame in the coordinates of a crop at (down, right)."""
     rows, columns = window
     return (
         slice(max(rows.start - down, 0), max(rows.stop - down, 0)),

@@ -31,7 +31,7 @@ _WIDE = 2.0  # width over height from which pictures stand two in a row instead 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """Return the whole page; `record` is the JSON of the result, for hashes and versions."""
     maker = next(iter(result.about.values()), "")  # the first entry names what predicted
-    lead = [maker, tables.scored(result), f"protocol {result.protocol.name}"]
+    lead = [maker, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
     return fill(
         "page",
         kind="evaluation",
@@ -39,7 +39,7 @@ def page(result: Result, record: Mapping[str, Any]) -> str:
         lead=" · ".join(filter(None, lead)),
         headline=_headline(result),
         overview=join([_hint(result), _paper(result)]),
-        method=f"{tables.measured(result)} {tables.describe_ratio(result)}",
+        method=f"{tables.describe_protocol(result)} {tables.describe_ratio(result)}",
         charts=_charts(result),
         details=join([_all_metrics(result), _worst(result)]),
         sources=_sources(result, record),
@@ -51,7 +51,7 @@ def _headline(result: Result) -> Markup:
         fill(
             "number",
             name=name,
-            value=tables.text(name, result.totals[name]) or "n/a",
+            value=tables.format_value(name, result.totals[name]) or "n/a",
             unit=tables.MEANINGS[name].unit,
             range=f"95 %: {interval}" if (interval := _interval(result, name)) else "no interval",
             note=f"{_direction(name)} is better",
@@ -67,7 +67,7 @@ def _hint(result: Result) -> Markup:
 
 
 def _paper(result: Result) -> Markup:
-    columns, rows = tables.rows_beside_paper(result)
+    columns, rows = tables.compare_with_paper(result)
     if len(rows) < 2:
         return Markup()
     clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
@@ -92,7 +92,8 @@ def _paper_table(places: Sequence[int], columns: Sequence[str], rows: Sequence[T
     body = []
     for number, row in enumerate(rows):
         texts = [
-            tables.text(column, value) for column, value in zip(columns, row.values, strict=True)
+            tables.format_value(column, value)
+            for column, value in zip(columns, row.values, strict=True)
         ]
         cells = [
             fill("best", text=text) if best[place] == number else text
@@ -107,7 +108,7 @@ def _all_metrics(result: Result) -> Markup:
     rows = [
         [
             name,
-            tables.text(name, value),
+            tables.format_value(name, value),
             _interval(result, name),
             tables.MEANINGS[name].unit,
             _direction(name),
@@ -227,7 +228,7 @@ def _worst(result: Result) -> Markup:
 def _case(case: Case, name: str, limit: float) -> Markup:
     shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
     numbers = [
-        f"{metric} {tables.text(metric, case.row.numbers[metric], unit=True)}"
+        f"{metric} {tables.format_value(metric, case.row.numbers[metric], unit=True)}"
         for metric in shown
         if metric in case.row.numbers
     ]
@@ -293,7 +294,7 @@ def _sources(result: Result, record: Mapping[str, Any]) -> Markup:
 def _interval(result: Result, name: str) -> str:
     if name not in result.intervals:
         return ""
-    low, high = (tables.text(name, end) for end in result.intervals[name])
+    low, high = (tables.format_value(name, end) for end in result.intervals[name])
     return f"{low} to {high}"
 
 

@@ -34,7 +34,7 @@ def write_submission(
     paths = sorted(images.glob("*.png")) if images.is_dir() else []
     if not paths:
         raise InputError(
-            images, "no PNG in it", "the folder test_depth_prediction_anonymous/image is needed"
+            images, "contains no PNG", "the folder test_depth_prediction_anonymous/image is needed"
         )
     task = predictor.engine.task
     if not task.metric:

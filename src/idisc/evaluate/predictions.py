@@ -123,7 +123,7 @@ class PredictionFiles:
                 return DepthMap(metres_per_unit=1.0).read(path)
             raise InputError(
                 path,
-                "its unit is not known",
+                "its unit is unknown",
                 "pass --scale 0.001 for millimetres, 0.00390625 for KITTI's 1/256 m",
             )
         return DepthMap(metres_per_unit=self.reading.scale).read(path)
@@ -196,7 +196,7 @@ def _by_ending(folder: Path) -> _Index:
             for start in range(len(parts)):
                 index["/".join(parts[start:])].append(("/".join(parts[:start]), path))
     if not index:
-        raise InputError(folder, "no PNG, NPY or NPZ in it")
+        raise InputError(folder, "contains no PNG, NPY or NPZ files")
     return index
 
 

@@ -21,7 +21,7 @@ from idisc.evaluate import html_report
 from idisc.evaluate.bootstrap import RESAMPLES, SEED
 from idisc.evaluate.calibration import MEANING
 from idisc.evaluate.run import Result
-from idisc.evaluate.tables import describe_hint, rows_beside_paper
+from idisc.evaluate.tables import compare_with_paper, describe_hint
 
 JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
@@ -36,7 +36,7 @@ def write(result: Result, folder: Path) -> None:
 
 def to_json(result: Result) -> dict[str, Any]:
     """Return everything but pictures as JSON values; NaN and infinity become null."""
-    columns, rows = rows_beside_paper(result)
+    columns, rows = compare_with_paper(result)
     curve, hint = result.calibration, result.unit_hint
     record = {
         "format": configs.FORMAT,

@@ -86,7 +86,7 @@ MEANINGS: dict[str, Meaning] = {
 }
 
 
-def text(name: str, value: float | None, unit: bool = False) -> str:
+def format_value(name: str, value: float | None, unit: bool = False) -> str:
     """Return the value of a metric with sensible digits; None and NaN give an empty string."""
     if value is None or not math.isfinite(value):
         return ""
@@ -96,7 +96,7 @@ def text(name: str, value: float | None, unit: bool = False) -> str:
     return f"{value:.{digits}f}" + (space + meaning.unit if unit else "")
 
 
-def scored(result: Result) -> str:
+def describe_pictures(result: Result) -> str:
     """Return how many pictures were scored, compared with the paper, and what is left out."""
     count, counts = len(result.rows), result.spec.counts
     stated = counts.train if result.split == "train" else counts.test
@@ -128,7 +128,7 @@ def ranking_metric(result: Result) -> str:
     return next(name for name in result.spec.task.ranking if name in result.totals)
 
 
-def rows_beside_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
+def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
     """Return the columns of the paper for that dataset, and rows of this result and its networks.
 
     If the paper has no numbers for the dataset, there is one row, and the columns are all metrics.
@@ -187,7 +187,7 @@ def _note(name: str, result: Result) -> str:
     return ", ".join(notes)
 
 
-def measured(result: Result) -> str:
+def describe_protocol(result: Result) -> str:
     """Return the protocol in sentences: scored pixels, changes of predictions, averaging."""
     protocol, spec = result.protocol, result.spec
     parts = [f"Protocol {protocol.name}, after {protocol.source}."]

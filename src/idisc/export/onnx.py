@@ -108,7 +108,7 @@ def save(model: Any, path: Path) -> None:
     """Write an onnx.ModelProto atomically, with a checksum at its end."""
     if model.ByteSize() > MAX_BYTES:
         raise CheckpointError(
-            path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than a file can hold"
+            path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than one ONNX file can hold"
         )
     kept = [item for item in model.metadata_props if item.key != checksums.KEY]
     del model.metadata_props[:]

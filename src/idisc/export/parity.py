@@ -55,7 +55,7 @@ class Parity:
     mean: float
     unit: str  # of largest and mean
     d1: float
-    spread: float | None  # largest difference of the spread in metres; None without a spread
+    level_std: float | None  # largest difference of level_std in metres; None without it
     pictures: int
     pictures_from: str  # the name of a folder
     sizes: tuple[str, ...]  # of the network's input, and of the result if that differs
@@ -68,7 +68,7 @@ class Parity:
     def check(self, name: str) -> None:
         """Raise CheckFailed about the file `name` if the differences are out of tolerance."""
         limit, unit = TOLERANCES[self.precision], self.unit
-        largest = max(self.largest, self.spread or 0.0)
+        largest = max(self.largest, self.level_std or 0.0)
         if largest <= limit.largest and self.mean <= limit.mean and self.d1 >= limit.d1:
             return  # not with NaN
         most = f"{limit.largest:g} {unit} at most, " if np.isfinite(limit.largest) else ""
@@ -84,10 +84,10 @@ class Parity:
 
     def describe(self) -> str:
         """Return the differences with their unit."""
-        spread = "" if self.spread is None else f"; its spread by {self.spread:.2g} m at most"
+        deviation = "" if self.level_std is None else f"; level_std by {self.level_std:.2g} m"
         return (
             f"{self.largest:.2g} {self.unit} at most, {self.mean:.2g} {self.unit} on average,"
-            f" d1 {self.d1:.4f}{spread}"
+            f" d1 {self.d1:.4f}{deviation}"
         )
 
 
@@ -106,18 +106,18 @@ def measure(
     """
     if not images or not sizes:
         raise InputError("parity", "at least one image and one size are needed")
-    differences, agreements, spreads = [], [], []
+    differences, agreements, deviations = [], [], []
     fixed = exported.fixed_size
     for image in images:
         for size in sizes:
             shown = resize_smooth(image, fixed or size)[None]
-            maps, spread, _ = exported.run(shown, size)
-            expected, expected_spread, _ = network.run(shown, size)
+            maps, std, _ = exported.run(shown, size)
+            expected, expected_std, _ = network.run(shown, size)
             far = np.maximum(np.abs(expected) / FAR, 1) if network.task.metric else 1.0
             differences.append((np.abs(maps.astype(np.float64) - expected) / far).ravel())
             agreements.append(network.task.agree(maps, expected).ravel())
-            if spread is not None and expected_spread is not None:
-                spreads.append((np.abs(spread.astype(np.float64) - expected_spread) / far).ravel())
+            if std is not None and expected_std is not None:
+                deviations.append((np.abs(std.astype(np.float64) - expected_std) / far).ravel())
     prefix = f"{size_text(fixed)} to " if fixed else ""
     return Parity(
         precision=precision,
@@ -125,7 +125,7 @@ def measure(
         mean=float(np.concatenate(differences).mean()),
         unit=network.task.unit,
         d1=float(np.concatenate(agreements).mean()),
-        spread=_largest(spreads) if spreads else None,
+        level_std=_largest(deviations) if deviations else None,
         pictures=len(images),
         pictures_from=pictures_from,
         sizes=tuple(prefix + size_text(size) for size in sizes),
@@ -142,7 +142,7 @@ def list_pictures(folder: Path) -> list[Path]:
     """Return the pictures of a folder, sorted by name; InputError if there are none."""
     paths = list_folder(folder, PICTURES)
     if not paths:
-        raise InputError(folder, f"no pictures in it ({', '.join(PICTURES)})")
+        raise InputError(folder, f"contains no images ({', '.join(PICTURES)})")
     return paths
 
 

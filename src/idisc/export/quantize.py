@@ -112,7 +112,7 @@ class _CalibrationReader:
 
 
 def _is_robust_product(node: Any, shapes: Mapping[str, Any]) -> bool:
-    """Whether a node is a product with weights, except the linear layers of the heads.
+    """Return whether a node is a product with weights, except the linear layers of the heads.
 
     They have so few outputs that each decides alone. A convolution with few channels is the first
     layer of an encoder, or one that treats each channel separately.

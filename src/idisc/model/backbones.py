@@ -186,10 +186,10 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
             raise CheckpointError(
                 f"encoder {name}",
                 (
-                    f"the weights {backbone.weights} could not be had from timm's hub"
+                    f"the weights {backbone.weights} could not be downloaded from timm's hub"
                     f" ({first_line(error)})"
                 ),
-                "get the file by other means and give its path",
+                "download the file another way and pass its path",
             ) from None
     else:
         complete = _complete(backbone.weights, Path(source))
@@ -235,5 +235,5 @@ def _features(name: str) -> Any:
         except Exception as error:  # constructors and forward passes raise many types
             reason = reason or first_line(error)
     raise InputError(
-        f"encoder timm:{name}", f"no feature pyramid for pictures of any size ({reason})"
+        f"encoder timm:{name}", f"no feature pyramid for images of any size ({reason})"
     )

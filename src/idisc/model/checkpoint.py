@@ -71,7 +71,7 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
         found = "a file" if source.is_file() else "no such folder"
         raise CheckpointError(source, found, "`idisc convert` makes a checkpoint folder")
     if not path.is_file():
-        raise CheckpointError(source, f"no {CONFIG} in it, so not a checkpoint folder")
+        raise CheckpointError(source, f"not a checkpoint folder: contains no {CONFIG}")
     try:
         record = files.read_json(path)
     except InputError as error:

@@ -108,7 +108,7 @@ class IDisc(nn.Module):
         return self.encoder(normalised)
 
     def scene_of(self, extracted: Sequence[Tensor]) -> Tensor | None:
-        """The class token (B, C) among what `extract` returned; None without a ViT."""
+        """Return the class token (B, C) among what `extract` returned; None without a ViT."""
         return extracted[0][:, -1, 0] if isinstance(self.encoder, VitPyramid) else None
 
     def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:

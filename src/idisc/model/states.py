@@ -48,7 +48,7 @@ def read_state(path: Path) -> State:
             raise CheckpointError(path, found, "only plain tensors belong in a checkpoint")
         short = name.removeprefix("module.")
         if short in state:
-            raise CheckpointError(path, f"{short} is there twice, with and without 'module.'")
+            raise CheckpointError(path, f"{short} occurs twice, with and without 'module.'")
         state[short] = value
     return state
 
@@ -111,7 +111,7 @@ def _read_safetensors(path: Path) -> object:
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(path, f"not readable as safetensors ({first_line(error)})") from None
     if expected is not None and expected != {name: _crc32(state[name]) for name in state}:
-        raise CheckpointError(path, DAMAGED, "get it again")
+        raise CheckpointError(path, DAMAGED, "download it again")
     return state
 
 
@@ -136,7 +136,7 @@ def _read_torch(path: Path) -> object:
         raise CheckpointError(path, f"contains {found}", "nothing in it was executed") from None
     except Exception as error:  # a damaged file can fail anywhere inside the reader
         reason = f"truncated or not a torch checkpoint ({first_line(error)})"
-        raise CheckpointError(path, reason, "get it again") from None
+        raise CheckpointError(path, reason, "download it again") from None
 
 
 def _plain(value: object) -> bool:

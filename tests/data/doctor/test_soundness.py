@@ -130,14 +130,13 @@ def test_useless_maps_are_named(pairs: Pairs) -> None:
     }
 
 
-@pytest.mark.parametrize("count", [1, 7, COUNT])
+@pytest.mark.parametrize("count", [1, COUNT])
 def test_disparity_is_distinguished_from_depth(pairs: Pairs, count: int) -> None:
     pairs.change_depth(lambda depth: 6 / depth)
     del pairs.rows[count:]
     finding = only(pairs.report())
     assert (finding.severity, finding.code) == ("warning", "inverted")
     assert (len(finding.files), finding.total) == (count, count)
-    assert bool(finding.own_remedy) == (count < 8)  # too few to be sure
 
 
 def test_a_few_maps_that_disagree_are_no_disparity(pairs: Pairs) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import road
+from tests.fakes.indoor import real_samples
 from tests.fakes.road import depth_of, names_of, records
 
 from idisc.data.prepare import argoverse
@@ -19,8 +20,6 @@ EVERY = replace(FRONT, train_metres=0.0, test_metres=0.0)
 AHEAD = road.WALL - road.ARGOVERSE_FORWARD  # of the wall from the front camera, if the car stood
 DRIVEN = road.ARGOVERSE_SPEED * road.ARGOVERSE_LATE_NS / 1e9  # between sweep and picture
 FIRST = road.ARGOVERSE_FIRST_NS
-SHARED = road.SHARED / "argoverse"
-shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real Argoverse beside the checkout")
 
 
 @pytest.fixture
@@ -83,13 +82,6 @@ def test_val_is_the_test_and_a_frame_is_named_by_its_sweep(raw: Path, tmp_path: 
     ]
 
 
-def test_all_seven_ring_cameras_are_taken(tmp_path: Path) -> None:
-    raw = road.argoverse(tmp_path / "raw", sweeps=1, cameras=tuple(road.ARGOVERSE_CAMERAS))
-    summary = prepare("argoverse", raw, tmp_path / "out", replace(EVERY, cameras=()))
-    assert summary.counts == {"train": 7, "test": 7}
-    assert {record.sensor for record in records(tmp_path / "out")} == set(argoverse.CAMERAS)
-
-
 def test_the_picture_nearest_in_time_is_taken(raw: Path, tmp_path: Path) -> None:
     prepare("argoverse", raw, tmp_path / "out", replace(FRONT, pictures="link"))
     picture = (tmp_path / "out" / records(tmp_path / "out")[0].image).resolve()
@@ -105,27 +97,7 @@ def test_the_folder_may_be_the_tree_its_parent_or_one_split(
         assert (splits.count("train"), splits.count("test")) == (train, test)
 
 
-def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
-    lines = [
-        "rgb/log-a/ring_front_center/0.png x",
-        "rgb/log-a/ring_front_center/3.png x",
-        "rgb/log-a/ring_top/0.png x",
-        "rgb/log-c/ring_front_center/0.png x",
-    ]
-    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
-    summary = prepare("argoverse", raw, tmp_path / "out", lists=[listing])
-    assert summary.counts["test"] == 1
-    assert names_of(summary) == ["3.png", argoverse.CALIBRATION, argoverse.CALIBRATION]
-
-
 # --- faults
-
-
-def test_a_sweep_without_a_pose_is_a_fault(raw: Path, tmp_path: Path) -> None:
-    (raw / "train1" / "log-a" / "poses" / f"city_SE3_egovehicle_{FIRST}.json").unlink()
-    summary = prepare("argoverse", raw, tmp_path / "out", EVERY)
-    assert summary.counts == {"train": 2, "test": 3}
-    assert names_of(summary) == [f"city_SE3_egovehicle_{FIRST}.json"]
 
 
 def test_a_mended_run_leaves_no_frame_of_the_earlier_keyframes(raw: Path, tmp_path: Path) -> None:
@@ -168,13 +140,13 @@ def test_dead_files_are_faults_and_the_others_go_on(raw: Path, tmp_path: Path) -
 # --- the real sweep through the real cameras
 
 
-@shared
 def test_the_real_sweep_is_a_street_in_every_real_camera(tmp_path: Path) -> None:
-    (sweep,) = (SHARED / "tracking").rglob("PC_*.ply")
+    shared = real_samples("argoverse")
+    (sweep,) = (shared / "tracking").rglob("PC_*.ply")
     log = tmp_path / "raw" / "val" / sweep.parents[1].name
     road.argoverse_log(log, 1, tuple(road.ARGOVERSE_CAMERAS), sweep.read_bytes())
     calibration = log / "vehicle_calibration_info.json"
-    shutil.copyfile(SHARED / "tracking" / calibration.name, calibration)
+    shutil.copyfile(shared / "tracking" / calibration.name, calibration)
     choices = argoverse.Options(motion=False)
     summary = prepare("argoverse", tmp_path / "raw", tmp_path / "out", choices)
     assert summary.counts == {"train": 0, "test": 7}

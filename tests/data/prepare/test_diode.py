@@ -88,7 +88,7 @@ def test_arrays_of_different_sizes_are_a_fault(tmp_path: Path) -> None:
 
 
 def test_a_real_view_keeps_its_depth_to_a_256th_of_a_metre(tmp_path: Path) -> None:
-    raw = indoor.shared("diode")
+    raw = indoor.real_samples("diode")
     summary = prepare("diode", raw, tmp_path / "out")
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
     assert summary.valid["test"] == pytest.approx(0.999, abs=0.001)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.fakes import road
+from tests.fakes.indoor import real_samples
 from tests.fakes.refusals import refused
-from tests.fakes.road import depth_of, names_of, records
+from tests.fakes.road import depth_of, records
 
 from idisc.data.dataset import open_dataset
 from idisc.data.decode import DepthMap
@@ -19,8 +20,6 @@ from idisc.errors import DataError
 
 TRAIN, TEST = "2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"
 SWEEP = kitti.Options(depth="sweep")
-SHARED = road.SHARED / "kitti"
-shared = pytest.mark.skipif(not SHARED.is_dir(), reason="no real KITTI beside the checkout")
 
 
 @pytest.fixture
@@ -75,14 +74,7 @@ def test_a_nearer_thing_hides_the_wall(raw: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pictures", "depth"),
-    [
-        ("", ""),
-        ("raw", "depth_annotated"),
-        ("raw", "data_depth_annotated"),
-        ("", "data_depth_annotated"),
-        ("raw", ""),
-    ],
+    ("pictures", "depth"), [("raw", "depth_annotated"), ("", "data_depth_annotated"), ("raw", "")]
 )
 def test_the_two_downloads_may_lie_side_by_side(tmp_path: Path, pictures: str, depth: str) -> None:
     raw = tmp_path / "kitti"
@@ -96,18 +88,6 @@ def test_drives_without_annotated_depth_say_what_to_do(raw: Path, tmp_path: Path
     shutil.rmtree(raw / "train")
     with refused(DataError, raw, "2 drives", "--set depth=sweep"):
         prepare("kitti", raw, tmp_path / "out")
-
-
-def test_what_a_list_asks_for_and_is_not_there_is_a_fault(raw: Path, tmp_path: Path) -> None:
-    (raw / "train" / TRAIN / "proj_depth/groundtruth/image_02/0000000001.png").unlink()
-    gone = "2011_09_26_drive_0005_sync"
-    lines = [road.kitti_line(TRAIN, 0), road.kitti_line(TRAIN, 1), road.kitti_line(gone, 0)]
-    listing = road.write(tmp_path / "list.txt", "\n".join(lines))
-    summary = prepare("kitti", raw, tmp_path / "out", lists=[listing])
-    assert summary.counts == {"train": 0, "test": 1}
-    assert len(summary.faults) == 3  # of the drive that is gone, picture and depth
-    assert "0000000001.png" in names_of(summary)
-    assert any(gone in fault.subject for fault in summary.faults)
 
 
 def test_pictures_kept_as_jpeg_are_found(raw: Path, tmp_path: Path) -> None:
@@ -152,20 +132,20 @@ def test_a_picture_that_is_not_of_its_calibration_is_a_fault(raw: Path, tmp_path
     assert "370x1224" in fault.reason
 
 
-@shared
 def test_the_real_sweep_is_the_real_map_bit_for_bit(tmp_path: Path) -> None:
-    prepare("kitti", SHARED, tmp_path / "out", SWEEP)
+    shared = real_samples("kitti")
+    prepare("kitti", shared, tmp_path / "out", SWEEP)
     (record,) = records(tmp_path / "out")
     ours = depth_of(tmp_path / "out", record)
-    golden = DepthMap(metres_per_unit=1 / 256).read(SHARED / "lidar" / "0000000000.png")
+    golden = DepthMap(metres_per_unit=1 / 256).read(shared / "lidar" / "0000000000.png")
     assert np.count_nonzero(golden) == 16293
     assert np.array_equal(ours, golden)
 
 
-@shared
 def test_the_real_list_prepares_the_real_frames(tmp_path: Path) -> None:
-    listing = SHARED / "split.txt"
-    summary = prepare("kitti", SHARED, tmp_path / "out", lists=[listing])
+    shared = real_samples("kitti")
+    listing = shared / "split.txt"
+    summary = prepare("kitti", shared, tmp_path / "out", lists=[listing])
     assert summary.counts == {"train": 0, "test": 3}
     assert 0.18 < summary.valid["test"] < 0.21
     sample = open_dataset(tmp_path / "out", "kitti", "test")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import h5py
@@ -17,7 +16,7 @@ from idisc.data.catalog import NYU_LABELLED
 from idisc.data.dataset import open_dataset
 from idisc.data.prepare.nyu_labelled import Options
 from idisc.data.prepare.runner import prepare
-from idisc.errors import DataError, InputError, MissingExtra
+from idisc.errors import DataError, InputError
 
 MATRICES = "nyu_depth_v2_labeled.mat"
 Official = tuple[indoor.Labelled, manifest.Manifest]
@@ -107,16 +106,6 @@ class TestOfficialFile:
             prepared(raw, Options(nyu_depth="raw"))
         assert "rawDepths" in (tmp_path / "out/missing.txt").read_text()
 
-    @pytest.mark.parametrize("package", ["scipy", "h5py"])
-    def test_a_missing_package_is_named_with_its_extra(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
-    ) -> None:
-        indoor.nyu_matrices(tmp_path / "raw")
-        monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtra) as error:
-            prepared(tmp_path / "raw")
-        assert "idisc[data]" in str(error.value)
-
     def test_lists_do_not_go_with_it(self, tmp_path: Path) -> None:
         indoor.nyu_matrices(tmp_path / "raw")
         listing = tmp_path / "train.txt"
@@ -185,7 +174,7 @@ class TestPlainFolder:
 
 
 def test_real_frames_are_prepared_by_list(tmp_path: Path) -> None:
-    packed = indoor.shared("nyu_labelled")
+    packed = indoor.real_samples("nyu_labelled")
     heads = [(packed / f"{split}.txt").read_text().splitlines()[0] for split in ("train", "test")]
     raw = indoor.unpacked_nyu(tmp_path / "raw", heads)
     lines = (raw / "train.txt").read_text().splitlines()

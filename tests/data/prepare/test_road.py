@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 from tests.fakes import road
 from tests.fakes.refusals import refused
@@ -27,6 +26,8 @@ class Case(NamedTuple):
     image: str  # that it names, as prepared
     one_camera: dict[str, Any]  # options
     camera: tuple[float, float, float]  # fx, cx, cy in the network
+    absent: tuple[str, ...]  # lines of images that do not exist
+    faults: tuple[str, ...]  # names of the files they miss
 
 
 CASES = {
@@ -36,6 +37,8 @@ CASES = {
         f"2011_09_26/{DRIVES[0]}/image_02/0000000001.png",
         {},
         (700, 600 - 13, 180 - 23),
+        (road.kitti_line(DRIVES[0], 7), road.kitti_line("2011_09_26_drive_0005_sync", 1)),
+        ("0000000007.png", "0000000001.png"),
     ),
     "argoverse": Case(
         "train1/log-a/vehicle_calibration_info.json",
@@ -43,6 +46,12 @@ CASES = {
         "log-b/ring_side_left/1.jpg",
         {"cameras": ("ring_front_center",)},
         (1400 / 1.5, 960.5 / 1.5 - 0.5, (600 - 180 + 0.5) / 1.5 - 0.5),
+        (
+            "rgb/log-a/ring_front_center/3.png x",
+            "rgb/log-a/ring_top/0.png x",
+            "rgb/log-c/ring_front_center/0.png x",
+        ),
+        ("3.png", argoverse.CALIBRATION),
     ),
     "ddad": Case(
         "000001/calibration/c0ffee.json",
@@ -50,6 +59,8 @@ CASES = {
         f"000150/CAMERA_05/{FIRST + 1_000_000}.png",
         {"cameras": ("camera_01",)},
         (1000 / 1.5, (960 - 8 + 0.5) / 1.5 - 0.5, (600 - 180 + 0.5) / 1.5 - 0.5),
+        ("000150/rgb/CAMERA_01/77.png x", "000199/rgb/CAMERA_01/1.png x"),
+        ("77.png", "000199"),
     ),
 }
 
@@ -91,6 +102,14 @@ def test_of_a_list_exactly_its_lines_are_prepared(dataset: str, tmp_path: Path) 
     ]
 
 
+def test_listed_images_that_do_not_exist_are_faults(dataset: str, tmp_path: Path) -> None:
+    case, raw = CASES[dataset], make_raw(dataset, tmp_path / "raw")
+    listing = road.write(tmp_path / "list.txt", "\n".join([case.line, *case.absent]))
+    summary = prepare(dataset, raw, tmp_path / "out", lists=[listing])
+    assert summary.counts == {"train": 0, "test": 1}
+    assert set(road.names_of(summary)) == set(case.faults)
+
+
 def test_a_sample_has_the_camera_of_the_calibration(dataset: str, tmp_path: Path) -> None:
     raw = make_raw(dataset, tmp_path / "raw")
     prepare(
@@ -115,16 +134,6 @@ def test_by_the_rule_of_the_code_a_time_is_enough(
     assert sum(prepare(dataset, raw, tmp_path / "a", options).counts.values()) == scenes
     monkeypatch.setattr(module, "ELAPSED_S", 0.09)
     assert sum(prepare(dataset, raw, tmp_path / "b", options).counts.values()) == 2 * scenes
-
-
-@pytest.mark.parametrize(("surface", "depth"), [("nearest", 10.0), ("last", 20.0)])
-def test_one_point_of_several_in_a_pixel_stays(tmp_path: Path, surface: str, depth: float) -> None:
-    raw = make_raw("argoverse", tmp_path / "raw")
-    for path in raw.rglob("PC_*.ply"):
-        path.write_bytes(road.ply(np.array([[11.5, 0.0, 1.4], [21.5, 0.0, 1.4]])))
-    options = argoverse.Options(cameras=("ring_front_center",), motion=False, surface=surface)  # type: ignore[arg-type]
-    prepare("argoverse", raw, tmp_path / "out", options)
-    assert road.depth_of(tmp_path / "out")[600, 960] == depth
 
 
 def test_a_missing_calibration_is_one_fault_and_other_scenes_are_prepared(

@@ -104,16 +104,6 @@ def test_a_run_of_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
         prepare("nyu", tmp_path / "raw", tmp_path / "out")
 
 
-def test_both_damaged_files_of_a_pair_are_listed(raw: Path, tmp_path: Path) -> None:
-    spoilt = [
-        raw / "sync/kitchen_0001" / name for name in ("rgb_00001.jpg", "sync_depth_00001.png")
-    ]
-    for path in spoilt:
-        indoor.truncate(path)
-    summary = prepare("nyu", raw, tmp_path / "out")
-    assert [fault.subject for fault in summary.faults] == [str(path) for path in spoilt]
-
-
 def test_drafts_of_a_killed_run_are_removed(raw: Path, tmp_path: Path) -> None:
     prepare("nyu", raw, tmp_path / "out")
     draft = tmp_path / "out/rgb/.rgb_00000.jpg.x7.part"

@@ -55,7 +55,7 @@ def test_lists_begin_at_the_parent_folder(tmp_path: Path) -> None:
 
 
 def test_real_frames_are_metres_in_the_range_of_the_sensor(tmp_path: Path) -> None:
-    raw = indoor.shared("sunrgbd")
+    raw = indoor.real_samples("sunrgbd")
     summary = prepare("sunrgbd", raw, tmp_path / "out")
     assert (summary.counts, summary.faults) == ({"train": 0, "test": 2}, [])
     result = manifest.read(tmp_path / "out")
@@ -67,12 +67,3 @@ def test_real_frames_are_metres_in_the_range_of_the_sensor(tmp_path: Path) -> No
         assert depth[depth > 0].min() > 0.6
         assert depth.max() < 9.9
         assert 1.9 < np.median(depth[depth > 0]) < 4.1
-
-
-def test_real_depth_beyond_8_metres_needs_the_rotation() -> None:
-    path = indoor.shared("sunrgbd") / "extra/corridor_depth.png"
-    depth = DepthMap(metres_per_unit=1 / 1000, rotated_bits=3).read(path)
-    low_bits = indoor.load(path) & 7 != 0
-    assert low_bits.mean() == pytest.approx(0.023, abs=0.001)
-    assert depth[low_bits].min() > 8.19
-    assert depth.max() < 10

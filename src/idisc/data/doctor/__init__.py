@@ -55,7 +55,7 @@ class Report:
     valid: float  # mean share of pixels with a value
 
     def count(self, severity: Severity) -> int:
-        """The number of findings of one severity."""
+        """Return the number of findings of one severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
 
@@ -152,7 +152,7 @@ def _inspect_samples(
 
 
 def _choose(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[tuple[int, Record]]:
-    """Each split's share of the samples; a pair that is in both splits is read once."""
+    """Yield each split's share of the samples; a pair that is in both splits is read once."""
     splits: dict[str, list[Record]] = {}
     seen: set[tuple[str, str]] = set()
     for record in source.records:

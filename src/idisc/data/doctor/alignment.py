@@ -35,7 +35,7 @@ class Edges:
     pixels_per_cell: float  # of the image
 
 
-def edges_of(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
+def find_edges(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
     """Edges of an image (H, W, 3) and its depth (Hd, Wd) in metres; None if depth is too sparse.
 
     The two may differ in size: they are assumed to show the same view.
@@ -51,7 +51,7 @@ def edges_of(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
     return Edges(_image_edges(image, size), steps, known, step)
 
 
-def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
+def cross_correlations(pairs: Sequence[Edges]) -> NDArray[np.float64]:
     """(N, N): correlation of depth i with image j; NaN where their grids differ in shape."""
     scores = np.full((len(pairs), len(pairs)), np.nan)
     shapes = [pair.image.shape for pair in pairs]
@@ -65,13 +65,13 @@ def crosswise(pairs: Sequence[Edges]) -> NDArray[np.float64]:
     return scores
 
 
-def flipped(pair: Edges, flip: tuple[int, ...]) -> float:
-    """The correlation after flipping depth along axes: 1 upside down, 2 left to right."""
+def flipped_correlation(pair: Edges, flip: tuple[int, ...]) -> float:
+    """Return the correlation after flipping depth along axes: 1 upside down, 2 left to right."""
     depth, known = np.flip(pair.depth, flip), np.flip(pair.known, flip)
     return float(_correlations(depth[None], known[None], pair.image[None])[0, 0])
 
 
-def shifted(pair: Edges) -> NDArray[np.float64]:
+def shift_correlations(pair: Edges) -> NDArray[np.float64]:
     """(2 REACH + 1, 2 REACH + 1): the correlation at each shift, standardized over all shifts.
 
     It is in standard deviations, so that images with many edges do not outvote the others. The
@@ -92,7 +92,7 @@ def shifted(pair: Edges) -> NDArray[np.float64]:
 
 
 def _reduced(depth: FloatArray, size: tuple[int, int]) -> FloatArray:
-    """The value in the middle of each cell; an average over an edge is no depth at all."""
+    """Return the value in the middle of each cell; an average over an edge is no depth at all."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
         for length, count in zip(depth.shape, size, strict=True)

@@ -21,9 +21,16 @@ class Rule(NamedTuple):
 _INTRINSICS = "give fx, fy, cx, cy of the stored size, in pixels"
 _PAIR_AGAIN = "pair them again"
 _NO_VALUE = "they count as no value; write 0 instead"
+_MISSING = "add them, remove their pairs, or prepare the dataset again"
+_INVERTED = "convert to metres if near is large in them"
+_SCALE = "set depth_scale in a CSV, pass their --dataset, or prepare the dataset again"
+_CAMERA = (
+    "point clouds (evaluate --clouds) need fx, fy, cx, cy: columns of a CSV, or"
+    " NAME_intrinsics.json next to NAME_test.txt"
+)
 
 RULES = {
-    "missing": Rule("error", "files that do not exist or are empty", "add them"),
+    "missing": Rule("error", "files that do not exist or are empty", _MISSING),
     "no_target": Rule("warning", "images without ground truth", "they cannot be used"),
     "damaged": Rule("error", "files that cannot be read", "get them again"),
     "changed": Rule("error", "files changed since the preparation", "prepare the dataset again"),
@@ -39,10 +46,10 @@ RULES = {
     "constant": Rule("error", "depth maps with one value everywhere", "remove the pairs"),
     "undefined": Rule("warning", "depth maps with NaN or infinite values", _NO_VALUE),
     "negative": Rule("warning", "depth maps with negative values", _NO_VALUE),
-    "inverted": Rule("warning", "depth maps that look like inverse depth", "convert to metres"),
-    "scale": Rule("error", "depth maps with an implausible median", "check the files"),
-    "range": Rule("warning", "depth maps outside the dataset's range", "check the files"),
-    "unlikely": Rule("warning", "depth maps with an unlikely median", "check the files"),
+    "inverted": Rule("warning", "depth maps that look like inverse depth", _INVERTED),
+    "scale": Rule("error", "depth maps with an implausible median", _SCALE),
+    "range": Rule("warning", "depth maps outside the dataset's range", _SCALE),
+    "unlikely": Rule("warning", "depth maps with an unlikely median", _SCALE),
     "unit": Rule("error", "depth maps in another unit than the others", "write all in one unit"),
     "shape": Rule("error", "pairs that differ in aspect ratio", "crop or rotate both alike"),
     "names": Rule("warning", "pairs with different numbers in their names", "check the list"),
@@ -59,7 +66,7 @@ RULES = {
     "scenes": Rule("error", "images of scenes in both splits", "keep a scene in one split"),
     "copies": Rule("error", "test images that are in train", "remove them from one split"),
     "lookalikes": Rule("warning", "test images that look like one of train", "split by scene"),
-    "camera": Rule("warning", "images without intrinsics", "point clouds need fx, fy, cx, cy"),
+    "camera": Rule("warning", "images without intrinsics", _CAMERA),
 }
 
 
@@ -73,7 +80,6 @@ class Finding:
     examples: tuple[str, ...] = ()  # shown in place of the files: "b.png = a.png"
     details: Mapping[str, float | str] = field(default_factory=dict)
     own_severity: Severity | None = None  # in place of the rule's
-    own_remedy: str = ""
 
     @property
     def severity(self) -> Severity:
@@ -93,4 +99,4 @@ class Finding:
             f"{name}: {value if isinstance(value, str) else f'{value:.6g}'}"
             for name, value in self.details.items()
         )
-        return "; ".join(part for part in (text, details, self.own_remedy or rule.remedy) if part)
+        return "; ".join(part for part in (text, details, rule.remedy) if part)

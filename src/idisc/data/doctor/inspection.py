@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, has_value
 from idisc.data.decode import ARRAYS, FloatArray
-from idisc.data.doctor.alignment import Edges, edges_of
+from idisc.data.doctor.alignment import Edges, find_edges
 from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
@@ -80,13 +79,6 @@ class Evidence:
     inspections: Sequence[Inspection]
 
     @property
-    def kind(self) -> Literal["list", "own", "prepared"]:
-        """How the records were found; the remedy depends on it."""
-        if "list" in self.source.prepared:
-            return "list"
-        return "own" if "from" in self.source.prepared else "prepared"
-
-    @property
     def unsplit(self) -> bool:
         """Every pair is in both splits: a user's folder without splits."""
         pairs = {split: set[tuple[str, str]]() for split in ("train", "test")}
@@ -95,7 +87,7 @@ class Evidence:
         return self.source.dataset == "folder" and pairs["train"] == pairs["test"]
 
     def images(self, split: str) -> list[str]:
-        """The images of a split, each once, in their order."""
+        """Return the images of a split, each once, in their order."""
         return list(dict.fromkeys(r.image for r in self.source.records if r.split == split))
 
 
@@ -141,7 +133,9 @@ def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -
         image_size=size,
         target_size=target_size,
         depth=None if depth is None else _depth_stats(depth, spec.min_depth),
-        edges=None if image is None or depth is None or not keep_edges else edges_of(image, depth),
+        edges=None
+        if image is None or depth is None or not keep_edges
+        else find_edges(image, depth),
     )
 
 

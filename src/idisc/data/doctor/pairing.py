@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.data.doctor.alignment import REACH, Edges, crosswise, flipped, shifted
+from idisc.data.doctor import alignment
+from idisc.data.doctor.alignment import REACH, Edges
 from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import Evidence, Inspection
 from idisc.sizes import size_text
@@ -58,12 +59,12 @@ def check_pairs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_alignment(evidence: Evidence) -> Iterator[Finding]:
-    """Whether edges of depth coincide with edges of the image, over all pairs together."""
+    """Check over all pairs together that the edges of depth are edges of the image."""
     inspections = [each for each in evidence.inspections if each.edges is not None]
     pairs = [each.edges for each in inspections if each.edges is not None]
     if len(pairs) < _LEAST:
         return
-    scores = crosswise(pairs)
+    scores = alignment.cross_correlations(pairs)
     own = np.diag(scores)
     partners = _partners(scores)
     many = len(partners) >= _MANY * len(pairs)
@@ -108,7 +109,7 @@ def _targets(inspections: Sequence[Inspection], where: NDArray[np.bool_]) -> tup
 
 def _find_flip(inspections: Sequence[Inspection], own: Scores) -> Finding | None:
     scores = {
-        what: np.array([flipped(pair, axes) for pair in _edges(inspections)])
+        what: np.array([alignment.flipped_correlation(pair, axes) for pair in _edges(inspections)])
         for axes, what in _FLIPS.items()
     }
     what = max(scores, key=lambda name: float(np.median(scores[name])))
@@ -173,7 +174,7 @@ def _find_no_edges(inspections: Sequence[Inspection], own: Scores) -> Finding | 
 
 def _find_shift(inspections: Sequence[Inspection]) -> Finding | None:
     pairs = _edges(inspections)
-    surfaces = np.stack([shifted(pair) for pair in pairs])  # (N, shifts down, shifts across)
+    surfaces = np.stack([alignment.shift_correlations(pair) for pair in pairs])  # (N, down, across)
     mean = surfaces.mean(axis=0)
     row, column = (int(place) for place in np.unravel_index(mean.argmax(), mean.shape))
     down, right = row - REACH, column - REACH

@@ -43,15 +43,10 @@ _STEPS = sorted(
 )  # between two units: 2.56, 3.9, 5, 10, ...
 _APART, _LIKE_STEP, _DEVIATIONS, _LEAST = 3.0, 1.6, 3.0, 8
 # A single map: times off the others, times off a step, robust deviations off, of so many maps.
-_REMEDIES = {  # by Evidence.kind
-    "own": "set depth_scale in a CSV",
-    "list": "pass the --dataset they belong to, or list the pairs in a CSV with depth_scale",
-    "prepared": "prepare the dataset again",
-}
 
 
 def check_scale(evidence: Evidence) -> Iterator[Finding]:
-    """The unit of all depth maps, then of single ones that differ from the rest."""
+    """Check the unit of all depth maps, then of single ones that differ from the rest."""
     found = [each for each in evidence.inspections if each.depth and each.depth.median > 0]
     maps = {each.record.target: each.depth for each in found if each.depth}
     stated = evidence.source.target
@@ -87,18 +82,16 @@ def _all_maps(evidence: Evidence, maps: dict[str, DepthStats], used: float) -> I
         code, domain = "unlikely", OWN
     else:
         return
-    details["used_scale"] = used
     unit = nearest_unit(domain.usual * used / middle)
     factor = UNITS[unit] / used
-    remedy = "no known unit fits; look at the files"
+    details |= {"used_scale": used, "likely_unit": "none that is known"}
     if domain.low <= middle * factor <= domain.high and abs(factor - 1) > 0.01:
         details |= {"likely_unit": unit, "likely_scale": UNITS[unit]}
-        remedy = _REMEDIES[evidence.kind]
-    yield Finding(code, tuple(maps), details=details, own_remedy=remedy)
+    yield Finding(code, tuple(maps), details=details)
 
 
 def _is_unlikely(depths: list[DepthStats], middle: float, used: float) -> bool:
-    """Whether another unit makes a likelier scene of a user's own pairs."""
+    """Return whether another unit makes a likelier scene of a user's own pairs."""
     sparse = float(np.median([depth.valid for depth in depths])) < _LIDAR
     if OWN.low <= middle <= OWN.high or (sparse and middle > OWN.high):
         return False

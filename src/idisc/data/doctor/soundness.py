@@ -10,7 +10,7 @@ from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import DepthStats, Evidence
 
 _SPARSE = 0.001  # share of valid pixels; DDAD, the sparsest LiDAR of the seven, fills 0.002
-_INVERTED_SHARE, _INVERTED_SLOPE, _INVERTED_LEAST = 0.85, 0.3, 8
+_INVERTED_SHARE, _INVERTED_SLOPE = 0.85, 0.3
 # In NYU and KITTI 5 % of the maps grow nearer upwards, with a mean rank correlation of -0.5 and
 # -0.96; in Taskonomy, whose cameras point anywhere, half of them do, with 0.06.
 _FAULTS = (
@@ -24,20 +24,13 @@ _MAPS: dict[str, Callable[[DepthStats], bool]] = {
     "undefined": lambda depth: depth.undefined > 0,
     "negative": lambda depth: depth.negative > 0,
 }
-_MISSING = {  # remedy by Evidence.kind
-    "list": "they are left out",
-    "own": "add them, or remove their pairs",
-    "prepared": "get them again, or prepare the dataset again",
-}
-_CAMERA_FILE = "point clouds (evaluate --clouds) need NAME_intrinsics.json next to NAME_test.txt"
-_CAMERA_COLUMNS = "point clouds (evaluate --clouds) need fx, fy, cx, cy, columns of a CSV"
 
 
 def check_missing(evidence: Evidence) -> Iterator[Finding]:
     """Files that do not exist; lines of a published list are then left out, as is usual."""
     if names := tuple(sorted(evidence.absent)):
-        severity: Severity = "warning" if evidence.kind == "list" else "error"
-        yield Finding("missing", names, own_severity=severity, own_remedy=_MISSING[evidence.kind])
+        severity: Severity = "warning" if "list" in evidence.source.prepared else "error"
+        yield Finding("missing", names, own_severity=severity)
     if bare := tuple(record.image for record in evidence.source.records if not record.target):
         yield Finding("no_target", bare)
 
@@ -67,9 +60,7 @@ def check_inverted(evidence: Evidence) -> Iterator[Finding]:
     if not rising or len(rising) < _INVERTED_SHARE * len(slopes):
         return
     if np.mean(list(slopes.values())) > _INVERTED_SLOPE:
-        few = len(slopes) < _INVERTED_LEAST
-        remedy = "too few to be sure; convert to metres if near is large in them" if few else ""
-        yield Finding("inverted", rising, len(slopes), own_remedy=remedy)
+        yield Finding("inverted", rising, len(slopes))
 
 
 def check_cameras(evidence: Evidence) -> Iterator[Finding]:
@@ -78,5 +69,4 @@ def check_cameras(evidence: Evidence) -> Iterator[Finding]:
     known = (record.intrinsics or evidence.spec.camera_of(record.image) for record in records)
     names = tuple(r.image for r, camera in zip(records, known, strict=True) if camera is None)
     if names:
-        remedy = {"own": _CAMERA_COLUMNS, "list": _CAMERA_FILE}.get(evidence.kind, "")
-        yield Finding("camera", names, len(records), own_remedy=remedy)
+        yield Finding("camera", names, len(records))

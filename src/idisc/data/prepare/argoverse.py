@@ -63,7 +63,7 @@ def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[fra
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:
-    """The folders of logs and their splits, below `raw`, or `raw` itself."""
+    """Return the folders of logs and their splits, below `raw`, or `raw` itself."""
     for root in (raw, raw / "argoverse-tracking"):
         folders = [(root / name, split) for name, split in SPLITS.items() if (root / name).is_dir()]
         if folders:
@@ -76,7 +76,9 @@ def _parts(line: ListLine) -> tuple[str, str, int]:
     parts = line.image.split("/")
     number = Path(parts[-1]).stem
     if len(parts) < 3 or not number.isdecimal():
-        raise InputError(line.image, "not of Argoverse", "a list has rgb/<log>/<camera>/N.png")
+        raise InputError(
+            line.image, "not an image of Argoverse", "a list names rgb/<log>/<camera>/N.png"
+        )
     return parts[-3], parts[-2].lower(), int(number)
 
 
@@ -99,7 +101,7 @@ class _Log(NamedTuple):
 
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
-    """The frames of one log: of its keyframes, or of the listed sweeps."""
+    """Yield the frames of one log: of its keyframes, or of the listed sweeps."""
     log = _read_log(scene.source)
     cameras_of: dict[int, list[str]] = {}
     if scene.lines is not None:
@@ -158,11 +160,11 @@ def _sweep_frames(
 
 
 def _nearest(log: _Log, camera: str, stamp: int) -> int:
-    """The stamp of the image nearest in time to a sweep."""
+    """Return the stamp of the image nearest in time to a sweep."""
     stamps = log.pictures.get(camera, [])
     nearest = min(stamps, key=lambda other: abs(other - stamp), default=None)
     if nearest is None or abs(nearest - stamp) > APART_NS:
-        raise InputError(log.folder / camera, f"no picture within 50 ms of the sweep {stamp}")
+        raise InputError(log.folder / camera, f"no image within 50 ms of the sweep {stamp}")
     return nearest
 
 
@@ -170,7 +172,7 @@ def _read_log(folder: Path) -> _Log:
     rig = _read_calibration(folder / CALIBRATION)
     sweeps = _stamps(folder / "lidar", "PC_*.ply")
     if not sweeps:
-        raise InputError(folder / "lidar", "no sweep PC_<ns>.ply in it")
+        raise InputError(folder / "lidar", "contains no sweep PC_<ns>.ply")
     pictures = {camera: _stamps(folder / camera, f"{camera}_*.jpg") for camera in rig.mounts}
     return _Log(folder, rig, sweeps, pictures)
 
@@ -193,14 +195,14 @@ def _read_mount(value: Any) -> Mount:
     keys = ("focal_length_x_px_", "focal_length_y_px_", "focal_center_x_px_", "focal_center_y_px_")
     fx, fy, cx, cy = (float(value[key]) for key in keys)
     k1, k2, k3 = (float(number) for number in value["distortion_coefficients_"])
-    extrinsics = lidar.rigid(place["rotation"]["coefficients"], place["translation"])
+    extrinsics = lidar.rigid_transform(place["rotation"]["coefficients"], place["translation"])
     return Mount((fx, fy, cx, cy), extrinsics, Distortion(k1, k2, k3))
 
 
 def _read_pose(path: Path) -> Transform:
     content = files.read_json(path)
     with frames.parsing(path):
-        return lidar.rigid(content["rotation"], content["translation"])
+        return lidar.rigid_transform(content["rotation"], content["translation"])
 
 
 PREPARATION = frames.Preparation(

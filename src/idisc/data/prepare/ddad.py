@@ -61,7 +61,7 @@ def _dataset_file(raw: Path) -> Path | None:
 
 
 def _indexed(index: Path) -> dict[str, frames.Scene]:
-    """The scenes of a dataset file by the names of their folders."""
+    """Return the scenes of a dataset file by the names of their folders."""
     content = files.read_json(index)
     with frames.parsing(index):
         splits = content["scene_splits"]
@@ -83,12 +83,14 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
     """Scene, camera and stamp of a listed image."""
     parts = line.image.split("/")
     if len(parts) != 4 or parts[1] != "rgb":
-        raise InputError(line.image, "not of DDAD", "a list has <scene>/rgb/<CAMERA>/<stamp>.png")
+        raise InputError(
+            line.image, "not an image of DDAD", "a list names <scene>/rgb/<CAMERA>/<stamp>.png"
+        )
     return parts[0], parts[2].upper(), Path(parts[3]).stem
 
 
 def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
-    """The frames of one scene: of its keyframes, or of the listed images."""
+    """Yield the frames of one scene: of its keyframes, or of the listed images."""
     samples = _read_scene(scene.source)
     rigs = {path: _read_calibration(path) for path in sorted({s.calibration for s in samples})}
     for sample, cameras in _chosen(scene, samples, options):
@@ -96,7 +98,7 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
     there = {(datum.sensor, datum.path.stem) for s in samples for datum in s.data.values()}
     for line in scene.lines or ():
         if _parts(line)[1:] not in there:
-            yield InputError(line.image, f"no picture that {scene.source.name} knows of")
+            yield InputError(line.image, f"{scene.source.name} does not list this image")
 
 
 class _Datum(NamedTuple):
@@ -173,7 +175,7 @@ def _read_sweep(sample: _Sample, scene: frames.Scene) -> Points:
 def _of(sample: _Sample, sensor: str, scene: frames.Scene) -> _Datum:
     if sensor not in sample.data:
         there = ", ".join(sorted(sample.data))
-        raise InputError(scene.source, f"no {sensor} at {sample.stamp}", f"there are {there}")
+        raise InputError(scene.source, f"no {sensor} at {sample.stamp}", f"available: {there}")
     return sample.data[sensor]
 
 
@@ -214,7 +216,9 @@ def _datum(entry: Any, folder: Path) -> _Datum:
 
 def _transform(pose: Any) -> Transform:
     turn, way = pose["rotation"], pose["translation"]
-    return lidar.rigid([turn[key] for key in ("qw", "qx", "qy", "qz")], [way[key] for key in "xyz"])
+    return lidar.rigid_transform(
+        [turn[key] for key in ("qw", "qx", "qy", "qz")], [way[key] for key in "xyz"]
+    )
 
 
 def _read_calibration(path: Path) -> Rig:

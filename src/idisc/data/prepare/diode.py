@@ -96,7 +96,7 @@ def _camera(path: Path, image: str, size: Size) -> Camera | None:
     try:
         fx, fy, cx, cy = (float(word) for word in (found[1] if found else "").split(","))
     except ValueError:
-        raise InputError(path, "no `[fx, fy, cx, cy] = [...]` in it", "four are needed") from None
+        raise InputError(path, "contains no `[fx, fy, cx, cy] = [...]`") from None
     (_, stated), *_ = DIODE.cameras.values()
     return frames.stated_camera(
         replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)}), image, size

@@ -85,13 +85,13 @@ def parsing(path: Path) -> Iterator[None]:
     except InputError as error:  # a value made from the numbers of the file, such as a camera
         raise InputError(path, f"{error.subject}: {error.reason}", error.remedy) from None
     except KeyError as error:
-        raise InputError(path, f"no {error} in it", "the file is of another format") from None
+        raise InputError(path, f"contains no {error}", "the file has another format") from None
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(path, f"not what its format says ({error})") from None
+        raise InputError(path, f"does not match its format ({error})") from None
 
 
 def frame_by_frame(build: Callable[[Item], Frame], items: Iterable[Item]) -> Frames:
-    """The frame of each item, or the error that prevents it."""
+    """Yield the frame of each item, or the error that prevents it."""
     for item in items:
         try:
             yield build(item)
@@ -132,12 +132,12 @@ def by_scene(
 
 
 def stem_of(line: ListLine) -> str:
-    """The name of a frame: the path of its image without suffix."""
+    """Return the name of a frame: the path of its image without suffix."""
     return PurePosixPath(line.image).with_suffix("").as_posix()
 
 
 def stated_camera(spec: DatasetSpec, image: str, size: Size) -> Camera | None:
-    """The camera that the catalog states for images without a calibration."""
+    """Return the camera that the catalog states for images without a calibration."""
     camera = spec.camera_of(image)
     return camera if camera is None or camera.size == size else camera.resized(size)
 

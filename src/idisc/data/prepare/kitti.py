@@ -80,19 +80,19 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
     parts = _LINE.search(line.image)
     if not parts:
         raise InputError(
-            line.image, "not of KITTI", "a list has <date>/<drive>/image_02/data/N.png"
+            line.image, "not an image of KITTI", "a list names <date>/<drive>/image_02/data/N.png"
         )
     return parts[1], parts[2], parts[3]
 
 
 def _drive(roots: Sequence[Path], name: str) -> Path:
-    """The folder of a drive, whose name begins with its date, or where it should be."""
+    """Return the folder of a drive, whose name begins with its date, or where it should be."""
     places = [root / name[:10] / name for root in roots]
     return next((place for place in places if place.is_dir()), places[0])
 
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
-    """The frames of one drive, with the depth that `options.depth` asks for."""
+    """Yield the frames of one drive, with the depth that `options.depth` asks for."""
     pairs = list(_pairs(scene, options))
     cameras = sorted({pair.camera for pair in pairs})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
@@ -125,7 +125,7 @@ def _frame(pair: _Pair, scene: frames.Scene, rig: _Rig, options: Options) -> fra
         return rig.camera
 
     def project(points: lidar.Points, pinhole: Camera) -> NDArray[np.float32]:
-        ahead = lidar.moved(points[points[:, 0] > 0], rig.from_velodyne)
+        ahead = lidar.transform_points(points[points[:, 0] > 0], rig.from_velodyne)
         return lidar.project(ahead, pinhole, lidar.Raster(surface=options.surface))
 
     frame = frames.Frame(
@@ -168,7 +168,7 @@ def _picture(path: Path) -> Path:
 
 
 def _depth_roots(drive: Path) -> Iterator[Path]:
-    """Where annotated depth may be: next to the dates, one folder up, or in the drive itself."""
+    """Yield the places of annotated depth: next to the dates, one folder up, or in the drive."""
     dates = drive.parents[1]
     for root in (dates, dates.parent):
         for place in (root, root / "depth_annotated", root / "data_depth_annotated"):
@@ -199,9 +199,9 @@ def _read_rig(date: Path, camera: str) -> _Rig:
     return _Rig(
         camera=pinhole,
         from_velodyne=lidar.compose(
-            lidar.rigid(np.eye(3), offset),
-            lidar.rigid(rectify, np.zeros(3)),
-            lidar.rigid(turn, _values(velodyne, mount, "T", 3)),
+            lidar.rigid_transform(np.eye(3), offset),
+            lidar.rigid_transform(rectify, np.zeros(3)),
+            lidar.rigid_transform(turn, _values(velodyne, mount, "T", 3)),
         ),
     )
 
@@ -214,7 +214,7 @@ def _read_calibration(path: Path) -> dict[str, list[str]]:
             path, "no such file", "it comes with KITTI's calibration archives"
         ) from None
     except ValueError:
-        raise InputError(path, "not a text file", "get it again") from None
+        raise InputError(path, "not a text file", "download it again") from None
     return {key: rest.split() for key, _, rest in (line.partition(":") for line in lines)}
 
 
@@ -224,7 +224,7 @@ def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> ND
     except ValueError:
         values = np.array(())
     if len(values) != count or not np.isfinite(values).all():
-        raise InputError(path, f"no '{key}' with {count} numbers in it")
+        raise InputError(path, f"contains no '{key}' with {count} numbers")
     return values
 
 

@@ -51,7 +51,7 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
 
 
 def _locate(raw: Path, name: str) -> Path:
-    """The file of this name, or where it should be."""
+    """Return the file of this name, or where it should be."""
     places = [raw / above / name for above in _ABOVE]
     return next((path for path in places if path.is_file()), places[0])
 

@@ -53,7 +53,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
             raise InputError(path, f"its split is in {SPLITS}", "leave the lists out")
         return _scenes_of_matrices(path, _DEPTHS[options.nyu_depth])
     if options.nyu_depth != "filled":
-        raise InputError(raw, f"no {MATRICES} in it", "only that one has raw depth")
+        raise InputError(raw, f"contains no {MATRICES}", "only that file has raw depth")
     if lines is None:
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
         lines, _ = once(line for path in listings for line in read_list(path))
@@ -64,7 +64,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
 
 
 def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
-    """The frames of a scene of either form; the option is in its lines already."""
+    """Return the frames of a scene of either form; the option is in its lines already."""
     if scene.source.name == MATRICES:
         return _frames_of_matrices(scene)
     index = _read_index(scene.source)
@@ -72,7 +72,7 @@ def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
 
 
 def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
-    """A line for each index of the split: its number, and the array of its depth."""
+    """Return the scenes; a line holds the index of a frame and the name of its depth array."""
     lines = [
         ListLine(f"{index:04d}", depths, split)
         for split, indices in _official_split(path.with_name(SPLITS)).items()
@@ -84,7 +84,7 @@ def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
 
 
 def _official_split(path: Path) -> dict[str, list[int]]:
-    """Indices from 0, by split."""
+    """Return the indices of the frames, from 0, by split."""
     if not path.is_file():
         raise InputError(path, "no such file", f"the official split is needed: {SPLITS_HOME}")
     require("scipy", extra="data")
@@ -97,12 +97,14 @@ def _official_split(path: Path) -> dict[str, list[int]]:
             for split in ("train", "test")
         }  # MATLAB counts from 1
     except KeyError as error:
-        raise InputError(path, f"no {error.args[0]} in it", f"get it from {SPLITS_HOME}") from None
+        raise InputError(
+            path, f"contains no {error.args[0]}", f"download it from {SPLITS_HOME}"
+        ) from None
     except Exception as error:  # scipy raises a dozen types for a damaged file
         raise InputError(
             path,
             f"not readable as a MATLAB file ({first_line(error)})",
-            f"get it from {SPLITS_HOME}",
+            f"download it from {SPLITS_HOME}",
         ) from None
 
 
@@ -115,14 +117,14 @@ def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
 
 @contextmanager
 def _matrices(path: Path) -> Iterator[Any]:
-    """The open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
+    """Yield the open official file. MATLAB's (480, 640, 3, 1449) is (1449, 3, 640, 480) in HDF5."""
     require("h5py", extra="data")
     import h5py
 
     try:
         file = h5py.File(path, mode="r")
     except OSError as error:
-        raise InputError(path, f"damaged or cut short ({error})", "get it again") from None
+        raise InputError(path, f"damaged or truncated ({error})", "download it again") from None
     with file:
         yield file
 
@@ -138,13 +140,13 @@ def _rooms(path: Path, file: Any) -> dict[int, str]:
 
 
 def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
-    """The frame of a line; rows and columns are swapped, channels come last."""
+    """Return the frame of a line; rows and columns are swapped, channels come last."""
     index = int(line.image)
     image = _read(path, file, "images", index).transpose(2, 1, 0)  # (3, W, H) -> (H, W, 3)
     depth = _read(path, file, line.target, index).T  # (W, H) -> (H, W)
     if image.shape[2:] != (3,) or image.shape[:2] != depth.shape or image.dtype != np.uint8:
         reason = f"{image.shape} pixels with {depth.shape} depths at {index}"
-        raise InputError(path, reason, "get it again")
+        raise InputError(path, reason, "download it again")
     return frames.Frame(
         name=line.image,
         image=np.ascontiguousarray(image),
@@ -158,10 +160,10 @@ def _read(path: Path, file: Any, name: str, index: int) -> NDArray[Any]:
     try:
         array: NDArray[Any] = file[name][index]
     except KeyError:
-        raise InputError(path, f"no `{name}` in it", "get it again") from None
+        raise InputError(path, f"contains no `{name}`", "download it again") from None
     except (IndexError, ValueError, OSError) as error:
         reason = f"`{name}` {index} not readable ({first_line(error)})"
-        raise InputError(path, reason, "get it again") from None
+        raise InputError(path, reason, "download it again") from None
     return array
 
 

@@ -75,7 +75,7 @@ def prepare(
     scenes = preparation.scenes(raw, options, lines if lists else None)
     if not scenes:
         needs = preparation.needs
-        raise DataError(raw, f"nothing of {dataset} in it", f"{needs} needed, see {spec.home}")
+        raise DataError(raw, f"contains no files of {dataset}", f"{needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
         "choices": json.loads(
@@ -105,7 +105,7 @@ def _check_options(dataset: str, preparation: Preparation, options: Any) -> None
 
 
 def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: Path) -> Path:
-    """The raw folder, checked before any work is done."""
+    """Return the raw folder, checked before any work is done."""
     needs = preparation.needs
     if not preparation.raw:
         if raw is not None:
@@ -117,7 +117,7 @@ def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: P
         raise InputError(raw, "no such folder", f"{dataset} needs {needs}")
     if out.resolve().is_relative_to(raw.resolve()):
         raise InputError(
-            out, f"inside {raw}, where raw files are looked for", "name another folder"
+            out, f"inside {raw}, which is searched for raw files", "choose another folder"
         )
     return raw
 
@@ -270,7 +270,7 @@ def _claim(out: Path, request: dict[str, Any]) -> None:
     path = out / NOTES / "request.json"
     if path.is_file():
         if files.read_json(path) != request:
-            raise InputError(out, "prepared with other choices", "name a new folder or remove it")
+            raise InputError(out, "prepared with other options", "choose a new folder or remove it")
         for draft in out.rglob(".*.part"):  # of a run that was killed while it wrote
             draft.unlink(missing_ok=True)
         return
@@ -303,7 +303,7 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
         raise DataError(
             report,
             f"no frame could be prepared; it lists {pluralize(len(faults), 'fault')}",
-            f"get them from {catalog.find(source.dataset).home} and run the same command again",
+            f"download them from {catalog.find(source.dataset).home} and repeat the command",
         )
     # The number of faults lets every result on the dataset say that it is incomplete.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}

@@ -45,7 +45,7 @@ def _find(root: Path) -> Iterator[ListLine]:
 
 
 def _depth_of(image: Path) -> Path:
-    """The map of the same name, or the only one: some sources have `x.jpg` and `x_abs.png`."""
+    """Return the map of the same name, or the only one: some have `x.jpg` and `x_abs.png`."""
     folder = image.parent.with_name("depth")
     maps = sorted(folder.glob("*.png"))
     return maps[0] if len(maps) == 1 else folder / f"{image.stem}.png"
@@ -76,7 +76,9 @@ def _camera(path: Path, size: Size) -> Camera | None:
     except (OSError, ValueError) as error:
         raise InputError(path, f"not readable as numbers ({error})") from None
     if len(numbers) != 9 or numbers[8] == 0:
-        raise InputError(path, f"{len(numbers)} numbers", "the nine of a 3x3 matrix are needed")
+        raise InputError(
+            path, f"{len(numbers)} numbers", "the nine numbers of a 3x3 matrix are needed"
+        )
     with frames.parsing(path):
         return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
 

@@ -41,7 +41,7 @@ class SweepOptions:
     def keep(
         self, positions: Sequence[Points], times_s: Sequence[float], split: str, elapsed_s: float
     ) -> list[int]:
-        """Indices of the kept frames of a drive, by position (3,) and time."""
+        """Return indices of the kept frames of a drive, by position (3,) and time."""
         metres = self.train_metres if split == "train" else self.test_metres
         limit_s = elapsed_s if self.keyframes == "elapsed" else None
         return lidar.keyframes(positions, times_s, metres, limit_s)
@@ -62,13 +62,13 @@ class Rig(NamedTuple):
     mounts: dict[str, Mount]  # by sensor
 
     def mount(self, sensor: str) -> Mount:
-        """The calibration of one sensor."""
+        """Return the calibration of one sensor."""
         if sensor not in self.mounts:
-            raise InputError(self.path, f"no {sensor} in it")
+            raise InputError(self.path, f"contains no {sensor}")
         return self.mounts[sensor]
 
     def camera(self, sensor: str, size: Size) -> Camera:
-        """The camera of images (height, width)."""
+        """Return the camera of images (height, width)."""
         fx, fy, cx, cy = self.mount(sensor).intrinsics
         with parsing(self.path):
             return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
@@ -83,10 +83,12 @@ def sweep_frame(
     raster: Raster,
     distortion: Distortion | None = None,
 ) -> Frame:
-    """The frame `scene/sensor/number` of an image and a sweep (N, 3) in its own axes."""
+    """Return the frame `scene/sensor/number` of an image and a sweep (N, 3) in its own axes."""
 
     def project(points: Points, pinhole: Camera) -> NDArray[np.float32]:
-        depth = lidar.project(lidar.moved(points, to_camera()), pinhole, raster, distortion)
+        depth = lidar.project(
+            lidar.transform_points(points, to_camera()), pinhole, raster, distortion
+        )
         return np.minimum(depth, FARTHEST)
 
     sensor = name.split("/")[-2]

@@ -48,7 +48,7 @@ class Options:
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """Blocks of images of one split each; `raw` is not read."""
     if lines is not None:
-        raise InputError("synthetic", "no list names its pictures", "leave out --list")
+        raise InputError("synthetic", "rendered images have no lists", "leave out --list")
     test = set(range(9, options.count, 10)) or {options.count - 1}
     splits = ("test" if number in test else "train" for number in range(options.count))
     lines = [ListLine(f"{number:06d}.png", "", split) for number, split in enumerate(splits)]

@@ -53,7 +53,7 @@ def cast(scene: Scene, camera: Camera, pose: Pose) -> Hits:
     return Hits(depth, index, rays)
 
 
-def lit(scene: Scene, points: FloatArray, light: FloatArray) -> NDArray[np.bool_]:
+def is_lit(scene: Scene, points: FloatArray, light: FloatArray) -> NDArray[np.bool_]:
     """(H, W): whether a straight line leads from points (3, H, W) to the light (3,)."""
     start = points.astype(np.float32)  # precise enough for a shadow
     way = light.astype(np.float32)[:, None, None] - start
@@ -69,7 +69,7 @@ def lit(scene: Scene, points: FloatArray, light: FloatArray) -> NDArray[np.bool_
 def interval(
     shape: Shape, origin: FloatArray, direction: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where rays enter and leave a shape (H, W); near >= far if they miss it.
+    """Return where rays enter and leave a shape (H, W); near >= far if they miss it.
 
     The direction is (3, H, W), the origin (3,) or (3, H, W).
     """
@@ -85,7 +85,7 @@ def interval(
 
 
 def to_local(shape: Shape, vector: Any) -> list[FloatArray]:
-    """A vector (3, ...) of the world in the axes of a shape, in units of its half extents."""
+    """Return a world vector (3, ...) in the axes of a shape, in units of its half extents."""
     sin, cos = math.sin(shape.yaw), math.cos(shape.yaw)
     x, y, z = vector
     x, y = (cos * x + sin * y, cos * y - sin * x) if shape.yaw else (x, y)
@@ -111,7 +111,7 @@ def _round(start: list[FloatArray], way: list[FloatArray]) -> tuple[FloatArray, 
 def _window(
     shape: Shape, camera: Camera, origin: FloatArray, axes: FloatArray
 ) -> tuple[slice, slice]:
-    """The part of the image in which a shape may be seen; empty if it cannot be seen."""
+    """Return the part of the image in which a shape may be seen; empty if it cannot be seen."""
     corners = _CORNERS * shape.half @ rotation(shape.yaw).T + shape.centre
     x, y, forward = ((corners - origin) @ axes.T).T  # (8,) each
     if (forward <= NEAREST).any():  # its projection is unbounded

@@ -67,7 +67,7 @@ _FLAT = ("shade", "leaf", "view", "art")  # materials of things that cast no sha
 
 
 def make_piece(generator: Generator, name: str) -> Piece:
-    """A copy of a piece in its own axes, in metres, stretched and coloured at random."""
+    """Return a copy of a piece in its own axes, in metres, stretched and coloured at random."""
     stretch = (generator.uniform(0.85, 1.2, 3) / 100).tolist()
     materials = _materials(generator)
     shapes: list[Shape] = []

@@ -125,7 +125,7 @@ def _column(values: tuple[float, float, float]) -> FloatArray:
 def _shadow(scene: Scene, points: FloatArray, size: Size) -> FloatArray:
     """(P,): 1 in the first light, 0 in its shadow; a quarter of the rays, so edges are soft."""
     coarse = points.reshape(3, *size)[:, ::2, ::2]
-    reached = casting.lit(scene, coarse, np.array(scene.lights[0].position)).astype(np.float32)
+    reached = casting.is_lit(scene, coarse, np.array(scene.lights[0].position)).astype(np.float32)
     full = reached.repeat(2, axis=0).repeat(2, axis=1)[: size[0], : size[1]]
     return _blurred(full[None]).ravel()
 

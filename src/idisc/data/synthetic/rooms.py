@@ -84,7 +84,7 @@ class _Site:
 
 
 def make_room(generator: Generator) -> Scene:
-    """A furnished room with its lights; the origin is the middle of its floor."""
+    """Return a furnished room with its lights; the origin is the middle of its floor."""
     site = _Site(generator)
     shell = _shell(generator, site.size)
     windows = _openings(generator, site)
@@ -144,7 +144,7 @@ def _flooring(generator: Generator) -> Material:
 
 
 def _openings(generator: Generator, site: _Site) -> list[Point]:
-    """A door and one to three windows; returns where daylight comes from."""
+    """Add a door and one to three windows; return where daylight comes from."""
     door, *others = (int(wall) for wall in generator.permutation(4))
     site.at_wall(make_piece(generator, "door"), door)
     walls = others[: int(generator.integers(1, 4))]
@@ -177,7 +177,7 @@ def _decorate(generator: Generator, site: _Site) -> None:
 
 
 def _lighting(generator: Generator, windows: list[Point], lamp: Point) -> tuple[Light, ...]:
-    """A lamp below the ceiling, and daylight from two windows: every light costs time."""
+    """Return a lamp below the ceiling, and daylight from two windows: every light costs time."""
     warm = paint(generator, (0.08, 0.14), (0.05, 0.35), (0.95, 1.0))
     day = paint(generator, (0.55, 0.62), (0.0, 0.25), (0.9, 1.0))
     return tuple(

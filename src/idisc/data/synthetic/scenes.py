@@ -101,7 +101,7 @@ def rotation(yaw: float) -> NDArray[np.float64]:
 def solid(
     x: Span, y: Span, z: Span, material: Material, form: Form = "box", *, shadow: bool = True
 ) -> Shape:
-    """A shape from its two ends on each axis."""
+    """Return a shape from its two ends on each axis."""
     centre = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
     half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2
     return Shape(form=form, centre=centre, half=half, material=material, shadow=shadow)
@@ -121,14 +121,14 @@ def moved(shapes: Iterable[Shape], yaw: float, offset: Point) -> Piece:
 
 
 def bounds(*shapes: Shape) -> Bounds:
-    """The smallest box along the axes that contains all shapes."""
+    """Return the smallest box along the axes that contains all shapes."""
     centres = np.array([shape.centre for shape in shapes])
     extents = np.array([np.abs(rotation(shape.yaw)) @ shape.half for shape in shapes])
     return (centres - extents).min(axis=0), (centres + extents).max(axis=0)
 
 
 def overlap(one: Bounds, other: Bounds, margin: float) -> bool:
-    """Whether two boxes are nearer to each other than the margin along all axes."""
+    """Return whether two boxes are nearer to each other than the margin along all axes."""
     return bool((one[0] < other[1] + margin).all() and (one[1] > other[0] - margin).all())
 
 
@@ -138,14 +138,14 @@ def paint(
     saturation: Span = (0.0, 1.0),
     value: Span = (0.1, 0.9),
 ) -> Colour:
-    """A random colour between bounds in HSV."""
+    """Return a random colour between bounds in HSV."""
     h, s, v = (generator.uniform(*part) for part in (hue, saturation, value))
     red, green, blue = colorsys.hsv_to_rgb(h % 1, s, v)
     return red**2, green**2, blue**2  # linear light; the film takes the root again
 
 
 def toned(colour: Colour, factor: float) -> Colour:
-    """A darker or brighter colour."""
+    """Return a darker or brighter colour."""
     return colour[0] * factor, colour[1] * factor, colour[2] * factor
 
 
@@ -157,7 +157,7 @@ def textured(
     second: Colour | float = 0.5,
     glow: float = 0.0,
 ) -> Material:
-    """A material with its own irregularities; `second` may be a factor of the colour."""
+    """Return a material with its own irregularities; `second` may be a factor of the colour."""
     other = toned(colour, second) if isinstance(second, float) else second
     seed = int(generator.integers(1 << 16))
     return Material(colour=colour, second=other, texture=texture, scale=scale, seed=seed, glow=glow)

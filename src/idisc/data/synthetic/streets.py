@@ -31,7 +31,7 @@ _KERB = 0.14  # metres
 
 
 def make_street(generator: Generator) -> Scene:
-    """A road with everything beside it."""
+    """Return a street with its houses, cars, trees, lamps and people."""
     lane = generator.uniform(2.8, 3.6)  # metres from the middle to the line at the side
     parking = generator.random() < 0.65  # a strip for parked cars beside the lanes
     edge = lane + (2.3 if parking else 0.4)  # to the kerb
@@ -74,7 +74,7 @@ def _sun(generator: Generator) -> Light:
 
 
 def _ground(generator: Generator, lane: float, edge: float, path: float) -> list[Shape]:
-    """The road, then kerbs, pavements and grass on both sides."""
+    """Return the road, then kerbs, pavements and grass on both sides."""
     grey = paint(generator, (0.55, 0.7), (0.0, 0.08), (0.28, 0.5))
     asphalt = textured(generator, "road", lane, grey, (0.75, 0.75, 0.7))
     stone = paint(generator, (0.05, 0.12), (0.0, 0.15), (0.5, 0.75))
@@ -92,7 +92,7 @@ def _ground(generator: Generator, lane: float, edge: float, path: float) -> list
 
 
 def _houses(generator: Generator, front: float) -> list[Shape]:
-    """A row of houses, with some trees and gaps between them."""
+    """Return a row of houses, with some trees and gaps between them."""
     shapes: list[Shape] = []
     at, floors = _START - 10.0 * generator.random(), int(generator.integers(1, 6))
     back = float(generator.choice([0.0, 3.0, 6.0]))

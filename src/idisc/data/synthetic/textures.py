@@ -67,7 +67,7 @@ def _table() -> FloatArray:
 
 
 def dice(i: Cells, j: Cells, seed: int) -> FloatArray:
-    """A number in [0, 1) for each cell (i, j) of a grid."""
+    """Return a number in [0, 1) for each cell (i, j) of a grid."""
     return _table().take(((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255))
 
 

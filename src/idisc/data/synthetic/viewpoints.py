@@ -53,7 +53,7 @@ def make_shot(generator: Generator, kind: Kind, size: Size) -> Shot:
 
 
 def place_camera(generator: Generator, scene: Scene) -> Pose | None:
-    """A pose at the height of a hand or an eye, clear of everything; None if none was found."""
+    """Return a pose at the height of a hand or an eye, clear of everything; None without one."""
     for _ in range(_TRIES):
         pose = _in_street(generator) if scene.room is None else _in_room(generator, scene.room)
         if is_clear(scene, pose.position):
@@ -62,7 +62,7 @@ def place_camera(generator: Generator, scene: Scene) -> Pose | None:
 
 
 def is_clear(scene: Scene, position: Point) -> bool:
-    """Whether nothing is within the clearance of a position, which is inside the room."""
+    """Return whether a position is inside the room, and nothing is within its clearance."""
     x, y, z = position
     if scene.room is not None:
         width, length, height = scene.room
