@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -36,6 +37,17 @@ def test_standard_attention_lets_every_idr_average_the_picture() -> None:
     rounds: list[Tensor] = []
     partition(replace(AFP, softmax="pixels"))(torch.randn(B, M, C), rounds)
     torch.testing.assert_close(rounds[0].sum(-2), torch.ones(B, 1, N))
+
+
+def test_the_worked_example_of_the_renormalised_partition() -> None:
+    logits = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).T  # 3 pixels, 2 IDRs
+    weights = logits.softmax(-1)
+    torch.testing.assert_close(
+        weights.T, torch.tensor([[0.8808, 0.5, 0.2689], [0.1192, 0.5, 0.7311]]), atol=1e-4, rtol=0
+    )
+    means = partition(AFP)._mean_weights(weights)
+    expected = torch.tensor([[0.5339, 0.3031, 0.1630], [0.0883, 0.3703, 0.5414]])
+    torch.testing.assert_close(means.T, expected, atol=1e-4, rtol=0)
 
 
 def test_equation_1_with_identity_projections() -> None:
@@ -95,6 +107,36 @@ def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
     assert torch.equal(module(features), again(features))
 
 
+def test_the_slot_update_is_gated() -> None:
+    module = partition(replace(AFP, priors="random", update="slot"))
+    assert isinstance(module.gate, nn.GRUCell)
+    # An update gate that is shut keeps the old IDRs, whatever the features say.
+    nn.init.zeros_(module.gate.weight_ih)
+    nn.init.zeros_(module.gate.weight_hh)
+    nn.init.zeros_(module.gate.bias_hh)
+    module.gate.bias_ih.data = torch.cat((torch.zeros(E), torch.full((E,), 50.0), torch.zeros(E)))
+    idrs, update = torch.randn(B, N, E), torch.randn(B, N, E)
+    torch.testing.assert_close(module._updated(idrs, update), idrs)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        AFP,
+        replace(AFP, softmax="pixels"),
+        replace(AFP, priors="random", update="slot"),
+        replace(AFP, heads=2),
+    ],
+)
+def test_all_weights_of_afp_learn(config: AfpConfig) -> None:
+    module = partition(config)
+    features = torch.randn(B, M, C, requires_grad=True)
+    module(features).square().sum().backward()
+    assert features.grad is not None
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+
+
 def test_isd_is_attention_over_idrs_with_residuals() -> None:
     torch.manual_seed(0)
     module = SceneDiscretization(C, E, IsdConfig(layers=3), expansion=2, activation="silu")
@@ -130,3 +172,41 @@ def test_explicit_discretization_is_a_mean_of_bin_centres() -> None:
     shares = module.bins(module.norm(pixels)).softmax(-1)
     expected = shares @ torch.tensor([1.0, 2.0, 4.0, 8.0])
     torch.testing.assert_close(module(pixels).exp()[..., 0], expected)
+
+
+def test_explicit_discretization_is_a_degenerate_case_of_isd() -> None:
+    """The paper's claim: eq. 3 is eq. 2 with one number for each value and nothing else.
+
+    Given any EDD, an ISD layer is built whose keys are the bins' embeddings and whose values are
+    their centres, in the first channel. What it adds to that channel is EDD's depth, exactly.
+    """
+    torch.manual_seed(0)
+    edd = ExplicitDiscretization(C, EddConfig(bins=N)).double()
+    nn.init.normal_(edd.norm.weight)
+    nn.init.normal_(edd.norm.bias)
+    isd = SceneDiscretization(C, E, IsdConfig(layers=1), expansion=2, activation="gelu").double()
+    idrs = torch.randn(1, N, E, dtype=torch.float64)  # N <= E: some linear map sends them anywhere
+    layer = isd.layers[0]
+    attention = layer.attention
+    seen = attention.source_norm(idrs)[0]  # (N, E)
+    keys = torch.linalg.lstsq(seen, edd.bins.weight * C**0.5).solution.T  # (C, E): S K^T = bins
+    shift = torch.linalg.lstsq(edd.bins.weight, edd.bins.bias[:, None]).solution[:, 0]
+    centres = torch.linalg.lstsq(seen, edd.log_centres.exp()[:, None]).solution.T  # (1, E)
+    values = torch.cat((centres, torch.zeros(C - 1, E)))
+    with torch.no_grad():
+        attention.sink_norm.load_state_dict(edd.norm.state_dict())
+        attention.query.weight.copy_(torch.eye(C))
+        attention.query.bias.copy_(shift)  # bins (p + shift) = bins p + bias
+        attention.key_value.weight.copy_(torch.cat((keys, values)))
+        attention.out.weight.copy_(torch.eye(C))
+        for bias in (attention.key_value.bias, attention.out.bias):
+            bias.zero_()
+        layer.mlp[3].weight.zero_()  # the MLP is not in eq. 2
+        layer.mlp[3].bias.zero_()
+        pixels = torch.randn(B, M, C, dtype=torch.float64)
+        added = isd(pixels, idrs.expand(B, -1, -1)) - pixels
+        depth = edd(pixels).exp()
+    torch.testing.assert_close(added[..., :1], depth, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        added[..., 1:], torch.zeros(B, M, C - 1).double(), rtol=0, atol=1e-12
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -109,6 +110,19 @@ def test_what_is_asked_for_sums_to_one_at_every_pixel_and_changes_nothing() -> N
             torch.testing.assert_close(each.sum(3), torch.ones_like(each.sum(3)))
 
 
+def test_what_is_not_asked_for_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = build()
+    kept: list[Any] = []
+    for module in [*network.afp, *network.isd]:
+        forward = module.forward
+        monkeypatch.setattr(
+            module, "forward", lambda *args, f=forward: kept.append(args[-1]) or f(*args)
+        )
+    with torch.no_grad():
+        network(torch.rand(1, 3, 64, 64))
+    assert kept == [None] * 6
+
+
 def test_explicit_discretization_has_nothing_to_explain() -> None:
     network = build(replace(SMALL, discretization="edd"))
     out = network(torch.rand(1, 3, 64, 64), explain=True)
@@ -155,6 +169,14 @@ def test_extracted_features_take_the_place_of_the_encoder(
     assert [level.shape[2:] for level in expected.levels] == [(3, 3), (5, 6), (9, 12)]
 
 
+def test_the_size_of_the_prediction_can_be_asked_for() -> None:
+    with torch.no_grad():
+        network, rgb = build(), torch.rand(1, 3, 64, 96)
+        asked = network(rgb, size=(100, 140))
+        assert asked.prediction.shape == (1, 1, 100, 140)
+        assert torch.equal(asked.levels[0], network(rgb).levels[0])
+
+
 def test_normals_come_with_their_concentration() -> None:
     network = build(replace(SMALL, task="normals"))
     with torch.no_grad():
@@ -170,6 +192,17 @@ def test_pictures_of_a_batch_do_not_see_each_other() -> None:
     with torch.no_grad():
         together, alone = network(rgb).prediction, network(rgb[1:2]).prediction
     torch.testing.assert_close(together[1:2], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_normalisation_is_inside() -> None:
+    network, rgb = build(replace(SMALL, encoder="resnet50")), torch.rand(1, 3, 64, 64)
+    seen = []
+    network.encoder.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    with torch.no_grad():
+        network(rgb)
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
+    std = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
+    assert torch.equal(seen[0], (rgb - mean) / std)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +226,31 @@ def test_mixed_precision_stays_close() -> None:
 def test_a_wrong_encoder_is_answered_with_the_nearest() -> None:
     with refused(InputError, "encoder 'swin_tin'", "swin_tiny"):
         IDisc(replace(SMALL, encoder="swin_tin"))
+
+
+@pytest.mark.slow
+def test_an_exported_program_samples_by_gathers() -> None:
+    network, rgb = build(), torch.rand(1, 3, 64, 96)
+
+    class Depth(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, rgb: torch.Tensor) -> torch.Tensor:
+            prediction: torch.Tensor = self.network(rgb).prediction
+            return prediction
+
+    with torch.no_grad():
+        program = torch.export.export(Depth(), (rgb,))
+        found, expected = program.module()(rgb), network(rgb).prediction
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    graphs = [
+        m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)
+    ]
+    names = {str(node.target) for graph in graphs for node in graph.nodes}
+    assert "aten.index.Tensor" in names
+    assert not any("grid_sampler" in name or "embedding_bag" in name for name in names)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -34,6 +35,32 @@ def inputs(seed: int, dtype: torch.dtype = torch.float64, *, spread: float = 1.6
     return value, sizes, places, weights
 
 
+def by_hand(value: Tensor, sizes: list[tuple[int, int]], places: Tensor, weights: Tensor) -> Tensor:
+    """The definition, one sample at a time."""
+    batch, queries, heads, levels, points = weights.shape
+    out = torch.zeros(batch, queries, heads, value.shape[3], dtype=value.dtype)
+    starts = np.cumsum([0] + [height * width for height, width in sizes])
+    for index in np.ndindex(batch, queries, heads, levels, points):
+        b, q, k, level, _ = index
+        height, width = sizes[level]
+        x, y = (float(v) for v in places[index])
+        column, row = x * width - 0.5, y * height - 0.5
+        for i in range(int(np.floor(row)), int(np.floor(row)) + 2):
+            for j in range(int(np.floor(column)), int(np.floor(column)) + 2):
+                if 0 <= i < height and 0 <= j < width:
+                    share = (1 - abs(row - i)) * (1 - abs(column - j)) * weights[index]
+                    out[b, q, k] += share * value[b, starts[level] + i * width + j, k]
+    return out.flatten(2)
+
+
+@pytest.mark.parametrize("name", ["oracle", *OURS])
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_definition(name: str, seed: int) -> None:
+    given_inputs = inputs(seed)
+    found = sampling.SAMPLERS[name](*given_inputs)
+    torch.testing.assert_close(found, by_hand(*given_inputs), rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", OURS)
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=30, deadline=None)
@@ -49,8 +76,26 @@ def test_it_agrees_with_the_oracle_in_value_and_gradient(name: str, seed: int) -
 
 
 @pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize("place", [7.0, -1e30, 1e30, float("nan"), float("inf"), -float("inf")])
-def test_locations_off_the_map_read_nothing_but_a_weight_that_is_nan_stays_visible(
+def test_its_gradients_pass_a_numerical_check(name: str) -> None:
+    value, sizes, places, weights = inputs(4, spread=1.2)
+    leaves = tuple(t.requires_grad_() for t in (value, places, weights))
+    assert torch.autograd.gradcheck(
+        lambda v, p, w: sampling.SAMPLERS[name](v, sizes, p, w), leaves, eps=1e-7, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", ["oracle", *OURS])
+@pytest.mark.parametrize("place", [-1e30, 1e30, 7.0])
+def test_places_off_the_map_count_nothing(name: str, place: float) -> None:
+    value, sizes, places, weights = inputs(5, torch.float32)
+    places[..., 0] = place
+    out = sampling.SAMPLERS[name](value, sizes, places, weights)
+    assert torch.equal(out, torch.zeros_like(out))
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("place", [float("nan"), float("inf"), -float("inf")])
+def test_a_place_that_is_no_number_reads_nothing_and_a_weight_that_is_none_is_seen(
     name: str, place: float
 ) -> None:
     value, sizes, places, weights = inputs(5, torch.float32)
