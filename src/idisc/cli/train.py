@@ -172,10 +172,17 @@ def _describe(step: Step) -> str:
     hours, minutes = divmod(int(step.eta_s) // 60, 60)
     lost = step.skipped + step.empty
     return (
-        f"loss {step.loss:.3f}  rate {step.lr:.1e}  {step.images_per_s:.1f} images/s"
+        f"loss {step.loss:.3f}  rate {step.lr:.1e}  {_speed(step.images_per_s)}"
         f"  waiting {step.wait_share:.0%}  {step.memory_gb:.1f} GB"
         f"  {hours} h {minutes:02d} min left" + (f"  {lost} skipped" if lost else "")
     )
+
+
+def _speed(images_per_s: float) -> str:
+    """Large networks on a CPU need seconds for an image, not a share of a second."""
+    if images_per_s >= 1:
+        return f"{images_per_s:.1f} images/s"
+    return f"{1 / images_per_s:.1f} s per image"
 
 
 def _failures(guard: Guard) -> str:

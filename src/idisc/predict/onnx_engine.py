@@ -45,8 +45,7 @@ class OnnxEngine:
             raise CheckpointError(path, "no such file")
         if not path.stat().st_size:
             raise CheckpointError(path, "empty", _AGAIN)
-        # A graph with a card may refer to other files; `cards.locate` has checked all of them.
-        self.verified = checksums.check_sealed(path) or card is not None
+        sealed = checksums.check_sealed(path)
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()
@@ -64,6 +63,10 @@ class OnnxEngine:
             raise CheckpointError(
                 path, f"not readable as ONNX ({_reason(error)})", _AGAIN
             ) from None
+        # `cards.locate` has checked the files of a card, also those that a graph refers to.
+        self.verified = card is not None or (
+            sealed and checksums.check_external(path.parent, texts.get(checksums.EXTERNAL))
+        )
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc import files
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.configs.schema import Precision
@@ -269,7 +270,7 @@ class Predictor:
     def _provenance(self, photo: Photo, camera: Camera, options: PredictOptions) -> Provenance:
         size, reason = self._size_and_reason(photo.size, options)
         return Provenance(
-            picture=photo.name,
+            picture=files.name_text(photo.name),
             model=self.model,
             network_size=size,
             network_size_reason=reason,
