@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc import checksums, files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.predict.engine import RawOutput
-from idisc.sizes import Size, resize_map, size_text
+from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
@@ -113,7 +113,7 @@ class OnnxEngine:
             raise CheckpointError(
                 self.name,
                 (
-                    f"is for pictures of {size_text(self.fixed_size)} alone, not of"
+                    f"is for pictures of {describe_size(self.fixed_size)} alone, not of"
                     f" {size_text(seen)}"
                 ),
                 "export the checkpoint again for any size",
@@ -125,7 +125,7 @@ class OnnxEngine:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
         except Exception as error:  # a file for one size, or from another program
             raise CheckpointError(
-                self.name, f"does not run on {size_text(seen)} ({first_line(error)})"
+                self.name, f"does not run on {describe_size(seen)} ({first_line(error)})"
             ) from None
         found = dict(zip(names, outputs, strict=True))
         for name, values in found.items():

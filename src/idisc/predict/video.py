@@ -35,7 +35,7 @@ from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.prediction import KnownDistance, Prediction, Rescaling
 from idisc.provenance_text import caption, record
-from idisc.sizes import resize_smooth
+from idisc.sizes import describe_size, resize_smooth
 from idisc.visualize import Picture
 
 FILM = FORMATS["png"]  # a picture of a photo, a film of a clip; other formats: a file per frame
@@ -197,7 +197,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                 raise InputError(
                     path,
                     (
-                        f"{coding.width} x {coding.height} pixels, at most"
+                        f"{describe_size((coding.height, coding.width))} pixels, at most"
                         f" {MAX_PIXELS / 1000000.0:.0f} million are read"
                     ),
                     "reduce it",
