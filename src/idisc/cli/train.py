@@ -145,6 +145,9 @@ def _note_start(run: Trainer, weights: str | None) -> None:
     if run.recipe.data.holdout:
         count = sum(len(folder) for folder in run.stream.folders)
         tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {count} for training")
+    if run.origin.get("non_commercial"):
+        terms = "; ".join(run.origin["licence"])
+        tables.note(f"the result is not for commercial use, as what it is made of: {terms}")
 
 
 @contextmanager
