@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import multiprocessing
 import signal
 import tempfile
@@ -59,6 +60,7 @@ def _outcomes(kind: str, seed: int, numbers: range) -> Iterator[str]:
 def _run(kind: str, seed: int, numbers: range, pipe: Connection) -> None:
     faulthandler.enable()
     warnings.simplefilter("ignore")
+    logging.disable()  # remarks of libraries about damaged requests
     with tempfile.TemporaryDirectory() as folder:
         case = KINDS[kind](Path(folder))
         pipe.send("ready")
