@@ -18,6 +18,7 @@ from idisc.cli import tables
 from idisc.errors import IdiscError, describe
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
+LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
     "convert": "Convert a published checkpoint to the format of this package.",
@@ -96,7 +97,8 @@ def _prepare_streams() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does by default
         sys.stdout.reconfigure(errors="backslashreplace")
     # Worker processes of a killed command leave semaphores, which Python removes with a warning.
-    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    if LEAKS not in sys.warnoptions:
+        sys.warnoptions.append(LEAKS)
 
 
 def run_script(script: Callable[[], None]) -> None:
