@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("untimed", deadline=None)  # a busy machine is no error
+settings.load_profile("untimed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 

@@ -52,6 +52,7 @@ OWNED = {  # what a room, or one file of it, may import at module top
     "model/sampling_kernel.py": frozenset({"numba"}),
     "serve": frozenset({"fastapi"}),
 }
+POSIX = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 MAX_FILE, MAX_FUNCTION = 500, 80
 EXCEPTIONS: dict[str, str] = {}  # "file.py" or "file.py:function" -> why it may be longer
 VAGUE_FILES = {"utils", "util", "helpers", "helper", "misc", "common", "base"}
@@ -175,6 +176,12 @@ def heavy_packages_are_imported_by_their_owners(source: Source) -> Iterator[str]
         yield from (f"imports {room} at module top" for room in above)
 
 
+def modules_of_one_system_are_optional(source: Source) -> Iterator[str]:
+    for found in source.imports:
+        if found.package in POSIX and (found.top or source.room not in ("train", "bench")):
+            yield f"imports {found.package}, which Windows does not have"
+
+
 def only_the_command_line_speaks(source: Source) -> Iterator[str]:
     for node in source.nodes(ast.Call):
         called = ast.unparse(node.func)
@@ -244,6 +251,7 @@ RULES: list[Rule] = [
     imports_point_down,
     private_names_stay_in_their_room,
     heavy_packages_are_imported_by_their_owners,
+    modules_of_one_system_are_optional,
     only_the_command_line_speaks,
     files_and_functions_are_short,
     names_say_something,
@@ -297,6 +305,10 @@ BROKEN: dict[Rule, list[tuple[str, str, str]]] = {
         ("evaluate/run.py", MODEL, "imports model, and so torch, at module top"),
         ("cli/bench.py", "from rich.table import Table", "imports rich at module top"),
         ("cli/serve.py", "from idisc.serve import app", "imports serve at module top"),
+    ],
+    modules_of_one_system_are_optional: [
+        ("train/state.py", "import fcntl", "imports fcntl, which Windows does not have"),
+        ("files.py", "def f():\n    import pwd", "imports pwd, which Windows does not have"),
     ],
     only_the_command_line_speaks: [
         ("cli/bench.py", "print('done')", "calls print"),

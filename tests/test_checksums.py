@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,13 @@ IMAGE = np.full((1, 8, 8, 3), 100, np.uint8)
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    path.write_bytes(checksums.sealed(path.read_bytes()))
+    return seal(onnx_files.depth_of_brightness(tmp_path / "small.onnx"), {})
+
+
+def seal(path: Path, external: dict[str, str]) -> Path:
+    stated = json.dumps(external)
+    content = onnx_files.with_metadata(path.read_bytes(), checksums.EXTERNAL, stated)
+    path.write_bytes(checksums.sealed(content))
     return path
 
 
@@ -38,6 +44,22 @@ def test_five_changed_bytes_anywhere_in_a_graph_are_refused(exported: Path) -> N
         exported.write_bytes(five_changed_bytes(whole, np.random.default_rng(seed), end))
         with refused(CheckpointError, exported):
             OnnxEngine(exported)
+
+
+def test_weights_in_another_file_are_covered_as_well(tmp_path: Path) -> None:
+    weights = tmp_path / "weights.bin"
+    weights.write_bytes(np.float32(50).tobytes())
+    graph = onnx_files.depth_of_brightness(tmp_path / "small.onnx", weights_at=weights.name)
+    bare = graph.read_bytes()
+    seal(graph, {weights.name: checksums.crc32(weights)})
+    engine = OnnxEngine(graph)
+    assert engine.verified
+    np.testing.assert_allclose(engine(IMAGE), 2.5)
+    weights.write_bytes(np.float32(20).tobytes())
+    with refused(CheckpointError, weights):
+        OnnxEngine(graph)
+    graph.write_bytes(checksums.sealed(bare))  # proves the graph alone
+    assert not OnnxEngine(graph).verified
 
 
 def test_a_file_without_a_checksum_is_accepted_as_unverified(tmp_path: Path) -> None:

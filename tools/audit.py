@@ -84,7 +84,7 @@ def report_vulnerabilities(names: list[str]) -> None:
         try:
             done = subprocess.run(command, text=True, capture_output=True, timeout=180, check=False)
             audited = json.loads(done.stdout)["dependencies"]
-        except (subprocess.TimeoutExpired, ValueError):
+        except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
             audited = []  # no answer, or an error instead of a report
     known = [each for each in audited if "vulns" in each]
     print(f"vulnerabilities: {len(known)} of {len(names)} distributions could be looked up")

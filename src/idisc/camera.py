@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from idisc.errors import InputError
+from idisc.sizes import describe_size
 
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
@@ -196,7 +197,7 @@ class Camera:
         if abs(width * self.size[0] / (height * self.size[1]) - 1) > _SAME_SHAPE:
             raise InputError(
                 "camera",
-                f"it is for {self.size[0]}x{self.size[1]}, and the picture has {height}x{width}",
+                f"it is for {describe_size(self.size)}, and the picture has {height}x{width}",
                 "crop the camera together with its picture",
             )
         return self if self.size == size else self.resized(size)

@@ -1,7 +1,8 @@
 """CRC-32 of files, which shows at every load whether bytes have changed since they were written.
 
 An ONNX file ends with a checksum of everything before it. It is an entry of the metadata, because
-the bytes of a message of protocol buffers may be followed by further fields. A safetensors file has
+the bytes of a message of protocol buffers may be followed by further fields. Another entry has the
+checksums of the files that the graph takes weights from. A safetensors file has
 a checksum for each tensor in its header, see `model.states`, and the card of a shipped model has
 one for each of its files. CRC-32 is ten to a hundred times as fast as the hashes of hashlib; a
 checksum finds damage, and it is no signature.
@@ -9,6 +10,7 @@ checksum finds damage, and it is no signature.
 
 from __future__ import annotations
 
+import json
 import mmap
 import zlib
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 from idisc.errors import CheckpointError
 
 KEY = "crc32"
+EXTERNAL = "external_crc32"  # of files with weights, by name, as JSON; empty if there are none
 DAMAGED = "its checksum is wrong, so it is damaged or was edited"
 _HEAD = b"\x72\x11\x0a\x05" + KEY.encode() + b"\x12\x08"  # metadata_props of 17 bytes: key, value
 _SEAL = len(_HEAD) + 8
@@ -40,6 +43,21 @@ def check_sealed(path: Path) -> bool:
         return False
     if end[len(_HEAD) :] != _crc32(path, _SEAL).encode():
         raise CheckpointError(path, DAMAGED, "get it again, or export it again")
+    return True
+
+
+def check_external(folder: Path, stated: str | None) -> bool:
+    """Return whether a graph states the checksums of its other files; CheckpointError if wrong."""
+    try:
+        expected = json.loads(stated or "null")
+    except ValueError:
+        return False
+    if not isinstance(expected, dict):
+        return False
+    for name, crc in expected.items():
+        path = folder / Path(name).name  # never of another folder
+        if not path.is_file() or crc32(path) != crc:
+            raise CheckpointError(path, DAMAGED, "get it again, or export it again")
     return True
 
 

@@ -101,6 +101,15 @@ def check_writable(path: Path) -> None:
         raise InputError(path, f"cannot be written ({place} is a file)", "name another")
 
 
+def name_text(name: str) -> str:
+    """Return a file name as valid Unicode, for texts inside of files.
+
+    Names on disk are bytes (Linux) or 16-bit units (Windows) that need not be text; Python
+    represents what is not as surrogates, which cannot be encoded. They become question marks.
+    """
+    return name.encode("utf-8", "replace").decode()
+
+
 def sha256(*paths: Path) -> str:
     """Return the SHA-256 of a file in hex; of several files, that of their concatenation."""
     digest = hashlib.sha256()

@@ -24,7 +24,7 @@ from idisc.prediction import (
     Warning,
     WarningCode,
 )
-from idisc.sizes import size_text
+from idisc.sizes import describe_size, size_text
 
 _COMPARED: dict[Compared, str] = {
     "levels": "at its resolutions",
@@ -40,16 +40,16 @@ _SIZES: dict[SizeReason, str] = {
 
 _WARNINGS: dict[WarningCode, str] = {
     "camera_matrix": "camera matrix: cx {cx:g}, cy {cy:g} are far from the middle of a picture of"
-    " {size}; check that it is in pixels of this picture",
+    " {size} (height x width); check that it is in pixels of this picture",
     "field_of_view": "field of view {fov_deg:.0f} deg across, {equivalent_fov_deg:.0f} deg in"
     " training at this aspect ratio: true depth may be {factor:.2f} times this; leave out"
     " --no-camera-correction, or give a distance with --known-distance",
-    "aspect": "the network sees {picture} squeezed into {network}, and depth changes with the"
-    " aspect ratio; {remedy}",
-    "network_size": "network size {network}, {training} in training: the scale of depth changes"
-    " with it; leave out --size",
-    "resolution": "the picture has {picture} pixels, {training} in training: depth of a blurred"
-    " picture is less accurate; use a larger picture",
+    "aspect": "the network sees {picture} squeezed into {network} (height x width), and depth"
+    " changes with the aspect ratio; {remedy}",
+    "network_size": "network size {network}, {training} in training (height x width): the scale of"
+    " depth changes with it; leave out --size",
+    "resolution": "the picture has {picture} pixels, {training} in training (height x width):"
+    " depth of a blurred picture is less accurate; use a larger picture",
     "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
     " and its unit",
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
@@ -69,7 +69,9 @@ def describe(prediction: Prediction) -> dict[str, str]:
         "camera": describe_camera(prediction.camera),
         "correction": describe_change(correction) if correction else None,
         "rescaled": "; ".join(map(describe_change, made.rescalings)),
-        "network size": _SIZES[made.network_size_reason].format(size=size_text(made.network_size)),
+        "network size": _SIZES[made.network_size_reason].format(
+            size=describe_size(made.network_size)
+        ),
         "tiles": f"{tiles.count} of {size_text(tiles.size)}, aligned to the whole picture"
         if tiles
         else None,
@@ -104,8 +106,8 @@ def describe_with_intrinsics(prediction: Prediction) -> dict[str, str]:
     """Return the provenance, and the camera in pixels."""
     camera = prediction.camera
     numbers = f"fx {camera.fx:.2f} fy {camera.fy:.2f} cx {camera.cx:.2f} cy {camera.cy:.2f}"
-    height, width = camera.size
-    intrinsics = f"{numbers} for {width} x {height} pixels, {camera.fov_deg:.1f} deg across"
+    size = describe_size(camera.size)
+    intrinsics = f"{numbers} for {size} pixels, {camera.fov_deg:.1f} deg across"
     return {**describe(prediction), "intrinsics": intrinsics}
 
 

@@ -15,6 +15,11 @@ def size_text(size: Size) -> str:
     return f"{size[0]}x{size[1]}"
 
 
+def describe_size(size: Size) -> str:
+    """Return a size for people, who may expect the width first."""
+    return f"{size_text(size)} (height x width)"
+
+
 def resize_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     """Interpolate between the four nearest pixels, without smoothing, centres at half pixels.
 

@@ -35,7 +35,7 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
         "train      3 pictures",
         "test       1 picture",
         "inspected  4 of 4 pairs",
-        "pictures   60x80 (100%)",
+        "pictures   60x80 (100%) (height x width)",
         "depth      median 2.5 m, 98 % between 1 and 4 m",
         "valid      100.0% of the pixels",
         "warning    camera: images without intrinsics: 4 of 4 (test/images/3.png,"

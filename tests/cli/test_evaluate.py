@@ -166,9 +166,9 @@ def test_python_and_the_command_line_give_the_same_numbers_as_prediction(
         errors.append(float(np.sqrt((error[metres > 0.01] ** 2).mean())))
     call = ("evaluate", "--weights", tiny, "--data", data, "--out", tmp_path / "report")
     assert run(*call) == 0
-    assert ("tiny: sees pictures at 64x64, as in training" in capsys.readouterr().err) == bool(
-        origin
-    )
+    assert (
+        "tiny: sees pictures at 64x64 (height x width), as in training" in capsys.readouterr().err
+    ) == bool(origin)
     record = json.loads((tmp_path / "report/report.json").read_text())
     (result,) = evaluate(open_dataset(data, None, "test"), predictor)
     assert record["totals"] == result.totals

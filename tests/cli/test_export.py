@@ -41,7 +41,7 @@ def test_it_writes_one_compared_file_and_describes_it(
     assert run("export", folder, "-o", out, "--size", "48x64", "--pictures", photos) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["file"].startswith(f"{out}, ")
-    assert lines["takes"] == "pictures of 48x64"
+    assert lines["takes"] == "pictures of 48x64 (height x width)"
     assert lines["on"] == "2 pictures (photos) at 48x64 to 48x64 and 48x64 to 37x49"
     assert "m at most" in lines["parity"]
     engine = OnnxEngine(out)

@@ -46,7 +46,7 @@ def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
     assert code == 0
     lines = [line.split(maxsplit=1) for line in out.splitlines()]
     assert ["range", "depth to 5.6 m in training"] in lines
-    assert ["pictures", "48x64 in training, 60 deg across"] in lines
+    assert ["pictures", "48x64 (height x width) in training, 60 deg across"] in lines
     assert "made of   encoder: ImageNet-1k weights (BSD-3-Clause, https://example.org" in out
     assert "NYU-Depth v2, protocol bts: d1 0.810 [0.800, 0.820], rmse 0.500" in out
     (file,) = cards.describe([path])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -14,7 +16,11 @@ from tests.fakes import onnx_files
 from tests.fakes.called import Run
 from tests.fakes.photographed import shown, three_photos
 
+from idisc.cli.saving import SOURCES
+from idisc.formats import gallery, table
 from idisc.zoo import cards
+
+LATER = ("exr", "uncertainty")  # need a package or a network of their own
 
 
 @pytest.fixture
@@ -96,17 +102,70 @@ def test_the_axes_of_a_network_for_normals_need_no_format(run: Run, photos: Path
 def test_failures_do_not_stop_the_rest_and_are_named(run: Run, model: Path, photos: Path) -> None:
     (photos / "broken.png").write_bytes(b"not a picture")
     (photos / "empty.jpg").write_bytes(b"")
+    (photos / "gone.jpg").symlink_to("nowhere.jpg")
+    (photos / "loop.jpg").symlink_to("loop.jpg")
     out = photos.parent / "out"
     code, said, err = run(photos, photos / "none.jpg", "-o", out, "--weights", model)
     assert code == 2
     assert len(said.splitlines()) == 3  # two results and the gallery
     lines = err.splitlines()
-    assert lines[0] == f"failed: {photos / 'none.jpg'}: no such file"
-    assert lines[1].startswith(f"failed: {photos / 'broken.png'}: not a picture")
-    assert lines[2].startswith(f"failed: {photos / 'empty.jpg'}: empty")
-    names = ", ".join(str(photos / name) for name in ("none.jpg", "broken.png", "empty.jpg"))
-    assert lines[3].startswith(f"idisc: {names}: 3 of 5 ")
+    assert lines[0].startswith(f"failed: {photos / 'gone.jpg'}: ")
+    assert lines[1].startswith(f"failed: {photos / 'loop.jpg'}: ")
+    assert lines[2] == f"failed: {photos / 'none.jpg'}: no such file"
+    assert lines[3].startswith(f"failed: {photos / 'broken.png'}: not a picture")
+    assert lines[4].startswith(f"failed: {photos / 'empty.jpg'}: empty")
+    names = ", ".join(str(photos / name) for name in ("gone.jpg", "loop.jpg", "none.jpg"))
+    assert lines[5].startswith(f"idisc: {names} and 2 more: 5 of 7 ")
+    assert len(lines) == 6
     assert (out / "b_depth.png").is_file()
+
+
+def test_a_bug_with_one_picture_is_a_line_and_its_files_are_recorded(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(title: str, *_: object) -> gallery.Entry:
+        if title == "a.png":
+            raise ZeroDivisionError("a bug")
+        return gallery.Entry(title, "", "", "", "depth", (), ())
+
+    monkeypatch.setattr(gallery, "describe", describe)
+    out = photos.parent / "out"
+    call = ["-o", out, "--weights", model, "--save", "npy", "--gallery"]
+    code, said, err = run(photos, *call)
+    assert (code, len(said.splitlines())) == (1, 2)
+    assert err.startswith(f"failed: {photos / 'a.png'}: ")
+    assert (err.count("\n"), "ZeroDivisionError" in err) == (2, True)
+    assert json.loads((out / SOURCES).read_text())["sources"].keys() == {"a", "b"}
+    with pytest.raises(ZeroDivisionError):  # alone, with its traceback
+        run(photos / "a.png", *call)
+
+
+def test_a_name_that_is_not_text_is_predicted_in_every_format(
+    run: Run, model: Path, photos: Path
+) -> None:
+    name = os.fsdecode(b"caf\xe9.png")
+    try:
+        (photos / "a.png").rename(photos / name)
+    except OSError:
+        pytest.skip("names are text on this file system")
+    out, formats = photos.parent / "out", [n for n in table.FORMATS if n not in LATER]
+    code, said, _ = run(photos, "-o", out, "--weights", model, "--save", ",".join(formats))
+    assert code == 0
+    assert "caf\\udce9" in said
+    for page in out.glob("*.html"):
+        page.read_text("utf-8")
+    picture = json.loads((out / os.fsdecode(b"caf\xe9_depth.json")).read_text())["provenance"]
+    assert picture["picture"] == "caf?.png"
+
+
+@pytest.mark.parametrize(("stream", "argument"), [("stdin", "-"), ("stdout", "{photos}")])
+def test_a_closed_stream_is_one_line(
+    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch, stream: str, argument: str
+) -> None:
+    monkeypatch.setattr(sys, stream, None)
+    code, _, err = run(argument.format(photos=photos), "--weights", model)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"idisc: {stream}: closed")
 
 
 def test_a_matrix_is_of_one_size(run: Run, model: Path, photos: Path) -> None:
@@ -122,7 +181,7 @@ def test_a_full_disk_fails_one_picture_and_not_the_rest(
     run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resource = pytest.importorskip("resource", reason="limits of Unix")
-    noise = np.random.default_rng(0).integers(0, 256, (200, 300, 3), dtype=np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (100, 150, 3), dtype=np.uint8)
     Image.fromarray(noise).save(photos / "large.png")
     out = photos.parent / "out"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -134,7 +193,7 @@ def test_a_full_disk_fails_one_picture_and_not_the_rest(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert code == 2
     assert said.startswith(f"{photos / 'b.jpg'}: ")
-    assert err.startswith(f"failed: {out / 'large_depth.npy'}: ")
+    assert err.startswith(f"failed: {out / 'large_points.ply'}: ")
     assert err.splitlines()[-1].startswith(f"idisc: {photos / 'large.png'}: 1 of 2 ")
     assert shown(out) == {"b_depth.npy", "b_depth.json", "b_points.ply"}
 

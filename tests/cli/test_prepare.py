@@ -108,6 +108,7 @@ def test_a_killed_run_leaves_no_worker_behind(
         assert process.returncode == code
         if sent == signal.SIGTERM:
             assert stderr.strip() == "idisc: interrupted"
+        assert "leaked semaphore" not in stderr
         assert wait_for(lambda: not any(map(is_running, children)), seconds=10)
     finally:
         process.kill()

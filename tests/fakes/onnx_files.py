@@ -33,6 +33,11 @@ def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> 
     return _write(path, model)
 
 
+def with_metadata(content: bytes, key: str, value: str) -> bytes:
+    """The bytes of a graph with one more entry of its metadata."""
+    return content + _field(14, _field(1, key.encode()) + _field(2, value.encode()))
+
+
 def depth_and_spread(path: Path) -> Path:
     """depth = brightness / 50 in metres, and a tenth of it as the deviation of the levels."""
     graph = f"""(uint8[B, H, W, 3] image) => (float[B, H, W] depth, float[B, H, W] level_std)

@@ -35,7 +35,10 @@ def test_ply_states_its_axes_and_provenance(tmp_path: Path) -> None:
     assert head[:2] == ["ply", "format binary_little_endian 1.0"]
     assert "comment axes: opengl: x right, y up, z back; metres" in head
     assert "comment model: a test (sha256 0123456789ab)" in head
-    assert any("fx 60.00 fy 50.00 cx 30.00 cy 25.50 for 64 x 48 pixels" in line for line in head)
+    assert any(
+        "fx 60.00 fy 50.00 cx 30.00 cy 25.50 for 48x64 (height x width) pixels" in line
+        for line in head
+    )
     assert all(len(line) < 256 for line in head)
     assert load_mesh(path).vertices[-1] == pytest.approx([2.2, -4 * 21.5 / 50, -4.0])
 

@@ -50,7 +50,7 @@ def test_a_large_page_is_thinned_along_its_rays(tmp_path: Path) -> None:
     assert (data["grid"], data["first"], data["step"]) == ([24, 32], 1, 2)
     assert data["camera"] == [30.0, 25.0, 14.5, 12.25]
     assert depth_of(data) == pytest.approx(DEPTH[1::2, 1::2], abs=data["metres_per_unit"])
-    assert "depth of one pixel of 2 x 2 of 64 x 48" in page
+    assert "depth of one pixel of 2 x 2 of 48x64 (height x width)" in page
 
 
 def test_the_page_loads_nothing_and_runs_nothing_but_its_own_scripts(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from safetensors.torch import save
 from starlette.testclient import TestClient
 from tests.fakes import onnx_files, pairs, served
 from tests.fakes.mutations import mutated, mutated_json, nothing_happens
@@ -24,6 +25,7 @@ from idisc.errors import InputError
 from idisc.formats import table
 from idisc.model.checkpoint import CONFIG, WEIGHTS, save_checkpoint
 from idisc.model.network import IDisc
+from idisc.model.states import read_state
 from idisc.predict.model_info import read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_engine
@@ -89,12 +91,13 @@ def _open_checkpoint(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def safetensors(folder: Path) -> Case:
-    """Checkpoints with damaged weights."""
+    """Checkpoints with damaged weights: with checksums, and without, as others write them."""
     files = _checkpoint(folder)
-    whole = files[WEIGHTS]
-    head = (8 + int.from_bytes(whole[:8], "little")) / len(whole)  # the header; tensors follow
+    wholes = files[WEIGHTS], save(read_state(folder / "whole" / WEIGHTS))
 
     def case(generator: np.random.Generator) -> None:
+        whole = wholes[generator.integers(2)]
+        head = (8 + int.from_bytes(whole[:8], "little")) / len(whole)  # the header; tensors follow
         _open_checkpoint(folder, {**files, WEIGHTS: mutated(whole, generator, head)})
 
     return case

@@ -37,7 +37,7 @@ def test_every_result_says_which_model_and_for_what(engine: Brightness) -> None:
         "domain": "indoor",
         "range": "depth to 10 m in training",
         "camera": "assumed 60 deg",
-        "network size": "48x64, as in training",
+        "network size": "48x64 (height x width), as in training",
         "uncertainty": f"{meaning}; no error bound",
         "trained on": "rooms",
         "licence of weights": "CC0",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idisc.cli import tables
-from idisc.errors import IdiscError, InputError
+from idisc.errors import IdiscError, InputError, first_line
+
+NAMED = 3  # inputs in the last line; each has a line of its own above
 
 
 class Failures:
@@ -13,25 +15,43 @@ class Failures:
 
     def __init__(self, problems: Sequence[IdiscError] = ()) -> None:
         """`problems` are known before the start; their subjects are the inputs."""
-        self.found = [(error.subject, error) for error in problems]
+        self.found: list[tuple[str, Exception]] = [(error.subject, error) for error in problems]
 
-    def add(self, label: str, error: IdiscError | OSError) -> None:
-        """Add the error of one input."""
+    def add(self, label: str, error: Exception) -> None:
+        """Add the error of one input, whatever its class."""
         if isinstance(error, OSError):
             error = InputError(error.filename or label, error.strerror or str(error))
+        elif isinstance(error, MemoryError):
+            error = InputError(label, "too large for the memory of this machine")
         self.found.append((label, error))
 
     def tell(self) -> None:
         """Print each error on its own line."""
-        for _, error in self.found:
-            tables.note(f"failed: {error}")
+        for label, error in self.found:
+            tables.note(f"failed: {_as_known(label, error)}")
 
     def finish(self, total: int) -> None:
-        """Raise an error if some of `total` inputs failed; several errors are printed first."""
+        """Raise an error if some of `total` inputs failed; several errors are printed first.
+
+        A bug of this package in one of several inputs is a line as well, and the exit code is 1.
+        """
         if not self.found:
             return
         if total == 1:
             raise self.found[0][1]
         self.tell()
-        names = ", ".join(label for label, _ in self.found)
-        raise InputError(names, f"{len(self.found)} of {total} inputs failed")
+        labels = [label for label, _ in self.found]
+        more = f" and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
+        names = ", ".join(labels[:NAMED]) + more
+        whole = InputError(names, f"{len(self.found)} of {total} inputs failed")
+        if not all(isinstance(error, IdiscError) for _, error in self.found):
+            whole.exit_code = 1
+        raise whole
+
+
+def _as_known(label: str, error: Exception) -> IdiscError:
+    """Return an error of this package; one for a bug, whose traceback a single input shows."""
+    if isinstance(error, IdiscError):
+        return error
+    reason = f"a bug ({type(error).__name__}: {first_line(error)})"
+    return IdiscError(label, reason, "repeat it with this input alone to see where")

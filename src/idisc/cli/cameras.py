@@ -11,7 +11,7 @@ import click
 
 from idisc.camera import Camera, matrix_camera
 from idisc.errors import InputError
-from idisc.sizes import Size, size_text
+from idisc.sizes import Size, describe_size, size_text
 
 CameraFor = Callable[[Size], Camera]
 
@@ -55,7 +55,7 @@ class MatrixRule:
         if self.size is not None and self.size != size:
             raise InputError(
                 "--camera-matrix",
-                f"it is in pixels of {size_text(self.size)}, the size of the first picture, but"
+                f"it is in pixels of {describe_size(self.size)}, the size of the first picture, but"
                 f" this picture has {size_text(size)}",
                 "predict it in another call",
             )

@@ -71,7 +71,7 @@ def _summary(report: Report) -> Iterator[tuple[str, str]]:
         total, common = sum(report.sizes.values()), list(report.sizes.items())[:3]
         shares = [f"{size_text(size)} ({count / total:.0%})" for size, count in common]
         more = f" and {len(report.sizes) - 3} more sizes" if len(report.sizes) > 3 else ""
-        yield "pictures", ", ".join(shares) + more
+        yield "pictures", f"{', '.join(shares)}{more} (height x width)"
     if report.depth_m:
         low, middle, high = report.depth_m
         yield "depth", f"median {middle:.3g} m, 98 % between {low:.3g} and {high:.3g} m"

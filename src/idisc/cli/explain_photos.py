@@ -118,7 +118,7 @@ class PhotoRun:
             for done, item in enumerate(items, start=1):
                 try:
                     click.echo(self._photo(item))
-                except IdiscError as error:
+                except Exception as error:  # whatever it is, the other photos are explained
                     failures.add(item.label, error)
                 advance(done, len(items))
         if self.shown:
@@ -130,12 +130,13 @@ class PhotoRun:
         from idisc.explain.idrs import explain_photo
         from idisc.images import read_photo
 
-        photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
+        name = "stdin" if item.path is None else files.name_text(item.path.name)
+        photo = read_photo(item.source(), name)
         self._note_shape(item.label, photo.size)
         explanation = explain_photo(self.folder.predictor, photo, self.size)
         usages = self.collector.add(item.name, explanation)
         if len(self.shown) < GRID_PICTURES:
-            self.shown.append((item.name, explanation))
+            self.shown.append((files.name_text(item.name), explanation))
         written = [
             self.folder.figure(f"{item.name}_{name}", grid)
             for name, grid in self._figures(explanation, usages, photo.name)

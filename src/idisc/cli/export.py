@@ -10,7 +10,7 @@ import click
 from idisc.cli import options, tables
 from idisc.configs.schema import FilePrecision
 from idisc.errors import pluralize, require
-from idisc.sizes import size_text
+from idisc.sizes import describe_size
 
 
 class SizeOrDynamic(options.NetworkSize):
@@ -79,7 +79,7 @@ def command(
     count = pluralize(measured.pictures, "picture")
     lines = {
         "file": f"{path}, {path.stat().st_size / 1e6:.1f} MB",
-        "takes": f"pictures of {size_text(size)}" if size else "pictures of any size",
+        "takes": f"pictures of {describe_size(size)}" if size else "pictures of any size",
         "precision": measured.precision,
         "parity": measured.describe(),
         "licence": describe_licence(read_model_info(source)),

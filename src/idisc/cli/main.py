@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -15,6 +18,7 @@ from idisc.cli import tables
 from idisc.errors import IdiscError, describe
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
+LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
     "convert": "Convert a published checkpoint to the format of this package.",
@@ -57,6 +61,7 @@ def cli() -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 success, 2 bad input, 3 a check failed, 130 interrupted."""
+    _prepare_streams()
     try:
         code = cli.main(args, prog_name="idisc", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -81,6 +86,19 @@ def main(args: Sequence[str] | None = None) -> None:
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
         _fail(describe(error), 2)
     sys.exit(code or 0)
+
+
+def _prepare_streams() -> None:
+    """Refuse a closed stdout, and let both streams take every file name."""
+    if sys.stderr is None:  # Python's way to say that it was closed
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for good
+    if sys.stdout is None:
+        _fail("stdout: closed; redirect it to a file or a program", 2)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does by default
+        sys.stdout.reconfigure(errors="backslashreplace")
+    # Worker processes of a killed command leave semaphores, which Python removes with a warning.
+    if LEAKS not in sys.warnoptions:
+        sys.warnoptions.append(LEAKS)
 
 
 def run_script(script: Callable[[], None]) -> None:

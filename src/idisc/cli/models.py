@@ -12,6 +12,7 @@ from idisc.configs.recipes import RECIPES
 from idisc.data import catalog
 from idisc.errors import lookup
 from idisc.provenance_text import describe_parent
+from idisc.sizes import describe_size
 from idisc.zoo import cards, published
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _print_card(card: ModelCard) -> None:
         "licence": card.licence,
         "domain": card.domain,
         "range": f"depth to {card.depth_range[1]:g} m in training",
-        "pictures": f"{height}x{width} in training{fov}",
+        "pictures": f"{describe_size((height, width))} in training{fov}",
     }
     _print_lines(lines)
     for ingredient in card.ingredients:

@@ -16,7 +16,7 @@ from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.cameras import camera_rule
 from idisc.cli.saving import Saving, Sources
-from idisc.errors import IdiscError, IdiscWarning, InputError, pluralize
+from idisc.errors import IdiscWarning, InputError, pluralize
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
@@ -197,7 +197,13 @@ class Run:
                     self.add(item, advance)
                     advance(done, len(items))
             finally:
-                self.sources.write()
+                self._write_sources()
+
+    def _write_sources(self) -> None:
+        try:
+            self.sources.write()
+        except OSError as error:  # the results themselves are there
+            self.failures.add(str(self.saving.folder), error)
 
     def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
         """Predict and save one picture or video."""
@@ -210,8 +216,10 @@ class Run:
             else:
                 about, written, notes, shown = self._picture(item)
             self._show(item, shown, written)
-        except (IdiscError, OSError) as error:  # OSError: no space, no permission
+        except Exception as error:  # whatever it is, the other pictures are predicted
             self.failures.add(item.label, error)
+            if self.sources.has_results(item):  # of formats that were written before
+                self.sources.add(item)
             return
         self.sources.add(item)
         where = ", ".join(map(_with_size, written)) or "stdout"

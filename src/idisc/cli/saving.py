@@ -125,13 +125,19 @@ class Sources:
         theirs = self.known.get(item.name.lower())
         if theirs is None or theirs == _way(item.path, self.folder):
             return
-        results = glob.escape(str(self.folder / item.name))
-        if (self.folder / theirs).exists() and glob.glob(f"{results}_*"):  # noqa: PTH207
+        if (self.folder / theirs).exists() and self.has_results(item):
             raise InputError(
                 item.path,
                 f"{self.folder / item.name}_... exists and belongs to {theirs}",
                 "choose another -o, or remove it",
             )
+
+    def has_results(self, item: Input) -> bool:
+        """Tell whether there are results under the name of a picture."""
+        if self.folder is None:
+            return False
+        name = glob.escape(str(self.folder / item.name))
+        return bool(glob.glob(f"{name}_*"))  # noqa: PTH207
 
     def add(self, item: Input) -> None:
         """Assign the name of a picture to it."""

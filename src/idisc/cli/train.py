@@ -145,6 +145,9 @@ def _note_start(run: Trainer, weights: str | None) -> None:
     if run.recipe.data.holdout:
         count = sum(len(folder) for folder in run.stream.folders)
         tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {count} for training")
+    if run.origin.get("non_commercial"):
+        terms = "; ".join(run.origin["licence"])
+        tables.note(f"the result is not for commercial use, as what it is made of: {terms}")
 
 
 @contextmanager
@@ -172,10 +175,17 @@ def _describe(step: Step) -> str:
     hours, minutes = divmod(int(step.eta_s) // 60, 60)
     lost = step.skipped + step.empty
     return (
-        f"loss {step.loss:.3f}  rate {step.lr:.1e}  {step.images_per_s:.1f} images/s"
+        f"loss {step.loss:.3f}  rate {step.lr:.1e}  {_speed(step.images_per_s)}"
         f"  waiting {step.wait_share:.0%}  {step.memory_gb:.1f} GB"
         f"  {hours} h {minutes:02d} min left" + (f"  {lost} skipped" if lost else "")
     )
+
+
+def _speed(images_per_s: float) -> str:
+    """Large networks on a CPU need seconds for an image, not a share of a second."""
+    if images_per_s >= 1:
+        return f"{images_per_s:.1f} images/s"
+    return f"{1 / images_per_s:.1f} s per image"
 
 
 def _failures(guard: Guard) -> str:

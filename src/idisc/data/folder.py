@@ -66,7 +66,8 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
             "images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL with the columns"
             f" image and depth, or {LIST}, is needed",
         )
-    digest = hashlib.sha256("\n".join(f"{r.image} {r.target}" for r in records).encode())
+    names = "\n".join(f"{r.image} {r.target}" for r in records)
+    digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
     return Manifest(
         dataset="folder",
         target=FOLDER.target,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data.decode import FloatArray
 from idisc.errors import InputError
-from idisc.sizes import Size, resize_bilinear, resize_smooth, size_text
+from idisc.sizes import Size, describe_size, resize_bilinear, resize_smooth, size_text
 
 
 class Place(NamedTuple):
@@ -143,5 +143,5 @@ def _size(array: NDArray[np.generic]) -> Size:
 def _check_size(array: NDArray[np.generic], least: Size) -> None:
     found = _size(array)
     if found[0] < least[0] or found[1] < least[1]:
-        reason = f"{size_text(found)} pixels"
+        reason = f"{describe_size(found)} pixels"
         raise InputError("", reason, f"frames of this dataset have {size_text(least)}")

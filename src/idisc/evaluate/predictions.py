@@ -21,7 +21,7 @@ from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
-from idisc.sizes import Size, resize_map, size_text
+from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import DEPTH, Task
 
 SUFFIXES = (".png", *ARRAYS)
@@ -86,7 +86,7 @@ class PredictionFiles:
     def _shows_full_frame(self, found: Size, size: Size, full: Size, path: Path) -> bool:
         """Tell by its aspect ratio what a prediction of another size shows: full frame or crop."""
         expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
-        reason = f"{size_text(found)} pixels, {expected} expected"
+        reason = f"{describe_size(found)} pixels, {expected} expected"
         if self.reading.fit == "error":
             raise InputError(path, reason, "pass --fit resize to stretch it")
         off_size, off_full = (

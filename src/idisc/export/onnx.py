@@ -105,7 +105,7 @@ def add_metadata(model: Any, values: Mapping[str, str]) -> None:
 
 
 def save(model: Any, path: Path) -> None:
-    """Write an onnx.ModelProto atomically, with a checksum at its end."""
+    """Write an onnx.ModelProto atomically, with checksums of it and of the files it refers to."""
     if model.ByteSize() > MAX_BYTES:
         raise CheckpointError(
             path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than one ONNX file can hold"
@@ -113,6 +113,14 @@ def save(model: Any, path: Path) -> None:
     kept = [item for item in model.metadata_props if item.key != checksums.KEY]
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
+    names = {
+        entry.value
+        for tensor in model.graph.initializer
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    stated = {name: checksums.crc32(path.parent / name) for name in sorted(names)}
+    add_metadata(model, {checksums.EXTERNAL: json.dumps(stated)})
     with files.atomic(path) as draft:
         draft.write_bytes(checksums.sealed(model.SerializeToString()))
 

@@ -18,6 +18,7 @@ from PIL import Image
 
 from idisc import visualize
 from idisc.errors import InputError, pluralize
+from idisc.files import name_text
 from idisc.html_parts import picture_address
 from idisc.prediction import Prediction
 from idisc.provenance_text import describe_camera, describe_warning
@@ -94,8 +95,7 @@ def _render_entry(entry: Entry) -> str:
 
 
 def _safe(text: str) -> str:
-    """Escape a text; bytes of a file name that are not UTF-8 become question marks."""
-    return escape(text.encode("utf-8", "replace").decode())
+    return escape(name_text(text))
 
 
 def _draw(prediction: Prediction) -> Image.Image:

@@ -196,9 +196,9 @@ def save(
 ) -> list[Path]:
     """Write a prediction in several formats as FOLDER/NAME_...; return all files.
 
-    What the formats need is checked before the first file is written. The files of one format
-    appear together or not at all. A format that cannot hold this prediction raises an InputError
-    after the others are written. Normals for one format are also in the others.
+    What the formats need is checked before the first file is written. All files appear together
+    or, if the disk is full, not at all. A format that cannot hold this prediction raises an
+    InputError after the others are written. Normals for one format are also in the others.
     """
     if name in ("", ".", "..") or Path(name).name != name:
         raise InputError(f"name {name!r}", "a name without a folder is needed")
@@ -209,17 +209,17 @@ def save(
         prediction = prediction.with_normals()
     written: list[Path] = []
     failed: list[InputError] = []
-    for row in formats:
-        try:
-            content = row.encode(prediction, options)
-        except InputError as error:  # the others are still worth having
-            failed.append(error)
-            continue
-        paths = [folder / f"{name}{suffix}" for suffix in content]
-        with ExitStack() as stack:
-            for path, data in zip(paths, content.values(), strict=True):
+    with ExitStack() as stack:
+        for row in formats:
+            try:
+                content = row.encode(prediction, options)
+            except InputError as error:  # the others are still worth having
+                failed.append(error)
+                continue
+            for suffix, data in content.items():
+                path = folder / f"{name}{suffix}"
                 stack.enter_context(files.atomic(path)).write_bytes(data)
-        written += paths
+                written.append(path)
     if failed:
         whole = combine(failed)
         done = f"the other formats are written: {', '.join(map(str, written))}" if written else ""

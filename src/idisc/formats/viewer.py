@@ -26,6 +26,7 @@ from idisc.formats.numbers import MAX_UINT16
 from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
 from idisc.prediction import Prediction
 from idisc.provenance_text import describe_camera, describe_warning, describe_with_intrinsics
+from idisc.sizes import describe_size
 
 _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
 
@@ -100,10 +101,11 @@ def _lead(prediction: Prediction) -> str:
 
 def scene_description(prediction: Prediction, data: Mapping[str, Any]) -> dict[str, str]:
     """Return provenance and intrinsics as sentences, and how much of the depth a scene holds."""
-    height, width = prediction.size
     step, unit = data["step"], data["metres_per_unit"]
     every = "every pixel" if step == 1 else f"one pixel of {step} x {step}"
-    stored = f"depth of {every} of {width} x {height}, in steps of {unit * 1000:.2g} mm"
+    stored = (
+        f"depth of {every} of {describe_size(prediction.size)}, in steps of {unit * 1000:.2g} mm"
+    )
     return {**describe_with_intrinsics(prediction), "in this page": stored}
 
 

@@ -40,7 +40,11 @@ class Input:
 
     def source(self) -> Path | bytes:
         """Return what `images.read_photo` takes; stdin is read to its end."""
-        return sys.stdin.buffer.read() if self.path is None else self.path
+        if self.path is not None:
+            return self.path
+        if sys.stdin is None:  # Python's way to say that it was closed
+            raise InputError(self.label, "closed", "redirect a picture to it")
+        return sys.stdin.buffer.read()
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ def find(
     problems: list[InputError] = []
     for argument in arguments:
         try:
-            for path in _expanded(argument, recursive):
+            listed, broken = _expanded(argument, recursive)
+            problems += broken
+            for path in listed:
                 key = STDIN if path is None else os.path.normcase(path.resolve())
                 if key not in paths:
                     paths[key] = path
@@ -80,43 +86,65 @@ def find(
     return Found(_named(list(paths.values()), roots, beside), tuple(problems))
 
 
-def _expanded(argument: str, recursive: bool) -> list[Path] | list[None]:
+def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], list[InputError]]:
+    """Return the inputs of an argument, and errors about links that lead nowhere."""
     if argument == STDIN:
-        return [None]
+        return [None], []
     path = Path(argument)
     if path.is_dir():
-        listed = list_folder(path, KNOWN, recursive=recursive)
-        if not listed:
+        shown = _shown(path, recursive)
+        listed, broken = _listed(shown, KNOWN), _broken_links(shown, KNOWN)
+        if not listed and not broken:
             remedy = "" if recursive else "--recursive includes subfolders"
             raise InputError(path, "no pictures or videos in this folder", remedy)
-        return listed
+        return listed, broken
     if not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out
         suffixes = KNOWN if glob.has_magic(suffix) or not suffix else (*KNOWN, suffix)
         found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
-        listed = _listed(found, suffixes)
-        if not listed:
+        listed, broken = _listed(found, suffixes), _broken_links(found, suffixes)
+        if not listed and not broken:
             raise InputError(argument, "no pictures or videos match")
-        return listed
+        return listed, broken
     if not path.exists():
-        raise InputError(path, "no such file")
-    return [path]
+        raise _unfollowed(path) or InputError(path, "no such file")
+    return [path], []
 
 
 def list_folder(folder: Path, suffixes: tuple[str, ...], *, recursive: bool = False) -> list[Path]:
     """Return the files of a folder with these suffixes, without hidden files and results."""
+    return _listed(_shown(folder, recursive), suffixes)
+
+
+def _shown(folder: Path, recursive: bool) -> list[Path]:
+    """Return what is in a folder, and not hidden."""
     below = folder.rglob("*") if recursive else folder.iterdir()
-    shown = [
+    return [
         path
         for path in below
         if not any(part.startswith(".") for part in path.relative_to(folder).parts)
     ]
-    return _listed(shown, suffixes)
 
 
 def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
     kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     return sorted((path for path in kept if not is_result(path)), key=lambda path: path.parts)
+
+
+def _broken_links(paths: list[Path], suffixes: tuple[str, ...]) -> list[InputError]:
+    named = sorted(path for path in paths if path.suffix.lower() in suffixes)
+    return [error for path in named if (error := _unfollowed(path))]
+
+
+def _unfollowed(path: Path) -> InputError | None:
+    """Return an error for a symbolic link that leads nowhere or back to itself."""
+    if not path.is_symlink():
+        return None
+    try:
+        path.stat()
+    except OSError as error:
+        return InputError(path, f"a link that cannot be followed ({error.strerror})")
+    return None
 
 
 def is_result(path: Path) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from idisc import files
 from idisc.ancestry import UNKNOWN, Ancestry, Parent, read_ancestry
 from idisc.configs.recipes import RECIPES
 from idisc.data import catalog
@@ -30,7 +31,7 @@ def read_model_info(engine: Engine) -> ModelInfo:
     """Return what the file of an engine says about the model, or the table of published files."""
     known = ancestry_of(engine.origin, engine.name)
     return ModelInfo(
-        name=engine.name,
+        name=files.name_text(engine.name),
         sha256=engine.sha256,
         domain=known.domain,
         depth_range=known.depth_range,

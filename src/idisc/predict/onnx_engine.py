@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from idisc import checksums, files
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.predict.engine import RawOutput
-from idisc.sizes import Size, resize_map, size_text
+from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
@@ -45,8 +45,7 @@ class OnnxEngine:
             raise CheckpointError(path, "no such file")
         if not path.stat().st_size:
             raise CheckpointError(path, "empty", _AGAIN)
-        # A graph with a card may refer to other files; `cards.locate` has checked all of them.
-        self.verified = checksums.check_sealed(path) or card is not None
+        sealed = checksums.check_sealed(path)
         providers = _providers(device, onnxruntime.get_available_providers())
         try:
             options = onnxruntime.SessionOptions()
@@ -64,6 +63,10 @@ class OnnxEngine:
             raise CheckpointError(
                 path, f"not readable as ONNX ({_reason(error)})", _AGAIN
             ) from None
+        # `cards.locate` has checked the files of a card, also those that a graph refers to.
+        self.verified = card is not None or (
+            sealed and checksums.check_external(path.parent, texts.get(checksums.EXTERNAL))
+        )
         inputs = {item.name: item.type for item in self._session.get_inputs()}
         shapes = {item.name: item.shape for item in self._session.get_inputs()}
         outputs = [item.name for item in self._session.get_outputs()]
@@ -110,7 +113,7 @@ class OnnxEngine:
             raise CheckpointError(
                 self.name,
                 (
-                    f"is for pictures of {size_text(self.fixed_size)} alone, not of"
+                    f"is for pictures of {describe_size(self.fixed_size)} alone, not of"
                     f" {size_text(seen)}"
                 ),
                 "export the checkpoint again for any size",
@@ -122,7 +125,7 @@ class OnnxEngine:
             outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
         except Exception as error:  # a file for one size, or from another program
             raise CheckpointError(
-                self.name, f"does not run on {size_text(seen)} ({first_line(error)})"
+                self.name, f"does not run on {describe_size(seen)} ({first_line(error)})"
             ) from None
         found = dict(zip(names, outputs, strict=True))
         for name, values in found.items():

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc import files
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.configs.schema import Precision
@@ -36,7 +37,7 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
-from idisc.sizes import Size, resize_smooth, size_text
+from idisc.sizes import Size, describe_size, resize_smooth, size_text
 from idisc.tasks import NORMALS, Task
 
 FloatMaps = NDArray[np.float32]
@@ -163,10 +164,11 @@ class Predictor:
     def usual_size(self) -> str:
         """Return the rule of `network_size` as text."""
         if self.engine.fixed_size:
-            return f"{size_text(self.engine.fixed_size)}, the only size of this file"
+            return f"{describe_size(self.engine.fixed_size)}, the only size of this file"
         trained = self.model.training_size
         said = "as in training" if trained else "the default, as it does not say its own"
-        return f"{size_text(trained or DEFAULT_SIZE)}, {said}, with the aspect ratio of the picture"
+        size = describe_size(trained or DEFAULT_SIZE)
+        return f"{size}, {said}, with the aspect ratio of the picture"
 
     def _checked(self, options: PredictOptions | None, changes: dict[str, Any]) -> PredictOptions:
         """Return options that this network can follow."""
@@ -269,7 +271,7 @@ class Predictor:
     def _provenance(self, photo: Photo, camera: Camera, options: PredictOptions) -> Provenance:
         size, reason = self._size_and_reason(photo.size, options)
         return Provenance(
-            picture=photo.name,
+            picture=files.name_text(photo.name),
             model=self.model,
             network_size=size,
             network_size_reason=reason,

@@ -35,7 +35,7 @@ from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.prediction import KnownDistance, Prediction, Rescaling
 from idisc.provenance_text import caption, record
-from idisc.sizes import resize_smooth
+from idisc.sizes import describe_size, resize_smooth
 from idisc.visualize import Picture
 
 FILM = FORMATS["png"]  # a picture of a photo, a film of a clip; other formats: a file per frame
@@ -197,7 +197,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
                 raise InputError(
                     path,
                     (
-                        f"{coding.width} x {coding.height} pixels, at most"
+                        f"{describe_size((coding.height, coding.width))} pixels, at most"
                         f" {MAX_PIXELS / 1000000.0:.0f} million are read"
                     ),
                     "reduce it",
@@ -295,7 +295,9 @@ def _without_frame(prediction: Prediction) -> Prediction:
 def _clip_record(path: Path, plan: Plan, outcome: Outcome) -> dict[str, Any]:
     fields = ("frames", "seconds", "limits", "flicker", "smoothed", "cuts", "notes")
     return {
-        **record(outcome.last, clip=path.name, every=plan.every, flicker_is=FLICKER),
+        **record(
+            outcome.last, clip=files.name_text(path.name), every=plan.every, flicker_is=FLICKER
+        ),
         "metres_per_unit": plan.options.metres_per_unit,
         **{field: getattr(outcome, field) for field in fields},
     }
@@ -308,7 +310,7 @@ def _is_of(folder: Path, clip: str) -> bool:
     if any(path.name != RECORD and not _FRAME.match(path.name) for path in folder.iterdir()):
         return False
     record = files.read_json(folder / RECORD)
-    return isinstance(record, dict) and record.get("clip") == clip
+    return isinstance(record, dict) and record.get("clip") == files.name_text(clip)
 
 
 def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:

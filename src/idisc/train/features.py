@@ -294,4 +294,6 @@ def _places(folder: Dataset) -> list[int]:
 def _pictures(dataset: Dataset) -> str:
     """A hash of the names and, as far as the manifest has it, the content of the pictures."""
     text = "\n".join(f"{record.image} {record.sha256}" for record in dataset.records)
-    return hashlib.sha256(f"{dataset.source.sha256}\n{text}".encode()).hexdigest()
+    return hashlib.sha256(
+        f"{dataset.source.sha256}\n{text}".encode("utf-8", "surrogatepass")
+    ).hexdigest()

@@ -230,6 +230,8 @@ def _checkpoint(weights: str | None) -> Path | None:
 
 def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
     """The ancestry of what a run starts from: a checkpoint, or a file with an encoder."""
+    if weights == "imagenet":
+        return Ancestry().as_parent("imagenet", "")
     if checkpoint is None:
         path = Path(weights or "")
         return Ancestry().as_parent(path.name, files.sha256(path)) if path.is_file() else Ancestry()

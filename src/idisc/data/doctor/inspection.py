@@ -23,7 +23,7 @@ from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
 from idisc.images import FORMATS, open_picture
-from idisc.sizes import Size, size_text
+from idisc.sizes import Size, describe_size, size_text
 
 RUN = 4
 """Consecutive records that are inspected together: only they show that a list is off by one."""
@@ -212,7 +212,7 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
     """`size` is that of the upright image, to which the intrinsics belong."""
     stated = record.size or size
     if tuple(stated) != size:
-        reason = f"{size_text((stated[0], stated[1]))} stated, {size_text(size)} found"
+        reason = f"{describe_size((stated[0], stated[1]))} stated, {size_text(size)} found"
         yield Fault("size", record.image, reason)
     try:
         camera = manifest.camera_of(record, spec, size)
@@ -223,6 +223,10 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
         return
     height, width = camera.size
     if not (0 < camera.cx < width and 0 < camera.cy < height):
-        yield Fault("centre", record.image, f"({camera.cx:g}, {camera.cy:g}) of {height}x{width}")
+        yield Fault(
+            "centre",
+            record.image,
+            f"({camera.cx:g}, {camera.cy:g}) of {describe_size((height, width))}",
+        )
     elif not _FOV_DEG[0] <= camera.fov_deg <= _FOV_DEG[1]:
         yield Fault("angle", record.image, f"{camera.fov_deg:.0f} degrees")
