@@ -48,7 +48,7 @@ def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started:
     (server,) = started
     assert server.config.app.hosts == {"localhost", "127.0.0.1", "[::1]"}
     assert server.config.access_log is False  # names of results are secrets
-    assert server.config.limit_concurrency == 8 + 256
+    assert server.config.h11_max_incomplete_event_size == 16 * 1024  # of headers
 
 
 def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: list[Any]) -> None:
@@ -60,7 +60,8 @@ def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: lis
 
 def test_limits_come_from_the_command_line(run: Run, weights: str, started: list[Any]) -> None:
     options = ["--max-upload-mb", "3", "--max-megapixels", "2.5", "--queue", "4", "--timeout", "9"]
-    run("--weights", weights, "--port", "0", *options)
+    run("--weights", weights, "--port", "0", *options, "--forwarded-allow-ips", "10.0.0.0/8")
+    assert started[0].config.forwarded_allow_ips == "10.0.0.0/8"
     limits = started[0].config.app.limits
     assert (limits.upload_mb, limits.megapixels, limits.queue, limits.timeout_s) == (3, 2.5, 4, 9)
 
@@ -83,6 +84,8 @@ def test_what_cannot_be_is_one_line(
     assert run("--weights", "none.onnx")[2] == "idisc: none.onnx: no such file\n"
     for option in ("--queue", "--max-upload-mb"):
         assert run("--weights", weights, option, "-5")[2].startswith(f"idisc: {option} -5: ")
+    proxies = run("--weights", weights, "--forwarded-allow-ips", "10.0.0.1,proxy")
+    assert (proxies[0], proxies[2].startswith("idisc: --forwarded-allow-ips proxy: ")) == (2, True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, _, err = run("--weights", weights, "--port", port)
