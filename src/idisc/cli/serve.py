@@ -59,11 +59,11 @@ def command(
     _check_proxies(proxies)
     opened = explorer.open_network(model, device)
     served = app.create_app(opened, wanted, hosts=hosts)
+    listening = _listen(host, port)
     about = opened.predictor.model
     tables.note(f"model {about.name}, licence {describe_licence(about)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
-    listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     click.echo(f"http://{name}:{listening.getsockname()[1]}")
     config = connections.server_config(served, proxies)

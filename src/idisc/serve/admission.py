@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -114,9 +115,8 @@ class AdmissionMiddleware:
             return
         status = 500
         # One deadline for upload, waiting and work
-        deadline = asyncio.get_running_loop().time() + self.limits.timeout_s
-        address = client_group((scope.get("client") or ("",))[0])
-        scope[DEADLINE], scope[ADDRESS] = deadline, address
+        scope[DEADLINE] = asyncio.get_running_loop().time() + self.limits.timeout_s
+        scope[ADDRESS] = client_group((scope.get("client") or ("",))[0])
 
         async def answered(message: Message) -> None:
             nonlocal status
@@ -129,9 +129,10 @@ class AdmissionMiddleware:
             await send(message)
 
         try:
-            self._admit(scope)
-            with _busy(scope), self.uploads.receiver(receive, address, deadline) as bounded:
-                await self.app(scope, self._measured(bounded, scope), answered)
+            with _busy(scope):
+                self._admit(scope)
+                with self._bounded(receive, scope) as bounded:
+                    await self.app(scope, bounded, answered)
         except HTTPException as refusal:
             with suppress(asyncio.TimeoutError):
                 drained = _drained(receive, self.limits.body_bytes)
@@ -166,19 +167,24 @@ class AdmissionMiddleware:
         kind = Headers(scope=scope).get("content-type", "")
         return self.limits.body_bytes if kind.startswith("multipart/") else _FORM_BYTES
 
-    def _measured(self, receive: Receive, scope: Scope) -> Receive:
-        """Wrap `receive`: an upload that is too large raises an HTTPException."""
-        seen, most = 0, self._most(scope)
+    @contextmanager
+    def _bounded(self, receive: Receive, scope: Scope) -> Iterator[Receive]:
+        """Wrap `receive`: an upload that is too large or too slow raises an HTTPException."""
+        seen, most, headers = 0, self._most(scope), Headers(scope=scope)
+        if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+            yield receive  # there is nothing to upload
+            return
 
         async def measured() -> Message:
             nonlocal seen
-            message = await receive()
+            message = await in_time()
             seen += len(message.get("body", b""))
             if seen > most:
-                raise self._too_large(Headers(scope=scope))
+                raise self._too_large(headers)
             return message
 
-        return measured
+        with self.uploads.receiver(receive, scope[ADDRESS], scope[DEADLINE]) as in_time:
+            yield measured
 
     def _too_large(self, headers: Headers) -> HTTPException:
         kind = headers.get("content-type", "").partition(";")[0]

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib import resources
 from pathlib import PurePath
 from string import Template
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query as QueryField
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
@@ -56,12 +57,21 @@ KnownText = Annotated[
 ]
 
 
+@cache
+def _query_names(handler: Callable[..., Any]) -> list[str]:
+    """Return the names of the query fields of a handler."""
+    hints = get_type_hints(handler, include_extras=True)
+    return [
+        name
+        for name, hint in hints.items()
+        if any(isinstance(each, QueryField) for each in getattr(hint, "__metadata__", ()))
+    ]
+
+
 async def _check_query(request: Request) -> None:
-    """Raise an error for a query field that the schema does not have, or that is given twice."""
-    operation = request.app.openapi()["paths"].get(request.scope["route"].path, {})
-    described = operation.get(request.method.lower(), {}).get("parameters", ())
-    names = [each["name"] for each in described if each["in"] == "query"]
-    forms.check_names((name for name, _ in request.query_params.multi_items()), names, "query")
+    """Raise an error for query fields that are unknown or given twice."""
+    given = (name for name, _ in request.query_params.multi_items())
+    forms.check_names(given, _query_names(request.scope["route"].endpoint), "query")
 
 
 router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_check_query)])

@@ -178,7 +178,7 @@ def _check_number(value: object) -> object:
 
 
 Level = Annotated[str, Field(pattern="^[0-7]$")]  # keys of JSON objects are strings
-Idr = Annotated[int, BeforeValidator(_check_number), Field(ge=0, le=511)]
+Idr = Annotated[int, Field(ge=0, le=511), BeforeValidator(_check_number)]
 
 
 class Mute(BaseModel):
