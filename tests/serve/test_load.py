@@ -1,34 +1,39 @@
-"""Under load, from a second process: every photo is answered, and memory stays where it is."""
+"""A server in its own process, as a user starts it: under load, and beside hostile clients."""
 
 from __future__ import annotations
 
+import http.client
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
-import torch
-from tests.fakes import pairs, served
-
-from idisc.model.checkpoint import save_checkpoint
-from idisc.model.network import IDisc
+from tests.fakes import onnx_files, served
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "examples" / "load_serve.py"
+HEAD = (
+    "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=x\r\n"
+)
+FORM = (
+    b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\n\r\n'
+    + served.png(served.ramp(60, 80))
+    + b"\r\n--x--\r\n"
+)
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """A server of its own process, as a user starts it."""
-    torch.manual_seed(0)
-    origin = {"training_size": [96, 128], "domain": "indoor"}
-    save_checkpoint(tmp_path / "tiny", pairs.TINY, IDisc(pairs.TINY).state_dict(), origin)
+    weights = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     command = [sys.executable, "-m", "idisc", "serve", "--port", "0", "--queue", "12", "--weights"]
-    with subprocess.Popen([*command, str(tmp_path / "tiny")], stdout=subprocess.PIPE) as server:
+    with subprocess.Popen([*command, str(weights)], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         yield server.stdout.readline().decode().strip()
         server.terminate()
@@ -46,6 +51,48 @@ def test_200_requests_16_at_once_end_well_in_the_same_memory(url: str, tmp_path:
     assert report["answers"]["200"] == 200
     assert report["growth"] < 0.1
     assert report["p95_s"] >= report["p50_s"] > 0
+
+
+def predicted(url: str) -> int:
+    """The status of a prediction over a new connection."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    try:
+        headers = {"Content-Type": "multipart/form-data; boundary=x", "Host": "localhost"}
+        connection.request("POST", "/predict", FORM, headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def ends(connection: socket.socket) -> bool:
+    """Tell whether the server closes a connection, with an answer or without one."""
+    with suppress(ConnectionError):
+        while connection.recv(65536):
+            pass
+    return True
+
+
+@pytest.mark.slow
+def test_slow_and_silent_clients_do_not_keep_others_from_an_answer(url: str) -> None:
+    where = urlsplit(url)
+    upload = f"{HEAD}Content-Length: 100000\r\n\r\n".encode() + FORM[:80].ljust(600, b"-")
+    unread = f"{HEAD}Content-Length: {len(FORM)}\r\n\r\n".encode() + FORM
+    hostile = [upload] * 40 + [b"GET / HT"] * 20 + [unread] * 4 + [b""] * 300
+    with ExitStack() as stack:
+        opened = []
+        for first in hostile:
+            address = (where.hostname, where.port)
+            connection = stack.enter_context(socket.create_connection(address, timeout=60))
+            with suppress(ConnectionError):  # it may have been dropped already
+                connection.sendall(first)
+            opened.append(connection)
+            if len(opened) % 40 == 0:
+                assert predicted(url) == 200
+        for _ in range(5):
+            assert predicted(url) == 200
+        assert all(ends(connection) for connection in opened)
+        assert predicted(url) == 200
 
 
 def test_the_script_is_for_this_machine_only() -> None:

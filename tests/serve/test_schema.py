@@ -9,7 +9,9 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, settings
+from jsonschema_rs import is_valid
 from tests.fakes import served
 
 from idisc.formats import FORMATS
@@ -48,14 +50,49 @@ schema: Any = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app)
     suppress_health_check=list(HealthCheck),
 )
 def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
-    case.call_and_validate(checks=CHECKS)
+    case.call_and_validate(checks=CHECKS, timeout=60)
     # The same once more with a picture that is one and a result that is there
     if isinstance(case.body, dict) and "file" in case.body:
         case.body["file"] = PNG
     if "token" in (case.path_parameters or {}):
         service = SERVER.app.app.state.server.service  # type: ignore[attr-defined]
         case.path_parameters["token"] = service.keep(service.predict(UPLOAD))["result"]
-    case.call_and_validate(checks=CHECKS)
+    case.call_and_validate(checks=CHECKS, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("muted", "valid"),
+    [
+        ({}, True),
+        ({"0": [1], "1": [0, 2]}, True),
+        ({"0": [1.0]}, True),  # an integer of JSON Schema
+        ({"one": [1]}, False),
+        ({"-1": [1]}, False),
+        ({"8": [1]}, False),
+        ({"0": ["1"]}, False),
+        ({"0": [True]}, False),
+        ({"0": [-1]}, False),
+        ({"0": [512]}, False),
+    ],
+)
+def test_muted_is_described_as_it_is_taken(muted: dict[str, Any], valid: bool) -> None:
+    described = schema.raw_schema["components"]["schemas"]["Mute"]["properties"]["muted"]
+    assert is_valid(described, muted) is valid
+    service = SERVER.app.app.state.server.service  # type: ignore[attr-defined]
+    token = service.keep(service.predict(UPLOAD))["result"]
+    with TestClient(SERVER.app) as client:
+        answer = client.post(f"/results/{token}/mute", json={"muted": muted})
+    assert answer.status_code == (200 if valid else 422)
+
+
+def test_a_picture_is_described_as_a_file_that_is_not_empty() -> None:
+    for path in ("/predict", "/explain"):
+        body = schema.raw_schema["paths"][path]["post"]["requestBody"]
+        described = body["content"]["multipart/form-data"]["schema"]
+        assert described["required"] == ["file"]
+        assert described["properties"]["file"]["minLength"] == 1
+        with TestClient(SERVER.app) as client:
+            assert client.post(path, files={"file": ("a.png", b"")}).status_code == 400
 
 
 def test_every_address_is_described() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import math
 import socket
 from functools import partial
@@ -12,8 +13,6 @@ import click
 
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
-
-_CONNECTIONS = 256  # in addition to the queue: pages, health, refusals; more are answered 503
 
 
 def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
@@ -33,8 +32,17 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 @_limit("--max-megapixels", "megapixels", type=float, help="Largest picture [25]")
 @_limit("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
 @_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
+@click.option(
+    "--forwarded-allow-ips",
+    "proxies",
+    default="",
+    metavar="ADDRESSES",
+    help="Proxies whose X-Forwarded-For is believed: addresses or networks, separated by commas.",
+)
 @options.device
-def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
+def command(
+    model: str | None, host: str, port: int, device: str, proxies: str, **given: Any
+) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
     Only programs on this machine can reach it, unless --host names another address, such as 0.0.0.0
@@ -44,28 +52,32 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
     import uvicorn
 
     from idisc.provenance_text import describe_licence
-    from idisc.serve import admission, app, explorer
+    from idisc.serve import admission, app, connections, explorer
 
     wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
     hosts = admission.names_at(host)
+    _check_proxies(proxies)
     opened = explorer.open_network(model, device)
     served = app.create_app(opened, wanted, hosts=hosts)
+    listening = _listen(host, port)
     about = opened.predictor.model
     tables.note(f"model {about.name}, licence {describe_licence(about)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
-    listening = _listen(host, port)
     name = f"[{host}]" if ":" in host else host
     click.echo(f"http://{name}:{listening.getsockname()[1]}")
-    config = uvicorn.Config(
-        served,
-        log_level="warning",
-        access_log=False,  # it would contain the tokens of results
-        server_header=False,
-        ws="none",
-        limit_concurrency=wanted.queue + _CONNECTIONS,
-    )
+    config = connections.server_config(served, proxies)
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _check_proxies(proxies: str) -> None:
+    for each in filter(None, proxies.split(",")):
+        try:
+            ipaddress.ip_network(each.strip())
+        except ValueError:
+            raise InputError(
+                f"--forwarded-allow-ips {each}", "neither an address nor a network of addresses"
+            ) from None
 
 
 def _listen(host: str, port: int) -> socket.socket:

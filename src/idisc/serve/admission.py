@@ -1,8 +1,8 @@
-"""Limits, and the middleware that enforces them before a request is read.
+"""Limits, and the middleware that enforces them before and while a request is read.
 
-`AdmissionMiddleware` refuses other host names and requests from other web pages, assigns the slots
-of the queue, and stops uploads that are too large or too slow. It adds security headers to every
-response.
+`AdmissionMiddleware` refuses other host names and requests from other web pages, and stops uploads
+that are too large or too slow. It adds security headers to every response. The slots of the queue
+are assigned by `queue`, after an upload is complete.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
@@ -21,7 +22,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from idisc.errors import InputError
 from idisc.serve.metrics import Metrics
-from idisc.serve.queue import DEADLINE, WorkQueue
+from idisc.serve.queue import ADDRESS, DEADLINE
+from idisc.serve.sharing import client_group
+from idisc.serve.uploads import Uploads
+
+if TYPE_CHECKING:
+    from idisc.serve.connections import Connection
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
@@ -37,7 +43,8 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 FORM_NEEDED = "send the picture as the field file of a form (multipart/form-data)"
-_DRAIN_S = 10.0  # to read the rest of a request that is refused
+HEAD_BYTES = 16 * 1024  # of address and headers of a request
+CONNECTION = "idisc.connection"  # key of the state in a scope: the `Connection` of its request
 _FORM_BYTES = 64 * 1024  # of a form without its file
 
 
@@ -58,6 +65,11 @@ class Limits:
     megapixels: float = 25.0  # of one picture; a phone's has 12 to 24
     queue: int = 8  # requests at work or waiting; more are answered 429
     timeout_s: float = 120.0  # from a request's first byte to its answer
+    connections: int = 256  # idle ones give way to new ones
+    silent_s: float = 5.0  # a connection may be open without a request
+    stall_s: float = 10.0  # an upload or a download may stop
+    rate: float = 16_000.0  # bytes per second, of uploads and downloads, after the first stall_s
+    answers_mb: float = 1024.0  # of memory for answers that clients have not read yet
     results: int = 16  # kept for the page
     results_mb: float = 1024.0  # of memory for them; the oldest go first
     explanations: int = 4  # of them, with what muting needs
@@ -79,20 +91,22 @@ class Limits:
         """Bytes of one request."""
         return round(self.upload_mb * 1e6) + _FORM_BYTES
 
+    @property
+    def uploads_bytes(self) -> int:
+        """Memory of all incomplete uploads: as much as that of a full queue, in bytes."""
+        return self.queue * self.body_bytes
+
 
 class AdmissionMiddleware:
     """ASGI middleware that checks requests and adds headers to responses."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        limits: Limits,
-        queue: WorkQueue,
-        metrics: Metrics,
-        hosts: frozenset[str] | None,
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, hosts: frozenset[str] | None
     ) -> None:
-        self.app, self.limits, self.queue, self.metrics = app, limits, queue, metrics
+        self.app, self.limits, self.metrics = app, limits, metrics
         self.hosts = hosts  # host names that the server answers to; None: all
+        self.uploads = Uploads(limits.uploads_bytes, limits.stall_s, limits.rate)
+        self.connections: set[Connection] = set()  # open ones
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -102,6 +116,7 @@ class AdmissionMiddleware:
         status = 500
         # One deadline for upload, waiting and work
         scope[DEADLINE] = asyncio.get_running_loop().time() + self.limits.timeout_s
+        scope[ADDRESS] = client_group((scope.get("client") or ("",))[0])
 
         async def answered(message: Message) -> None:
             nonlocal status
@@ -114,12 +129,14 @@ class AdmissionMiddleware:
             await send(message)
 
         try:
-            self._admit(scope)
-            with self.queue.slot(wanted=_needs_slot(scope)):
-                await self.app(scope, self._bounded(receive, scope), answered)
+            with _busy(scope):
+                self._admit(scope)
+                with self._bounded(receive, scope) as bounded:
+                    await self.app(scope, bounded, answered)
         except HTTPException as refusal:
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(_drained(receive, self.limits.body_bytes), _DRAIN_S)
+                drained = _drained(receive, self.limits.body_bytes)
+                await asyncio.wait_for(drained, self.limits.silent_s)
             await problem(refusal)(scope, receive, answered)
         finally:
             route = getattr(scope.get("route"), "path", "none")
@@ -128,6 +145,9 @@ class AdmissionMiddleware:
     def _admit(self, scope: Scope) -> None:
         """Raise an HTTPException for a request that can be refused without reading it."""
         headers = Headers(scope=scope)
+        head = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+        if head + len(scope["path"]) + len(scope["query_string"]) > HEAD_BYTES:
+            raise HTTPException(431, f"headers of more than {HEAD_BYTES} bytes are not read")
         name = headers.get("host", "").rpartition(":")
         host = name[0] if name[2].isdigit() else headers.get("host", "")
         if self.hosts is not None and host.lower() not in self.hosts:
@@ -147,28 +167,24 @@ class AdmissionMiddleware:
         kind = Headers(scope=scope).get("content-type", "")
         return self.limits.body_bytes if kind.startswith("multipart/") else _FORM_BYTES
 
-    def _bounded(self, receive: Receive, scope: Scope) -> Receive:
+    @contextmanager
+    def _bounded(self, receive: Receive, scope: Scope) -> Iterator[Receive]:
         """Wrap `receive`: an upload that is too large or too slow raises an HTTPException."""
-        clock, most = asyncio.get_running_loop().time, self._most(scope)
-        seen, complete = 0, False
+        seen, most, headers = 0, self._most(scope), Headers(scope=scope)
+        if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+            yield receive  # there is nothing to upload
+            return
 
-        async def bounded() -> Message:
-            nonlocal seen, complete
-            if complete:  # the next message is the disconnection of the client
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), scope[DEADLINE] - clock())
-            except TimeoutError:
-                raise HTTPException(
-                    408, f"the upload took more than {self.limits.timeout_s:g} s"
-                ) from None
+        async def measured() -> Message:
+            nonlocal seen
+            message = await in_time()
             seen += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
             if seen > most:
-                raise self._too_large(Headers(scope=scope))
+                raise self._too_large(headers)
             return message
 
-        return bounded
+        with self.uploads.receiver(receive, scope[ADDRESS], scope[DEADLINE]) as in_time:
+            yield measured
 
     def _too_large(self, headers: Headers) -> HTTPException:
         kind = headers.get("content-type", "").partition(";")[0]
@@ -199,10 +215,10 @@ def _is_foreign(headers: Headers) -> bool:
     return "origin" in headers and headers["origin"].partition("://")[2].lower() != host
 
 
-def _needs_slot(scope: Scope) -> bool:
-    """Tell whether a request runs the model or encodes a file."""
-    kept: bool = scope["path"].startswith("/results/") and scope["method"] == "GET"
-    return kept or scope["method"] == "POST"
+def _busy(scope: Scope) -> AbstractContextManager[None]:
+    """Mark the connection of a request as busy; servers other than ours have no `Connection`."""
+    connection: Connection | None = scope.get("state", {}).get(CONNECTION)
+    return connection.request() if connection else nullcontext()
 
 
 async def _drained(receive: Receive, most: int) -> None:

@@ -8,40 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from html import escape
 from importlib import resources
 from pathlib import PurePath
 from string import Template
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from urllib.parse import quote
 
-from fastapi import (
-    APIRouter,
-    Depends,
-    FastAPI,
-    Form,
-    HTTPException,
-    Path,
-    Query,
-    Request,
-    UploadFile,
-)
-from fastapi import File as FormFile
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query as QueryField
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.formparsers import MultiPartParser
 
 from idisc import __version__
 from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.images import TooManyPixels
 from idisc.predict.inputs import PICTURES
-from idisc.serve import schemas, service
-from idisc.serve.admission import FORM_NEEDED, AdmissionMiddleware, Limits, problem
+from idisc.serve import forms, schemas, service
+from idisc.serve.admission import AdmissionMiddleware, Limits, problem
 from idisc.serve.explorer import Opened
 from idisc.serve.metrics import Metrics
 from idisc.serve.queue import PREDICT, WorkQueue
@@ -66,39 +55,26 @@ KnownText = Annotated[
     str | None,
     Query(max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"),
 ]
-Picture = Annotated[UploadFile, FormFile(description="JPEG, PNG, WebP, TIFF, HEIC ...")]
 
 
-async def _check_fields(request: Request) -> None:
-    """Raise an error for fields that are unknown, given twice or of the wrong type."""
-    asked = request.scope["route"].dependant
-    form = request.headers.get("content-type", "").startswith("multipart/")
-    if any(field.alias == "file" for field in asked.body_params) and not form:
-        raise HTTPException(415, FORM_NEEDED)
-    filled = (await request.form()).multi_items() if form else []
-    for place, given, fields in (
-        ("query", request.query_params.multi_items(), asked.query_params),
-        ("body", filled, asked.body_params),
-    ):
-        names, seen = [field.alias for field in fields], set[str]()
-        for name, value in given:
-            if mistake := _mistake(name, value, names, seen):
-                raise RequestValidationError([{"loc": (place, name), "msg": mistake}])
-            seen.add(name)
+@cache
+def _query_names(handler: Callable[..., Any]) -> list[str]:
+    """Return the names of the query fields of a handler."""
+    hints = get_type_hints(handler, include_extras=True)
+    return [
+        name
+        for name, hint in hints.items()
+        if any(isinstance(each, QueryField) for each in getattr(hint, "__metadata__", ()))
+    ]
 
 
-def _mistake(name: str, value: object, names: list[str], seen: set[str]) -> str:
-    """Return what is wrong with a field; empty if nothing is."""
-    if name not in names:
-        return f"unknown; the fields are {', '.join(names) or 'none'}"
-    if name in seen:
-        return "given twice; pass it once"
-    if name == "file" and isinstance(value, str):
-        return "text; send the picture as a file"
-    return ""
+async def _check_query(request: Request) -> None:
+    """Raise an error for query fields that are unknown or given twice."""
+    given = (name for name, _ in request.query_params.multi_items())
+    forms.check_names(given, _query_names(request.scope["route"].endpoint), "query")
 
 
-router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_check_fields)])
+router = APIRouter(responses=schemas.PROBLEMS, dependencies=[Depends(_check_query)])
 
 
 class StaticFile(NamedTuple):
@@ -134,8 +110,6 @@ def create_app(
     if not engine.task.metric:
         raise InputError(engine.name, f"predicts {engine.task.name}", "the page needs depth")
     limits, metrics = limits or Limits(), Metrics()
-    # Keep uploads in memory; starlette would write all but the first megabyte to a file.
-    MultiPartParser.spool_max_size = limits.body_bytes
     queue = WorkQueue(limits.queue, limits.timeout_s, metrics)
     results = Results(limits)
     inference = InferenceService(opened, limits, results)
@@ -166,7 +140,7 @@ def create_app(
     app.add_exception_handler(StarletteHTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _field_problem)
     app.add_exception_handler(Exception, _bug)
-    return AdmissionMiddleware(app, limits, queue, metrics, hosts)
+    return AdmissionMiddleware(app, limits, metrics, hosts)
 
 
 def read_examples() -> dict[str, tuple[bytes, str]]:
@@ -214,21 +188,20 @@ async def page_file(request: Request) -> Response:
     return Response(content, media_type=media, headers=headers)
 
 
-@router.post("/predict", response_model=schemas.Result, responses=FILES)
+@router.post(
+    "/predict",
+    response_model=schemas.Result,
+    responses=FILES,
+    openapi_extra=forms.described(schemas.PredictFields),
+)
 async def predict(
     request: Request,
-    file: Picture,
     format: Annotated[schemas.Format, Query(description="Format of the answer")] = "png16",  # noqa: A002
-    fov: Annotated[
-        float | None, Form(ge=1, le=179, allow_inf_nan=False, description="Horizontal, degrees")
-    ] = None,
-    known_distance: Annotated[
-        str | None, Form(max_length=200, description="x1,y1 x2,y2 = 2.40m")
-    ] = None,
 ) -> Any:
     """Predict a picture; the answer is a file, or with format=json a summary that is kept."""
     server = Server.of(request)
-    upload = Upload(await file.read(), file.filename or "", fov, known_distance or None)
+    picture, fields = await forms.read(request, schemas.PredictFields)
+    upload = Upload(picture.content, picture.name, fields.fov, fields.known_distance)
 
     def work() -> File | dict[str, Any]:
         prediction = server.service.predict(upload)
@@ -240,15 +213,20 @@ async def predict(
     return _attached(found) if isinstance(found, File) else found
 
 
-@router.post("/explain", response_model=schemas.Explained, responses=FILES)
+@router.post(
+    "/explain",
+    response_model=schemas.Explained,
+    responses=FILES,
+    openapi_extra=forms.described(schemas.NoFields),
+)
 async def explain(
     request: Request,
-    file: Picture,
     format: Annotated[Literal["json", "npz"], Query(description="Of the answer")] = "json",  # noqa: A002
 ) -> Any:
     """Explain a picture by its IDRs: a summary that is kept, or all arrays."""
     server = Server.of(request)
-    upload = Upload(await file.read(), file.filename or "")
+    picture, _ = await forms.read(request, schemas.NoFields)
+    upload = Upload(picture.content, picture.name)
 
     def work() -> File | dict[str, Any]:
         photo = server.service.photo(upload)
@@ -299,7 +277,8 @@ async def mute(request: Request, token: Token, without: schemas.Mute) -> Any:
     """Return depth without some IDRs."""
     server = Server.of(request)
     _check_kept(server, token)
-    work = partial(server.service.muted, token, without.muted, without.known_distance)
+    muted = {int(level): idrs for level, idrs in without.muted.items()}
+    work = partial(server.service.muted, token, muted, without.known_distance)
     return await server.queue.run(request, "mute", work)
 
 
@@ -366,7 +345,7 @@ async def health(request: Request) -> Any:
         "domain": model.domain,
         "waiting": server.queue.taken,
         "slots": server.queue.slots,
-        "typical_s": server.queue.typical_s,
+        "typical_s": server.queue.typical_s(),
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
         "explorer_missing": "" if opened.explorer else str(opened.missing),

@@ -1,8 +1,8 @@
 """A queue with one worker thread, because all requests share one network.
 
-A request takes a slot when it arrives and keeps it until it is answered. Work whose client has
-disconnected or waited too long is removed from the queue; work that has started is finished, and
-its result is dropped.
+A request takes a slot when it is complete and keeps it until its work is done. Work whose client
+has disconnected or waited too long is removed from the queue; work that has started is finished,
+and its result is dropped.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import math
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
@@ -22,66 +22,96 @@ from fastapi import HTTPException, Request
 from idisc.serve.metrics import Metrics
 
 T = TypeVar("T")
-PREDICT = "predict"  # the kind of work whose duration is reported to waiting clients
+PREDICT = "predict"  # a kind of work
+ADDRESS = "idisc.address"  # key of a scope: who its client is, see `sharing.client_group`
 DEADLINE = "idisc.deadline"  # key of a scope: when its request times out, by the loop's clock
 
 
+@dataclass(eq=False)
+class Job:
+    """Work that waits or runs."""
+
+    kind: str
+    address: str
+    started: float | None = None  # by `time.monotonic`
+
+
 class WorkQueue:
-    """The slots of waiting requests, and the thread that does their work."""
+    """Slots of requests that are at work or waiting, and the thread that does their work.
+
+    Half of the slots are the share of one client. The thread is never idle because of that: it does
+    one thing at a time.
+    """
 
     def __init__(self, slots: int, timeout_s: float, metrics: Metrics) -> None:
         self.slots, self.timeout_s, self.metrics = slots, timeout_s, metrics
-        self.taken = 0  # slots; only the event loop changes it
+        self.share = (slots + 1) // 2
+        self._jobs: list[Job] = []  # in their order; the thread removes them
         self._worker: ThreadPoolExecutor | None = None  # created with the first work
-        self._recent: deque[float] = deque(maxlen=15)  # seconds
+        self._recent: dict[str, deque[float]] = {}  # seconds by kind
 
     @property
-    def typical_s(self) -> float:
-        """The median duration of recent predictions, without waiting."""
-        return statistics.median(self._recent) if self._recent else 1.0
+    def taken(self) -> int:
+        """The number of slots that are taken."""
+        return len(self._jobs)
 
-    @contextmanager
-    def slot(self, wanted: bool = True) -> Iterator[None]:
-        """Take a slot if one is `wanted`; HTTPException 429 if all are taken."""
-        if not wanted:
-            yield
-            return
-        if self.taken >= self.slots:
-            wait_s = max(1, math.ceil(self.typical_s))
-            raise HTTPException(
-                429,
-                f"{self.taken} requests are waiting; try again in {wait_s} s",
-                {"Retry-After": str(wait_s)},
-            )
-        self.taken += 1
-        try:
-            yield
-        finally:
-            self.taken -= 1
+    def typical_s(self, kind: str = PREDICT) -> float:
+        """Return the median duration of recent work, without waiting; 1 if there was none."""
+        return statistics.median(self._recent.get(kind) or [1.0])
 
     async def run(self, request: Request, kind: str, work: Callable[[], T]) -> T:
-        """Run `work` in the thread and return its result."""
+        """Take a slot, run `work` in the thread and return its result.
+
+        An HTTPException is raised if there is no slot (429) or no result in time (503).
+        """
+        job = Job(kind, request.scope[ADDRESS])
+        self._take_slot(job)
         self._worker = self._worker or ThreadPoolExecutor(1, thread_name_prefix="idisc-serve")
         loop = asyncio.get_running_loop()
         left_s = max(0.0, request.scope[DEADLINE] - loop.time())
-        result = loop.run_in_executor(self._worker, self._timed, kind, work)
-        left = asyncio.ensure_future(_left(request))
+        done = self._worker.submit(self._timed, job, work)
+        done.add_done_callback(lambda _: self._jobs.remove(job))
+        result, left = asyncio.wrap_future(done), asyncio.ensure_future(_left(request))
         try:
             either: set[asyncio.Future[Any]] = {result, left}
-            done, _ = await asyncio.wait(
-                either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED
-            )
-            if result in done:
+            await asyncio.wait(either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if result.done():
                 return result.result()
             self.metrics.abandoned.inc()
             raise HTTPException(
                 503,
                 f"no answer within {self.timeout_s:g} s; try again later or with a smaller picture",
-                {"Retry-After": str(max(1, math.ceil(self.typical_s)))},
+                {"Retry-After": str(self._free_in_s(job.address))},
             )
         finally:
             left.cancel()
             result.cancel()
+
+    def _take_slot(self, job: Job) -> None:
+        own = sum(each.address == job.address for each in self._jobs)
+        if self.taken < self.slots and own < self.share:
+            self._jobs.append(job)
+            return
+        wait_s = self._free_in_s(job.address)
+        who = f"{own} of your" if own >= self.share else f"{self.taken}"
+        raise HTTPException(
+            429,
+            f"{who} requests are waiting; try again in {wait_s} s",
+            {"Retry-After": str(wait_s)},
+        )
+
+    def _free_in_s(self, address: str) -> int:
+        """Return in how many seconds a client can expect a slot, at least 1."""
+        jobs, seconds = [*self._jobs], 0.0
+        has_share = sum(job.address == address for job in jobs) >= self.share
+        for job in jobs:
+            typical_s = self.typical_s(job.kind)
+            ran_s = 0.0 if job.started is None else time.monotonic() - job.started
+            # Work that already takes longer than usual is expected to take as long again.
+            seconds += typical_s - ran_s if ran_s < typical_s else ran_s
+            if job.address == address or not has_share:
+                break
+        return max(1, math.ceil(seconds))
 
     def close(self) -> None:
         """Finish the work that runs and cancel the rest."""
@@ -89,15 +119,14 @@ class WorkQueue:
             self._worker.shutdown(wait=True, cancel_futures=True)
             self._worker = None
 
-    def _timed(self, kind: str, work: Callable[[], T]) -> T:
-        start = time.perf_counter()
+    def _timed(self, job: Job, work: Callable[[], T]) -> T:
+        job.started = time.monotonic()
         try:
             return work()
         finally:
-            seconds = time.perf_counter() - start
-            self.metrics.seconds.labels(kind).observe(seconds)
-            if kind == PREDICT:
-                self._recent.append(seconds)
+            seconds = time.monotonic() - job.started
+            self.metrics.seconds.labels(job.kind).observe(seconds)
+            self._recent.setdefault(job.kind, deque(maxlen=15)).append(seconds)
 
 
 async def _left(request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from idisc.prediction import SizeReason, WarningCode
 from idisc.serve.service import WEB_FORMATS
@@ -170,15 +170,44 @@ class Explained(BaseModel):
     change_colours: str = Field(description="256 RGB for changes, base64")
 
 
+def _check_number(value: object) -> object:
+    """Refuse what JSON does not call a number; pydantic would convert it."""
+    if isinstance(value, (bool, str)):
+        raise ValueError("an integer is needed")
+    return value
+
+
+Level = Annotated[str, Field(pattern="^[0-7]$")]  # keys of JSON objects are strings
+Idr = Annotated[int, Field(ge=0, le=511), BeforeValidator(_check_number)]
+
+
 class Mute(BaseModel):
     """The IDRs to leave out."""
 
     model_config = ConfigDict(extra="forbid")
 
-    muted: dict[int, Annotated[list[int], Field(max_length=512)]] = Field(
-        description="Indices of IDRs by level, 0 the coarsest", max_length=8
+    muted: dict[Level, Annotated[list[Idr], Field(max_length=512)]] = Field(
+        description="Indices of IDRs by level, 0 the coarsest",
+        json_schema_extra={"additionalProperties": False},
     )
     known_distance: str | None = Field(None, max_length=200, description="As for the view")
+
+
+class NoFields(BaseModel):
+    """The fields of a form beside its picture: none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class PredictFields(NoFields):
+    """The fields of the form of POST /predict beside its picture; an empty one is not given."""
+
+    fov: Annotated[float, Field(ge=1, le=179, allow_inf_nan=False)] | None = Field(
+        None, description="Horizontal, degrees"
+    )
+    known_distance: str | None = Field(
+        None, max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"
+    )
 
 
 class Muted(BaseModel):
@@ -198,14 +227,15 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     403: {"model": Problem, "description": "Sent from another web page, or to another host name"},
     404: {"model": Problem, "description": "Does not exist, or not any more"},
     405: {"model": Problem, "description": "Method not allowed"},
-    408: {"model": Problem, "description": "The upload took too long"},
+    408: {"model": Problem, "description": "The upload stopped, or was too slow"},
     413: {"model": Problem, "description": "Too many bytes or too many pixels"},
     415: {"model": Problem, "description": "The picture is not in a form"},
     422: {"model": Problem, "description": "A field is missing, unknown or of the wrong type"},
     429: {"model": Problem, "description": "Too many requests are waiting; see Retry-After"},
+    431: {"model": Problem, "description": "Headers of more than 16 kB"},
     500: {
         "model": Problem,
         "description": "The network predicts no depth, or a bug",
     },
-    503: {"model": Problem, "description": "Timeout; see Retry-After"},
+    503: {"model": Problem, "description": "Timeout, or too many uploads; see Retry-After"},
 }

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from idisc import configs, formats, geometry, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.formats import FORMATS, Format, FormatOptions
 from idisc.formats.viewer import colour_table, packed_depth, photo_uri, scene, scene_description
-from idisc.images import Photo, read_photo
+from idisc.images import Photo, TooManyPixels, read_photo
 from idisc.predict.options import PredictOptions
 from idisc.prediction import Prediction
 from idisc.provenance_text import provenance_json
@@ -63,8 +64,15 @@ class InferenceService:
     results: Results
 
     def photo(self, upload: Upload) -> Photo:
-        """Decode an uploaded picture."""
-        return read_photo(upload.content, _plain(upload.name), self.limits.pixels)
+        """Decode an uploaded picture; TooManyPixels names the limit of this server."""
+        name, most = _plain(upload.name), self.limits.pixels
+        try:
+            return read_photo(upload.content, name, most)
+        except TooManyPixels as error:  # Pillow's own limit may have been exceeded first
+            if most > 2 * (Image.MAX_IMAGE_PIXELS or most):
+                raise
+            reason = f"more than {self.limits.megapixels:g} megapixels"
+            raise TooManyPixels(error.subject, reason, "reduce it first") from None
 
     def predict(self, upload: Upload, photo: Photo | None = None) -> Prediction:
         """Predict an uploaded picture; `photo` is the decoded one, if there is one."""
