@@ -57,6 +57,17 @@ _WARNINGS: dict[WarningCode, str] = {
 }
 
 
+_SHORT_WARNINGS: dict[WarningCode, str] = {
+    "camera_matrix": "unlikely camera matrix",
+    "field_of_view": "lens unlike training",
+    "aspect": "squeezed picture",
+    "network_size": "network size unlike training",
+    "resolution": "few pixels",
+    "known_distance": "known distance contradicts the network",
+    "domain": "picture unlike the model's domain",
+}
+
+
 def describe(prediction: Prediction) -> dict[str, str]:
     """Return the provenance as name -> sentence, in the order in which people read it."""
     made, model = prediction.provenance, prediction.provenance.model
@@ -91,7 +102,16 @@ def describe(prediction: Prediction) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def caption(prediction: Prediction, without: str = "") -> list[str]:
+def caption(prediction: Prediction) -> str:
+    """Return one line to stand below a picture: model, camera and, in a few words, warnings."""
+    made = prediction.provenance
+    parts = [f"model {made.model.name}", f"camera {describe_camera(prediction.camera)}"]
+    if made.warnings:
+        parts.append(f"warning: {', '.join(_SHORT_WARNINGS[each.code] for each in made.warnings)}")
+    return " · ".join(" ".join(part.split()) for part in parts)
+
+
+def sentences(prediction: Prediction, without: str = "") -> list[str]:
     """Return the provenance as "name: sentence", each in one line."""
     return [
         f"{name}: {' '.join(text.split())}"

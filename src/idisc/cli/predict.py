@@ -76,6 +76,7 @@ class PredictCommand(click.Command):
 @click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
 @click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colormap.")
 @click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
+@click.option("--clean", is_flag=True, help="Pictures without legend and caption.")
 @click.option("--side-by-side", is_flag=True, help="Videos: show picture, depth and legend.")
 @click.option("--smooth", type=float, metavar="SECONDS", help="Videos: reduce flicker; try 0.3.")
 @click.option("--every", type=int, metavar="N", help="Videos: use every N-th frame [1]")
@@ -108,6 +109,7 @@ def command(
     axes: str | None,
     limits: str | None,
     colormap: str | None,
+    clean: bool,
     gallery: bool | None,
     recursive: bool,
     device: str,
@@ -133,7 +135,7 @@ def command(
         normals=normals,
     )
     asked = table.parse(formats) if formats else ()
-    saving = Saving(out, asked, _options(axes, limits, colormap), normals)
+    saving = Saving(out, asked, _options(axes, limits, colormap, clean), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     if known_distance is not None and len(found.inputs) > 1:
         raise InputError(
@@ -147,7 +149,7 @@ def command(
     loaded = predictor.load(model, device, precision)
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
-    _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap)
+    _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap, clean=clean)
     Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
@@ -384,11 +386,13 @@ def _refuse_unused(rows: Iterable[Format], **given: Any) -> None:
             options.refuse(f"--save {names}", **{name: value})
 
 
-def _options(axes: str | None, limits: str | None, colormap: str | None) -> FormatOptions:
+def _options(
+    axes: str | None, limits: str | None, colormap: str | None, clean: bool
+) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    changes: dict[str, Any] = {"axes": axes}
+    changes: dict[str, Any] = {"axes": axes, "clean": clean}
     if colormap is not None:
         visualize.check_colours(colormap)
         changes["colormap"] = colormap
