@@ -14,6 +14,7 @@ from idisc import configs
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.prediction import (
+    BorrowedScale,
     CameraCorrection,
     Compared,
     ModelInfo,
@@ -52,6 +53,10 @@ _WARNINGS: dict[WarningCode, str] = {
     " picture is less accurate; use a larger picture",
     "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
     " and its unit",
+    "scale_camera": "the scale was found in {picture}, and neither picture states its lens; it is"
+    " right only if both are of the same camera, without zoom",
+    "scale_size": "the scale was found in {picture} at network size {theirs}, and {network} is used"
+    " here: the scale of depth changes with it; predict both with the same --size",
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
     " for {model_domain}: its metres mean little here{remedy}",
 }
@@ -65,6 +70,8 @@ _SHORT_WARNINGS: dict[WarningCode, str] = {
     "resolution": "few pixels",
     "known_distance": "known distance contradicts the network",
     "domain": "picture unlike the model's domain",
+    "scale_camera": "scale of a camera that may be another",
+    "scale_size": "scale of another network size",
 }
 
 
@@ -150,11 +157,14 @@ def describe_camera(camera: Camera) -> str:
     return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
 
 
-def describe_change(change: CameraCorrection | Rescaling) -> str:
+def describe_change(change: CameraCorrection | Rescaling | BorrowedScale) -> str:
     """Return by how much depth was multiplied, and why."""
     factor = f"depth x {change.factor:.4g}"
     if isinstance(change, CameraCorrection):
         return f"{factor}, focal length over that of training ({change.training_fov_deg:.0f} deg)"
+    if isinstance(change, BorrowedScale):
+        known = ", ".join(map(str, change.known))
+        return f"{factor}, as in {change.picture}" + (f" (known {known})" if known else "")
     if change.first_frame:
         return f"{factor}, known {change.known} in the first frame"
     return f"{factor}, known {change.known}, predicted {change.known.metres / change.factor:.4g} m"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from idisc.predict.video import Outcome
     from idisc.prediction import Prediction
 
-Done = tuple[str, list[Path], list[str], "Prediction"]
-"""One line about a result, its files, notes that are printed once for all pictures, the result."""
+
+class Done(NamedTuple):
+    """The result of one picture or video."""
+
+    about: str  # one line
+    written: list[Path]
+    notes: list[str]  # printed once for all pictures
+    shown: Prediction  # of a video: its last frame
+    clip: str = ""  # the length of a video, as text
+
+
 LARGE = 200e6  # bytes: the size of larger files is printed
 
 
@@ -68,6 +78,12 @@ class PredictCommand(click.Command):
     "--known-distance", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance."
 )
 @click.option(
+    "--scale-from",
+    type=options.PATH,
+    metavar="FILE.json",
+    help="Scale as in a rescaled prediction of the same camera and place: its JSON file.",
+)
+@click.option(
     "--camera-correction/--no-camera-correction",
     default=True,
     help="Correct depth for a known lens unlike that of training [yes]",
@@ -104,6 +120,7 @@ def command(
     focal: str | None,
     matrix: str | None,
     known_distance: str | None,
+    scale_from: Path | None,
     camera_correction: bool,
     normals: bool,
     axes: str | None,
@@ -131,6 +148,7 @@ def command(
         flip=flip,
         tile=tile_size or tile,
         known_distance=known_distance,
+        scale_from=scale_from,
         camera_correction=camera_correction,
         normals=normals,
     )
@@ -145,6 +163,7 @@ def command(
         )
     saving.check(found.inputs)
     pages = _gallery(gallery, out, len(found.inputs))
+    saving = replace(saving, viewer=pages is not None)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
@@ -171,6 +190,7 @@ class Run:
         self.models: dict[str, None] = {}  # names in their order
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.sources = Sources(saving.folder)
+        self.titles: dict[Input, str] = {}  # in the gallery
         self.lines: list[str] = []
         self.aside = False  # lines go to stderr, because stdout has bytes
         self.failures = failures
@@ -192,6 +212,7 @@ class Run:
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
         self.aside = self.saving.streams(items)
+        self.titles = _titles(items)
         with progress.bar("predicting") as advance, warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # the report has them
             try:
@@ -208,17 +229,17 @@ class Run:
         try:
             self.sources.check(item)
             if video.is_video(item.path):
-                about, written, notes, shown = self._video(item, advance)
+                done = self._video(item, advance)
             else:
-                about, written, notes, shown = self._picture(item)
-            self._show(item, shown, written)
+                done = self._picture(item)
+            self._show(item, done)
         except (IdiscError, OSError) as error:  # OSError: no space, no permission
             self.failures.add(item.label, error)
             return
         self.sources.add(item)
-        where = ", ".join(map(_with_size, written)) or "stdout"
-        self.lines.append(f"{item.label}: {about} -> {where}")
-        for text in notes:
+        where = ", ".join(map(_with_size, done.written)) or "stdout"
+        self.lines.append(f"{item.label}: {done.about} -> {where}")
+        for text in done.notes:
             self.notes.setdefault(text, []).append(item.label)
 
     def _picture(self, item: Input) -> Done:
@@ -231,7 +252,7 @@ class Run:
         written, notes = self.saving.write(item, prediction, rows), _notes(prediction)
         if any(row.name == "png16" for row in rows):
             notes += filter(None, [describe_unusual_unit(prediction)])
-        return _summary(prediction), written, notes, prediction
+        return Done(_summary(prediction), written, notes, prediction)
 
     def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
         from idisc.predict.video import FILM, Plan, predict_video, video_formats
@@ -257,16 +278,20 @@ class Run:
         notes = _notes(outcome.last)
         if without:
             notes.append(f"a video, without {', '.join(without)}, which are for pictures")
-        return _film_summary(outcome), list(outcome.files), notes, outcome.last
+        return Done(
+            _film_summary(outcome), list(outcome.files), notes, outcome.last, _clip_length(outcome)
+        )
 
-    def _show(self, item: Input, prediction: Prediction, written: Sequence[Path]) -> None:
+    def _show(self, item: Input, done: Done) -> None:
         """Keep the entry of a result for the gallery."""
         if self.gallery is not None:
             from idisc.formats import gallery
 
-            folder = self.gallery.parent
-            self.entries.append(gallery.describe(_file_name(item), prediction, written, folder))
-            self.models[prediction.provenance.model.name] = None
+            entry = gallery.describe(
+                self.titles[item], done.shown, done.written, self.gallery.parent, done.clip
+            )
+            self.entries.append(entry)
+            self.models[done.shown.provenance.model.name] = None
 
     def _write_gallery(self) -> None:
         if self.gallery is not None and self.entries:
@@ -292,8 +317,18 @@ class Run:
             tables.note(f"{labels[0]}{more}: {text}")
 
 
-def _file_name(item: Input) -> str:
-    return item.label if item.path is None else item.path.name
+def _titles(items: Sequence[Input]) -> dict[Input, str]:
+    """Return the file name of each input, with its folder if another one has the same name."""
+    names = {item: item.label if item.path is None else item.path.name for item in items}
+    count = Counter(names.values())
+    return {
+        item: f"{item.path.parent.name}/{name}" if item.path and count[name] > 1 else name
+        for item, name in names.items()
+    }
+
+
+def _clip_length(outcome: Outcome) -> str:
+    return f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"
 
 
 def _notes(prediction: Prediction) -> list[str]:
@@ -318,7 +353,7 @@ def _summary(prediction: Prediction) -> str:
 
 def _film_summary(outcome: Outcome) -> str:
     """Return one line about the result of a video."""
-    parts = [f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
+    parts = [_clip_length(outcome)]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
     if outcome.flicker is not None:
