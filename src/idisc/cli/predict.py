@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -222,16 +222,14 @@ class Run:
             finally:
                 self.sources.write()
 
-    def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
+    def add(self, item: Input, advance: progress.Move) -> None:
         """Predict and save one picture or video."""
         from idisc.predict import video
 
         try:
             self.sources.check(item)
-            if video.is_video(item.path):
-                done = self._video(item, advance)
-            else:
-                done = self._picture(item)
+            is_clip = video.is_video(item.path)
+            done = self._video(item, advance) if is_clip else self._picture(item)
             self._show(item, done)
         except (IdiscError, OSError) as error:  # OSError: no space, no permission
             self.failures.add(item.label, error)
@@ -254,7 +252,7 @@ class Run:
             notes += filter(None, [describe_unusual_unit(prediction)])
         return Done(_summary(prediction), written, notes, prediction)
 
-    def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
+    def _video(self, item: Input, advance: progress.Move) -> Done:
         from idisc.predict.video import FILM, Plan, predict_video, video_formats
 
         path = item.path or Path()  # stdin is never a video
@@ -272,7 +270,7 @@ class Run:
             self.saving.place(item),
             plan,
             name=item.name,
-            advance=advance,
+            advance=lambda done, total: advance(done, total, f"predicting {path.name}"),
             options=replace(self.how, normals=False),
         )
         notes = _notes(outcome.last)

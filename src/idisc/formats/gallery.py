@@ -123,7 +123,7 @@ def _range(prediction: Prediction) -> str:
 
 
 def _link(files: Sequence[Path], folder: Path) -> str:
-    """The viewer if there is one, or else the first file, such as a film, relative to the folder."""
+    """Return the viewer, or else the first file, such as a film, relative to the folder."""
     if not files:
         return ""
     best = min(files, key=lambda path: not path.name.endswith("_viewer.html"))
