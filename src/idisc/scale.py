@@ -71,8 +71,9 @@ def read_scale(path: str | Path) -> FoundScale:
         raise InputError(
             path, "this prediction is not rescaled", "predict that picture with --known-distance"
         )
-    if not 0 < scale.factor < math.inf:
-        raise InputError(path, f"a factor of {scale.factor:g}", "a number above 0 is needed")
+    numbers = (scale.factor, found.focal, found.correction, *found.network_size)
+    if not all(0 < number < math.inf for number in numbers):
+        raise InputError(path, "its factors, focal length and sizes must be above 0")
     return found
 
 

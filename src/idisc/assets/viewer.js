@@ -189,12 +189,13 @@ globalThis.viewer = { async open(root, data) {
   /** About five multiples of 1, 2 or 5 times a power of ten, each with its text. */
   function roundNumbers(first, last) {
     const rough = (last - first) / 5;
-    const digits = Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map((factor) => factor * 10 ** digits)
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((factor) => factor * power)
       .reduce((best, each) => (Math.abs(each - rough) < Math.abs(best - rough) ? each : best));
     const numbers = [];
     for (let count = Math.ceil(first / step - 1e-9); count * step <= last * (1 + 1e-9); count++) numbers.push(count * step);
-    return numbers.map((value) => [value, value.toFixed(Math.max(0, -digits))]);
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    return numbers.map((value) => [value, value.toFixed(decimals)]);
   }
 
   /** Metres by pixel in colours; `table` and `ends` are those of depth unless others are given. */
