@@ -20,7 +20,7 @@ from idisc.prediction import BorrowedScale, KnownDistance, Prediction, Warning
 from idisc.sizes import Size
 
 MOST_LENS_CHANGE = 0.02  # of the focal length over the diagonal: EXIF rounds to whole millimetres
-MOST_SIZE_CHANGE = 0.1  # of the pixels that the network sees
+MOST_SIZE_CHANGE = 0.2  # of the pixels that the network sees: rounding to 32 gives less
 
 
 @dataclass(frozen=True, kw_only=True)

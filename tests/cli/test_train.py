@@ -15,6 +15,7 @@ from tests.fakes.called import run
 
 from idisc import load_network
 from idisc.cli import train
+from idisc.data import catalog
 from idisc.model.network import IDisc
 from idisc.train.distributed import World
 from idisc.train.guard import Guard
@@ -123,6 +124,29 @@ def test_several_processes_are_resumed_as_several(capsys: pytest.CaptureFixture[
     train.report(ended, summary)  # type: ignore[arg-type]
     said = capsys.readouterr().out
     assert "resume with: torchrun as before, with -m idisc train --resume run" in said
+
+
+def test_fine_tuning_ends_with_a_table_of_before_and_after(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended = SimpleNamespace(
+        world=World(torch.device("cpu")),
+        out=Path("run"),
+        recipe=SimpleNamespace(name="indoor"),
+        testing=SimpleNamespace(spec=catalog.FOLDER),
+    )
+    summary = Summary(
+        step=30,
+        finished=True,
+        metrics={"abs_rel": 0.15},
+        best={"abs_rel": 0.125, "step": 20},
+        start={"abs_rel": 0.25},
+        pictures=2,
+        guard=Guard(1),
+    )
+    train.report(ended, summary)  # type: ignore[arg-type]
+    rows = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[2:5]]
+    assert rows == ["0.250", "0.125", "-0.125"]
 
 
 @pytest.fixture
