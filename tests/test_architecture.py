@@ -31,7 +31,7 @@ FOUNDATION = [
     "geometry",
     "images",
 ]
-FOUNDATION += ["html_parts", "charts", "prediction", "provenance_text"]
+FOUNDATION += ["html_parts", "charts", "prediction", "scale", "provenance_text"]
 FOUNDATION += ["formats", "__init__"]
 FLOORS = {
     **dict.fromkeys(FOUNDATION, 0),

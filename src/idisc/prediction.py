@@ -37,6 +37,8 @@ WarningCode = Literal[
     "resolution",  # the picture has far fewer pixels than the training data
     "known_distance",  # a known distance contradicts the network
     "domain",  # the picture looks unlike the domain of the model
+    "scale_camera",  # a scale was found with a camera that may be another one
+    "scale_size",  # a scale was found at another network size
 ]
 SCALE_WARNINGS: frozenset[WarningCode] = frozenset({"field_of_view", "network_size"})
 """Warnings about a scale that a known distance corrects."""
@@ -148,6 +150,15 @@ class Rescaling:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BorrowedScale:
+    """Depth was multiplied by a factor that known distances in another picture gave."""
+
+    factor: float
+    picture: str  # the file name of that picture
+    known: tuple[KnownDistance, ...]  # in that picture
+
+
+@dataclass(frozen=True, kw_only=True)
 class TileGrid:
     """Depth was refined in overlapping tiles."""
 
@@ -172,7 +183,7 @@ class Provenance:
     network_size: Size  # at which the network saw the picture
     network_size_reason: SizeReason
     camera_correction: CameraCorrection | None = None
-    rescalings: tuple[Rescaling, ...] = ()
+    rescalings: tuple[Rescaling | BorrowedScale, ...] = ()
     tiles: TileGrid | None = None
     flip: bool = False  # depth is the mean over the picture and its mirror image
     level_std: tuple[Compared, ...] = ()  # which answers the standard deviation compares
@@ -314,7 +325,7 @@ class Prediction:
         wanted = KnownDistance.parse(known)
         return self.apply(Rescaling(factor=self.scale_for(wanted), known=wanted))
 
-    def apply(self, change: CameraCorrection | Rescaling) -> Prediction:
+    def apply(self, change: CameraCorrection | Rescaling | BorrowedScale) -> Prediction:
         """Return the prediction with depth multiplied by a factor, which the provenance records."""
         before = self.provenance
         if isinstance(change, CameraCorrection):

@@ -14,6 +14,7 @@ from idisc import configs
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.prediction import (
+    BorrowedScale,
     CameraCorrection,
     Compared,
     ModelInfo,
@@ -52,8 +53,25 @@ _WARNINGS: dict[WarningCode, str] = {
     " depth of a blurred picture is less accurate; use a larger picture",
     "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
     " and its unit",
+    "scale_camera": "the scale was found in {picture}, and neither picture states its lens; it is"
+    " right only if both are of the same camera, without zoom",
+    "scale_size": "the scale was found in {picture} at network size {theirs}, and {network} is used"
+    " here: the scale of depth changes with it; predict both with the same --size",
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
     " for {model_domain}: its metres mean little here{remedy}",
+}
+
+
+_SHORT_WARNINGS: dict[WarningCode, str] = {
+    "camera_matrix": "unlikely camera matrix",
+    "field_of_view": "lens unlike training",
+    "aspect": "squeezed picture",
+    "network_size": "network size unlike training",
+    "resolution": "few pixels",
+    "known_distance": "known distance contradicts the network",
+    "domain": "picture unlike the model's domain",
+    "scale_camera": "scale of a camera that may be another",
+    "scale_size": "scale of another network size",
 }
 
 
@@ -93,7 +111,16 @@ def describe(prediction: Prediction) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def caption(prediction: Prediction, without: str = "") -> list[str]:
+def caption(prediction: Prediction) -> str:
+    """Return one line to stand below a picture: model, camera and, in a few words, warnings."""
+    made = prediction.provenance
+    parts = [f"model {made.model.name}", f"camera {describe_camera(prediction.camera)}"]
+    if made.warnings:
+        parts.append(f"warning: {', '.join(_SHORT_WARNINGS[each.code] for each in made.warnings)}")
+    return " · ".join(" ".join(part.split()) for part in parts)
+
+
+def sentences(prediction: Prediction, without: str = "") -> list[str]:
     """Return the provenance as "name: sentence", each in one line."""
     return [
         f"{name}: {' '.join(text.split())}"
@@ -132,11 +159,14 @@ def describe_camera(camera: Camera) -> str:
     return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
 
 
-def describe_change(change: CameraCorrection | Rescaling) -> str:
+def describe_change(change: CameraCorrection | Rescaling | BorrowedScale) -> str:
     """Return by how much depth was multiplied, and why."""
     factor = f"depth x {change.factor:.4g}"
     if isinstance(change, CameraCorrection):
         return f"{factor}, focal length over that of training ({change.training_fov_deg:.0f} deg)"
+    if isinstance(change, BorrowedScale):
+        known = ", ".join(map(str, change.known))
+        return f"{factor}, as in {change.picture}" + (f" (known {known})" if known else "")
     if change.first_frame:
         return f"{factor}, known {change.known} in the first frame"
     return f"{factor}, known {change.known}, predicted {change.known.metres / change.factor:.4g} m"

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 
 from idisc.cli import progress
 
 
-def test_without_a_terminal_there_is_a_line_every_ten_seconds(
+def wait_for(seen: Callable[[], bool]) -> bool:
+    """Look again and again; a thread prints."""
+    return any(seen() or time.sleep(0.005) for _ in range(4000))
+
+
+def test_without_a_terminal_lines_say_what_is_done_and_what_is_left(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
+    seen = ""
+
+    def shown(text: str) -> bool:
+        nonlocal seen
+        seen += capsys.readouterr().err
+        return text in seen
+
+    monkeypatch.setattr(progress, "EVERY_S", 0.005)
+    monkeypatch.setattr("idisc.cli.progress.time.monotonic", lambda: now)
     with progress.bar("caching") as move:
-        for done in range(1, 26):  # one each second
-            now += 1
-            move(done, 40)
-    assert capsys.readouterr().err.splitlines() == [
-        "caching 10/40, 0.5 min left",
-        "caching 20/40, 0.3 min left",
-    ]
+        now += 7
+        assert wait_for(lambda: shown("caching, 7 s so far\n"))
+        move(10, 40)  # of an earlier run
+        now += 3
+        assert wait_for(lambda: shown("caching 10/40, 3 s so far\n"))
+        now += 57
+        move(20, 40)
+        assert wait_for(lambda: shown("caching 20/40, 2.0 min left\n"))
+        move(1, 9, "clip.mp4")
+        assert wait_for(lambda: shown("clip.mp4 1/9, 0 s so far\n"))

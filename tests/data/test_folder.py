@@ -69,6 +69,27 @@ class TestFolders:
         with refused(InputError, tmp_path / "images/a.jpg", tmp_path / "depth"):
             folder.read(tmp_path)
 
+    def test_pairs_may_share_one_folder(self, tmp_path: Path) -> None:
+        pair(tmp_path / "train", "0001", images=".", depth=".")
+        pair(tmp_path / "test", "0002", images=".", depth=".")
+        found = folder.read(tmp_path)
+        assert [(r.image, r.target) for r in found.of("train")] == [
+            ("train/0001.jpg", "train/0001.png")
+        ]
+        assert [record.image for record in found.of("test")] == ["test/0002.jpg"]
+
+    def test_pairs_in_one_folder_must_be_unambiguous(self, tmp_path: Path) -> None:
+        indoor.save(tmp_path / "0001.jpg", indoor.picture(0))
+        indoor.save(tmp_path / "0001.png", indoor.picture(0))  # 8 bits: the same photo again
+        with refused(InputError, tmp_path):
+            folder.read(tmp_path)
+        pair(tmp_path, "0002", images=".", depth=".")
+        with refused(InputError, tmp_path / "0001.jpg"):
+            folder.read(tmp_path)
+        np.save(tmp_path / "0001.npy", np.ones((24, 32), np.float32))
+        with refused(InputError, tmp_path / "0001"):
+            folder.read(tmp_path)
+
     def test_the_hash_follows_the_names(self, tmp_path: Path) -> None:
         pair(tmp_path, "a")
         first = folder.read(tmp_path).sha256

@@ -26,8 +26,9 @@ from idisc.data.decode import NormalMap
 from idisc.data.manifest import Manifest, Record
 from idisc.evaluate import html_report, report, tables
 from idisc.evaluate.calibration import MEANING, Calibration, Part
+from idisc.evaluate.distances import Bin
 from idisc.evaluate.protocols import PROTOCOLS
-from idisc.evaluate.run import Bin, Result, Row, evaluate
+from idisc.evaluate.run import Result, Row, evaluate
 from idisc.evaluate.units import UnitHint
 
 PAPER = PROTOCOLS["paper"]

@@ -327,25 +327,6 @@ def test_clouds_without_a_camera_are_an_error(tmp_path: Path) -> None:
     assert caught.value.subject == "a.png"
 
 
-def test_errors_by_distance_are_over_all_pixels(tmp_path: Path) -> None:
-    targets: Maps = {"a": [[2, 9, 15]], "b": [[4, 0, 300]]}
-    guesses: Maps = {"a": [[3, 9, 12]], "b": [[2, 7, 300]]}
-    near, far = result_of(tmp_path, PAPER, targets, guesses).by_distance
-    assert (near.start, near.stop, near.pixels) == (0, 10, 3)
-    assert near.abs_rel == pytest.approx((1 / 2 + 0 + 2 / 4) / 3)
-    assert near.abs_error == pytest.approx((1 + 0 + 2) / 3)
-    assert near.bias == pytest.approx((1 + 0 - 2) / 3)
-    assert (far.start, far.stop, far.pixels, far.bias) == (10, 20, 1, -3)
-
-
-def test_distances_in_rooms_are_binned_by_the_metre(tmp_path: Path) -> None:
-    dataset = dataset_of(tmp_path, {"a": [[1.5, 1.9, 2.0, 9.99]]})
-    dataset.spec = replace(catalog.FOLDER, max_depth=10.0)
-    (result,) = evaluate(dataset, guessing({"a": [[1, 1, 1, 1]]}), [PAPER])
-    bins = [(each.start, each.stop, each.pixels) for each in result.by_distance]
-    assert bins == [(1, 2, 2), (2, 3, 1), (9, 10, 1)]
-
-
 def test_the_worst_pictures_are_kept_worst_first(tmp_path: Path) -> None:
     targets = {f"p{number:02d}": [[2.0, 2.0]] for number in range(11)}
     order = np.random.default_rng(3).permutation(11)

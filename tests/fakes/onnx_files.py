@@ -35,7 +35,9 @@ def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> 
 
 def with_metadata(content: bytes, key: str, value: str) -> bytes:
     """The bytes of a graph with one more entry of its metadata."""
-    return content + _field(14, _field(1, key.encode()) + _field(2, value.encode()))
+    entry = onnx.ModelProto()
+    entry.metadata_props.add(key=key, value=value)
+    return content + entry.SerializeToString()  # fields of a message may be appended
 
 
 def depth_and_spread(path: Path) -> Path:

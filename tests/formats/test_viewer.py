@@ -19,6 +19,7 @@ from tests.fakes.predicted import DEPTH, RESULT, SIZE, WALL, provenance, write
 
 from idisc import geometry
 from idisc.prediction import Prediction
+from idisc.scale import read_scale
 
 LENGTH = "Between the marks: "
 
@@ -58,7 +59,7 @@ def test_the_page_loads_nothing_and_runs_nothing_but_its_own_scripts(tmp_path: P
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)
     assert policy
     assert policy[1].startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'")
-    assert re.search(r"script-src 'sha256-\S{44}' 'sha256-\S{44}';", policy[1])
+    assert re.search(r"script-src( 'sha256-\S{44}'){3};", policy[1])
     references = re.findall(r'(?:src|href|action)\s*=\s*"(.{0,40})', page)
     assert all(reference.startswith("data:image/jpeg;base64,") for reference in references)
     elsewhere = set(re.findall(r"(?:https?:)?//[\w-]+\.[\w.-]+", page))
@@ -72,7 +73,7 @@ def test_names_cannot_become_markup(tmp_path: Path) -> None:
     page = write("html", tmp_path, replace(RESULT, provenance=made)).read_text("utf-8")
     assert "<title>&lt;/script&gt;&lt;b&gt;&amp;$name: depth</title>" in page
     assert "<img src=x" not in page
-    assert page.count("</script>") == 3
+    assert page.count("</script>") == 4
 
 
 @pytest.fixture
@@ -131,6 +132,40 @@ def test_metres_are_under_the_cursor_and_between_two_clicks(open_page: Any) -> N
     page.locator("#clear").click()
     page.mouse.move(1, 1)
     assert reading.inner_text().startswith("Point at a pixel")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(
+    open_page: Any, tmp_path: Path
+) -> None:
+    page = open_page(RESULT)
+
+    def add(end: int, metres: str) -> None:
+        page.mouse.click(*at(page, "#picture", 40, 0))
+        page.mouse.click(*at(page, "#depth", 40, end))
+        page.locator("#true-metres").fill(metres)
+        page.keyboard.press("Enter")
+
+    add(60, "8")  # predicted 4 m: twice as much
+    page.mouse.move(*at(page, "#depth", 40, 5))
+    assert page.locator("#reading").inner_text().startswith("Pixel 5, 40: depth 8.00\u202fm")
+    option = page.locator("#distance-list code").inner_text()
+    assert option == '--known-distance "0,40 60,40 = 8m"'
+    assert page.locator(".ticks span").last.inner_text() == "8\u202fm"
+    add(30, "4.5")  # predicted 2 m
+    assert "2 distances, whose factors differ by 12.5" in page.locator("#distances").inner_text()
+    with page.expect_download() as download:
+        page.locator("#scale-download").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    found = read_scale(path)
+    assert path.name == "room_scale.json"
+    assert found.scale.factor == pytest.approx((2 * 2.25) ** 0.5, rel=1e-3)
+    assert [known.metres for known in found.scale.known] == [8.0, 4.5]
+    page.locator("#scale-reset").click()
+    page.mouse.move(*at(page, "#depth", 40, 6))
+    assert page.locator("#reading").inner_text().startswith("Pixel 6, 40: depth 4.00\u202fm")
 
 
 @pytest.mark.browser

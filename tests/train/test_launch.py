@@ -232,7 +232,7 @@ def test_the_initial_weights_stay_the_best_if_training_does_not_improve_them(
     weights = tmp_path / "trained" / "best"
     ruinous = replace(made, train=replace(made.train, lr=3.0, lr_encoder=3.0))
     summary = start(ruinous, data, tmp_path / "tuned", weights=str(weights)).train()
-    assert summary.best["step"] == 0
+    assert summary.best == {**summary.start, "step": 0}
     assert summary.best["abs_rel"] < summary.metrics["abs_rel"]
     best, initial = (load_network(each) for each in (tmp_path / "tuned" / "best", weights))
     assert same(dict(best.state_dict()), dict(initial.state_dict()))

@@ -10,11 +10,12 @@ globalThis.viewer = { async open(root, data) {
   const depth = await unpackedDepth(data); // by pixel; 0 = none
   const isEdge = new Uint8Array(await unpacked(data.edges));
   const colours = bytes(data.colours); // 256 RGB
-  const state = { cursor: -1, marks: [] }; // indices into the grid
+  const state = { cursor: -1, marks: [], scale: 1 }; // indices into the grid; factor of all distances
   const watchers = []; // called with the state whenever it changes
   const closing = new AbortController();
   const hint = byId("reading").textContent;
   makeFrames();
+  drawTicks();
   const cloud = makeCloud(byId("stage"));
   const views = [makeView(byId("picture")), makeView(byId("depth"))];
   for (const canvas of root.querySelectorAll("#picture canvas, #depth canvas")) draw(canvas, depth);
@@ -27,7 +28,8 @@ globalThis.viewer = { async open(root, data) {
     state, rows, columns, bytes, draw, metres, show, unpackedDepth, hasCloud: Boolean(cloud),
     addView: (element, chosen, told) => { views.push(makeView(element, chosen, told)); show(); },
     watch: (watcher) => { watchers.push(watcher); watcher(state); },
-    between: () => state.marks.length === 2 ? distance(...state.marks) : null,
+    between: () => state.marks.length === 2 ? distance(...state.marks) * state.scale : null,
+    rescale: (factor) => { state.scale = factor; drawTicks(); show(); },
     pixel,
     close: () => { closing.abort(); cloud?.close(); },
   };
@@ -70,7 +72,9 @@ globalThis.viewer = { async open(root, data) {
     return Math.hypot(...point(one).map((value, axis) => value - point(other)[axis]));
   }
 
-  function metres(value) {
+  /** A distance of the scene as text, rescaled. */
+  function metres(unscaled) {
+    const value = unscaled * state.scale;
     return `${value.toFixed(value < 10 ? 2 : 1)}\u202fm`;
   }
 
@@ -169,12 +173,29 @@ globalThis.viewer = { async open(root, data) {
     }
     const stops = Array.from({ length: 17 }, (_, step) => `rgb(${colours.subarray(3 * Math.round(step * 255 / 16)).slice(0, 3).join(" ")})`);
     root.querySelector(".bar").style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    root.querySelector(".ticks").replaceChildren(...data.ticks.map(([value, text]) => {
+  }
+
+  /** Round numbers below the legend: those of the scene, or others once it is rescaled. */
+  function drawTicks() {
+    const marks = state.scale === 1 ? data.ticks : roundNumbers(low * state.scale, high * state.scale);
+    root.querySelector(".ticks").replaceChildren(...marks.map(([value, text]) => {
       const tick = document.createElement("span");
-      tick.style.left = `${100 * (value - low) / (high - low)}%`;
+      tick.style.left = `${100 * (value / state.scale - low) / (high - low)}%`;
       tick.textContent = `${text}\u202fm`;
       return tick;
     }));
+  }
+
+  /** About five multiples of 1, 2 or 5 times a power of ten, each with its text. */
+  function roundNumbers(first, last) {
+    const rough = (last - first) / 5;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((factor) => factor * power)
+      .reduce((best, each) => (Math.abs(each - rough) < Math.abs(best - rough) ? each : best));
+    const numbers = [];
+    for (let count = Math.ceil(first / step - 1e-9); count * step <= last * (1 + 1e-9); count++) numbers.push(count * step);
+    const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    return numbers.map((value) => [value, value.toFixed(decimals)]);
   }
 
   /** Metres by pixel in colours; `table` and `ends` are those of depth unless others are given. */
@@ -508,7 +529,9 @@ globalThis.viewer = { async open(root, data) {
   }
 } };
 if (document.getElementById("data")) {
-  viewer.open(document, JSON.parse(document.getElementById("data").textContent)).then((scene) => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  viewer.open(document, data).then((scene) => {
+    knownDistances.wire(document, scene, data.record);
     document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
   });
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idisc import configs, files
-from idisc.cli import options, tables
+from idisc.cli import options, progress, tables
 from idisc.configs import paper
 from idisc.configs.schema import ModelConfig, Recipe
 from idisc.errors import InputError, require
@@ -97,7 +97,9 @@ def _bench_network(
 
     network = IDisc(model).eval().requires_grad_(False).to(about["device"])
     _print_about(about)
-    parts = bench.measure_parts(network, torch.rand(1, 3, *size, device=about["device"]), repeats)
+    with progress.elapsed("measuring the parts"):
+        rgb = torch.rand(1, 3, *size, device=about["device"])
+        parts = bench.measure_parts(network, rgb, repeats)
     _print_parts(parts)
     results: dict[str, Any] = {"parts": [asdict(row) for row in parts]}
     if compare or engines:
@@ -105,12 +107,14 @@ def _bench_network(
             others = {}
             if engines:
                 require("timm", "onnx", "onnxscript", extra="train")
-                tables.note("exporting; this takes some minutes ...")
-                others = bench.export_engines(network, Path(folder), size)
-            rows = bench.compare_engines(network, others, size, repeats)
+                with progress.elapsed("exporting"):
+                    others = bench.export_engines(network, Path(folder), size)
+            with progress.elapsed("comparing engines"):
+                rows = bench.compare_engines(network, others, size, repeats)
         results |= _print_engines(rows)
     if compare:
-        peaks = {name: bench.peak_memory(model, size, name) for name in bench.formulations()}
+        with progress.elapsed("measuring memory"):
+            peaks = {name: bench.peak_memory(model, size, name) for name in bench.formulations()}
         title = "Peak resident memory of a process that predicts once"
         cells = [
             (NAMES[name], f"{value / 1e9:.2f}", f"{value / peaks['oracle']:.2f}")
@@ -142,10 +146,12 @@ def _bench_file(path: Path, size: Size | None, repeats: int, threads: int | None
         network = IDisc(model).eval().requires_grad_(False)  # time does not depend on weights
         engine = OnnxEngine(path, threads=about["threads"])
         _print_about(about)
-        rows = bench.compare_engines(network, {"onnx": engine}, size, repeats)
+        with progress.elapsed("comparing engines"):
+            rows = bench.compare_engines(network, {"onnx": engine}, size, repeats)
     else:
         _print_about(about)
-        rows = timing.compare({"onnx": timing.predicting(engine, size)}, repeats, "oracle")
+        with progress.elapsed("measuring"):
+            rows = timing.compare({"onnx": timing.predicting(engine, size)}, repeats, "oracle")
     return {"about": about, **_print_engines(rows)}
 
 

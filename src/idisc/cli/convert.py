@@ -9,7 +9,7 @@ import click
 
 from idisc import files
 from idisc.ancestry import UNKNOWN
-from idisc.cli import options
+from idisc.cli import options, progress
 from idisc.configs import recipes
 from idisc.errors import require
 from idisc.zoo import published
@@ -41,10 +41,11 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     from idisc.model.convert import convert
     from idisc.predict.model_info import ancestry_of
 
-    converted = convert(file, changes)
-    origin = {"file": file.name, "sha256": files.sha256(file)}
-    known = ancestry_of(origin, file.name)
-    save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
+    with progress.elapsed(f"converting {file.name}"):
+        converted = convert(file, changes)
+        origin = {"file": file.name, "sha256": files.sha256(file)}
+        known = ancestry_of(origin, file.name)
+        save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
     for label, text in _recognised(file, converted):
         click.echo(f"{label:<10}{text}")
     click.echo(f"{'licence':<10}{'; '.join(known.licence) or UNKNOWN}")

@@ -82,10 +82,10 @@ def explain_dataset(
         (result,) = evaluate(dataset, collect, [PROTOCOLS["paper"]], progress=advance)
     report = collector.report()
     _print_usage(report, dataset)
-    for path in (
-        *_write_report(report, dataset, folder),
-        *_panels(dataset, result, predictors, folder),
-    ):
+    with progress.elapsed("drawing"):
+        written = _write_report(report, dataset, folder)
+        written += _panels(dataset, result, predictors, folder)
+    for path in written:
         click.echo(f"written: {path}")
 
 

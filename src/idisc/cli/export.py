@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from idisc.cli import options, tables
+from idisc.cli import options, progress
 from idisc.configs.schema import FilePrecision
 from idisc.errors import pluralize, require
 from idisc.sizes import describe_size
@@ -74,8 +74,8 @@ def command(
     path = out or beside.with_name(beside.name + suffix)
     wanted = ExportOptions(out=path, precision=precision, size=size, pictures=pictures or EXAMPLES)
     source = open_source(checkpoint)
-    tables.note("tracing and comparing; this takes a minute or two ...")
-    measured = export_network(source, wanted)
+    with progress.elapsed("tracing and comparing"):
+        measured = export_network(source, wanted)
     count = pluralize(measured.pictures, "picture")
     lines = {
         "file": f"{path}, {path.stat().st_size / 1e6:.1f} MB",

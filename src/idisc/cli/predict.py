@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
     from idisc.predict.video import Outcome
     from idisc.prediction import Prediction
 
-Done = tuple[str, list[Path], list[str], "Prediction"]
-"""One line about a result, its files, notes that are printed once for all pictures, the result."""
+
+class Done(NamedTuple):
+    """The result of one picture or video."""
+
+    about: str  # one line
+    written: list[Path]
+    notes: list[str]  # printed once for all pictures
+    shown: Prediction  # of a video: its last frame
+    clip: str = ""  # the length of a video, as text
+
+
 LARGE = 200e6  # bytes: the size of larger files is printed
 
 
@@ -68,6 +78,12 @@ class PredictCommand(click.Command):
     "--known-distance", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance."
 )
 @click.option(
+    "--scale-from",
+    type=options.PATH,
+    metavar="FILE.json",
+    help="Scale as in a rescaled prediction of the same camera and place: its JSON file.",
+)
+@click.option(
     "--camera-correction/--no-camera-correction",
     default=True,
     help="Correct depth for a known lens unlike that of training [yes]",
@@ -76,6 +92,7 @@ class PredictCommand(click.Command):
 @click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
 @click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colormap.")
 @click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
+@click.option("--clean", is_flag=True, help="Pictures without legend and caption.")
 @click.option("--side-by-side", is_flag=True, help="Videos: show picture, depth and legend.")
 @click.option("--smooth", type=float, metavar="SECONDS", help="Videos: reduce flicker; try 0.3.")
 @click.option("--every", type=int, metavar="N", help="Videos: use every N-th frame [1]")
@@ -103,11 +120,13 @@ def command(
     focal: str | None,
     matrix: str | None,
     known_distance: str | None,
+    scale_from: Path | None,
     camera_correction: bool,
     normals: bool,
     axes: str | None,
     limits: str | None,
     colormap: str | None,
+    clean: bool,
     gallery: bool | None,
     recursive: bool,
     device: str,
@@ -129,11 +148,12 @@ def command(
         flip=flip,
         tile=tile_size or tile,
         known_distance=known_distance,
+        scale_from=scale_from,
         camera_correction=camera_correction,
         normals=normals,
     )
     asked = table.parse(formats) if formats else ()
-    saving = Saving(out, asked, _options(axes, limits, colormap), normals)
+    saving = Saving(out, asked, _options(axes, limits, colormap, clean), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
     if known_distance is not None and len(found.inputs) > 1:
         raise InputError(
@@ -143,11 +163,12 @@ def command(
         )
     saving.check(found.inputs)
     pages = _gallery(gallery, out, len(found.inputs))
+    saving = replace(saving, viewer=pages is not None)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision)
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
-    _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap)
+    _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap, clean=clean)
     Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
@@ -169,6 +190,7 @@ class Run:
         self.models: dict[str, None] = {}  # names in their order
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
         self.sources = Sources(saving.folder)
+        self.titles: dict[Input, str] = {}  # in the gallery
         self.lines: list[str] = []
         self.aside = False  # lines go to stderr, because stdout has bytes
         self.failures = failures
@@ -190,6 +212,7 @@ class Run:
     def add_all(self, items: Sequence[Input]) -> None:
         """Predict and save each of them."""
         self.aside = self.saving.streams(items)
+        self.titles = _titles(items)
         with progress.bar("predicting") as advance, warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # the report has them
             try:
@@ -205,26 +228,24 @@ class Run:
         except OSError as error:  # the results themselves are there
             self.failures.add(str(self.saving.folder), error)
 
-    def add(self, item: Input, advance: Callable[[int, int], None]) -> None:
+    def add(self, item: Input, advance: progress.Move) -> None:
         """Predict and save one picture or video."""
         from idisc.predict import video
 
         try:
             self.sources.check(item)
-            if video.is_video(item.path):
-                about, written, notes, shown = self._video(item, advance)
-            else:
-                about, written, notes, shown = self._picture(item)
-            self._show(item, shown, written)
+            is_clip = video.is_video(item.path)
+            done = self._video(item, advance) if is_clip else self._picture(item)
+            self._show(item, done)
         except Exception as error:  # whatever it is, the other pictures are predicted
             self.failures.add(item.label, error)
             if self.sources.has_results(item):  # of formats that were written before
                 self.sources.add(item)
             return
         self.sources.add(item)
-        where = ", ".join(map(_with_size, written)) or "stdout"
-        self.lines.append(f"{item.label}: {about} -> {where}")
-        for text in notes:
+        where = ", ".join(map(_with_size, done.written)) or "stdout"
+        self.lines.append(f"{item.label}: {done.about} -> {where}")
+        for text in done.notes:
             self.notes.setdefault(text, []).append(item.label)
 
     def _picture(self, item: Input) -> Done:
@@ -237,9 +258,9 @@ class Run:
         written, notes = self.saving.write(item, prediction, rows), _notes(prediction)
         if any(row.name == "png16" for row in rows):
             notes += filter(None, [describe_unusual_unit(prediction)])
-        return _summary(prediction), written, notes, prediction
+        return Done(_summary(prediction), written, notes, prediction)
 
-    def _video(self, item: Input, advance: Callable[[int, int], None]) -> Done:
+    def _video(self, item: Input, advance: progress.Move) -> Done:
         from idisc.predict.video import FILM, Plan, predict_video, video_formats
 
         path = item.path or Path()  # stdin is never a video
@@ -257,22 +278,26 @@ class Run:
             self.saving.place(item),
             plan,
             name=item.name,
-            advance=advance,
+            advance=lambda done, total: advance(done, total, f"predicting {path.name}"),
             options=replace(self.how, normals=False),
         )
         notes = _notes(outcome.last)
         if without:
             notes.append(f"a video, without {', '.join(without)}, which are for pictures")
-        return _film_summary(outcome), list(outcome.files), notes, outcome.last
+        return Done(
+            _film_summary(outcome), list(outcome.files), notes, outcome.last, _clip_length(outcome)
+        )
 
-    def _show(self, item: Input, prediction: Prediction, written: Sequence[Path]) -> None:
+    def _show(self, item: Input, done: Done) -> None:
         """Keep the entry of a result for the gallery."""
         if self.gallery is not None:
             from idisc.formats import gallery
 
-            folder = self.gallery.parent
-            self.entries.append(gallery.describe(_file_name(item), prediction, written, folder))
-            self.models[prediction.provenance.model.name] = None
+            entry = gallery.describe(
+                self.titles[item], done.shown, done.written, self.gallery.parent, done.clip
+            )
+            self.entries.append(entry)
+            self.models[done.shown.provenance.model.name] = None
 
     def _write_gallery(self) -> None:
         if self.gallery is not None and self.entries:
@@ -298,8 +323,18 @@ class Run:
             tables.note(f"{labels[0]}{more}: {text}")
 
 
-def _file_name(item: Input) -> str:
-    return item.label if item.path is None else item.path.name
+def _titles(items: Sequence[Input]) -> dict[Input, str]:
+    """Return the file name of each input, with its folder if another one has the same name."""
+    names = {item: item.label if item.path is None else item.path.name for item in items}
+    count = Counter(names.values())
+    return {
+        item: f"{item.path.parent.name}/{name}" if item.path and count[name] > 1 else name
+        for item, name in names.items()
+    }
+
+
+def _clip_length(outcome: Outcome) -> str:
+    return f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"
 
 
 def _notes(prediction: Prediction) -> list[str]:
@@ -324,7 +359,7 @@ def _summary(prediction: Prediction) -> str:
 
 def _film_summary(outcome: Outcome) -> str:
     """Return one line about the result of a video."""
-    parts = [f"{pluralize(outcome.frames, 'frame')} of {outcome.seconds:.1f} s"]
+    parts = [_clip_length(outcome)]
     if outcome.limits:
         parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
     if outcome.flicker is not None:
@@ -392,11 +427,13 @@ def _refuse_unused(rows: Iterable[Format], **given: Any) -> None:
             options.refuse(f"--save {names}", **{name: value})
 
 
-def _options(axes: str | None, limits: str | None, colormap: str | None) -> FormatOptions:
+def _options(
+    axes: str | None, limits: str | None, colormap: str | None, clean: bool
+) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    changes: dict[str, Any] = {"axes": axes}
+    changes: dict[str, Any] = {"axes": axes, "clean": clean}
     if colormap is not None:
         visualize.check_colours(colormap)
         changes["colormap"] = colormap

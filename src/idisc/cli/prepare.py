@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
@@ -17,6 +17,7 @@ from idisc.data.prepare import PREPARATIONS
 from idisc.errors import DataError, lookup, pluralize
 
 if TYPE_CHECKING:
+    from idisc.data.prepare.frames import Absent
     from idisc.data.prepare.runner import Summary
 
 
@@ -111,6 +112,8 @@ def command(
             progress=lambda done, total, _: advance(done, total),
         )
     _print(dataset, summary, out)
+    if summary.absent:
+        tables.note(_describe_absent(summary.absent))
     if summary.repeated:
         tables.note(
             f"{pluralize(len(summary.repeated), 'line')} of the lists named a pair again, first"
@@ -124,6 +127,16 @@ def command(
             f"{wrong} missing or unreadable, the first is {first.subject} ({first.reason})",
             f"get them from {catalog.find(dataset).home} and run the same command again",
         )
+
+
+def _describe_absent(absent: Sequence[Absent]) -> str:
+    """Return one line about scenes without some sensors."""
+    scenes: dict[str, list[str]] = {}
+    for each in absent:
+        scenes.setdefault(each.scene, []).append(each.sensor)
+    first = next(iter(scenes))
+    more = f" (and {pluralize(len(scenes) - 1, 'more scene')})" if len(scenes) > 1 else ""
+    return f"{first}{more}: no {', '.join(scenes[first])} there; its other cameras are prepared"
 
 
 def _print(dataset: str, summary: Summary, out: Path) -> None:

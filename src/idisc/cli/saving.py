@@ -36,6 +36,7 @@ class Saving:
     formats: tuple[Format, ...]  # none: the default formats
     options: FormatOptions
     normals: bool
+    viewer: bool = False  # the default formats include the viewer, which a gallery opens
 
     def check(self, items: Sequence[Input]) -> None:
         """Raise an InputError before any work is done if results cannot be written."""
@@ -71,6 +72,8 @@ class Saving:
         if item.path is None and self.folder is None:
             return self.formats or (FORMATS[STREAMED],)
         rows = self.formats or default_formats(task)
+        if self.viewer and not self.formats and task.metric:
+            rows = (*rows, FORMATS["html"])
         return tuple(dict.fromkeys([*rows, FORMATS["normals"]])) if self.normals else rows
 
     def write(self, item: Input, prediction: Prediction, rows: Sequence[Format]) -> list[Path]:

@@ -75,7 +75,11 @@ def command(
     from idisc.train.distributed import joined
 
     with joined(device) as world:
-        with _on_signals(_interrupt), progress.bar("caching features") as caching:
+        with _on_signals(_interrupt), progress.bar("starting") as move:
+
+            def caching(done: int, total: int) -> None:
+                move(done, total, "caching features")
+
             if resume is not None:
                 run = launch.resume(resume, world, workers, caching)
             else:
@@ -152,32 +156,23 @@ def _note_start(run: Trainer, weights: str | None) -> None:
 
 @contextmanager
 def _shown(run: Trainer) -> Iterator[OnStep]:
-    """Show steps: a progress bar on a terminal, otherwise about a hundred lines."""
+    """Show steps: a progress bar on a terminal, otherwise lines."""
     if not run.world.leads:
         yield lambda step: None  # noqa: ARG005
         return
     total = run.recipe.train.iterations
-    if not sys.stderr.isatty():
-        every = max(total // 100, 1)
-
-        def line(step: Step) -> None:
-            if step.step % every == 0 or step.step == total:
-                click.echo(f"step {step.step}/{total}  {_describe(step)}", err=True)
-
-        yield line
-        return
-    with progress.bar("") as move:
+    with progress.bar("training, step") as move:
         move(run.progress.step, total)
         yield lambda step: move(step.step, total, _describe(step))
 
 
 def _describe(step: Step) -> str:
-    hours, minutes = divmod(int(step.eta_s) // 60, 60)
     lost = step.skipped + step.empty
     return (
-        f"loss {step.loss:.3f}  rate {step.lr:.1e}  {_speed(step.images_per_s)}"
-        f"  waiting {step.wait_share:.0%}  {step.memory_gb:.1f} GB"
-        f"  {hours} h {minutes:02d} min left" + (f"  {lost} skipped" if lost else "")
+        f"loss {step.loss:.3f}, rate {step.lr:.1e}, {_speed(step.images_per_s)},"
+        f" waiting {step.wait_share:.0%}, {step.memory_gb:.1f} GB,"
+        + (f" {lost} skipped," if lost else "")
+        + " step"
     )
 
 
@@ -211,7 +206,12 @@ def report(run: Trainer, summary: Summary) -> None:
         return
     theirs = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
     names = [*theirs, *(name for name in summary.metrics if name not in theirs)]
-    rows = [("last", summary.metrics), (f"best, step {summary.best['step']:.0f}", summary.best)]
+    best = f"best, step {summary.best['step']:.0f}"
+    rows = [("last", summary.metrics), (best, summary.best)]
+    if summary.start:
+        names = [name for name in names if name in summary.start]
+        change = {name: summary.best[name] - summary.start[name] for name in names}
+        rows = [("before", summary.start), (f"after, {best}", summary.best), ("change", change)]
     if theirs:
         rows.append(("the paper", theirs))
     tables.show(

@@ -1,6 +1,7 @@
 """A user's own pairs: a folder of pictures and one of depth, or a file that lists them.
 
     DIR/images/a.jpg  DIR/depth/a.png        pairs by name; 16-bit PNG in millimetres, or NPY, NPZ
+    DIR/a.jpg  DIR/a.png                     the same in one folder, if no name has other files
     DIR/pairs.csv                            columns image, depth and, if known, split, scene,
                                              fx, fy, cx, cy, depth_scale (metres of one unit)
     DIR/pairs.jsonl                          the same as one JSON object in each line
@@ -22,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
@@ -63,8 +66,8 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         raise InputError(
             root / index if tables else root,
             "no pairs" if tables else f"no dataset: neither {NAME} nor pairs{lists}",
-            "images/NAME.jpg with depth/NAME.png (or .npy), or a CSV or JSONL with the columns"
-            f" image and depth, or {LIST}, is needed",
+            "images/NAME.jpg with depth/NAME.png (or .npy), NAME.jpg with NAME.png, a CSV or JSONL"
+            f" with the columns image and depth, or {LIST}, is needed",
         )
     names = "\n".join(f"{r.image} {r.target}" for r in records)
     digest = hashlib.sha256(names.encode("utf-8", "surrogatepass"))
@@ -109,6 +112,7 @@ def _pairs(root: Path, folder: Path, split: str, complete: bool) -> Iterator[Rec
     images = next((folder / name for name in IMAGE_FOLDERS if (folder / name).is_dir()), None)
     depths = next((folder / name for name in DEPTH_FOLDERS if (folder / name).is_dir()), None)
     if images is None or depths is None:
+        yield from _flat_pairs(root, folder, split, complete)
         return
     pictures, maps = _of_kinds(images, PICTURES), _of_kinds(depths, MAPS)
     if not complete:
@@ -123,6 +127,46 @@ def _pairs(root: Path, folder: Path, split: str, complete: bool) -> Iterator[Rec
         scene = "" if name.parent == Path() else name.parent.as_posix()
         depth = found.get(name, depths / f"{name}.png")
         yield _record(root, image, depth, {"split": split, "scene": scene}, complete=complete)
+
+
+def _flat_pairs(root: Path, folder: Path, split: str, complete: bool) -> Iterator[Record]:
+    """Pairs of files with one name in one folder, if one is a picture and the other a depth map."""
+    groups: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in (*PICTURES, *MAPS):
+            groups.setdefault(path.stem, []).append(path)
+    if not any(len(paths) > 1 for paths in groups.values()):
+        return
+    pairs = {name: _picture_and_map(paths) for name, paths in groups.items()}
+    if not any(picture and depth for picture, depth in pairs.values()):
+        return
+    for name, (picture, depth) in pairs.items():
+        if complete and len(groups[name]) > 2:
+            names = ", ".join(path.name for path in groups[name])
+            raise InputError(folder / name, f"several files of one name ({names})", "keep a pair")
+        if complete and picture and not depth:
+            raise InputError(picture, f"no depth of that name in {folder}")
+        if picture:
+            depth = depth or folder / f"{name}.png"
+            yield _record(root, picture, depth, {"split": split}, complete=complete)
+
+
+def _picture_and_map(paths: Sequence[Path]) -> tuple[Path | None, Path | None]:
+    """The picture and the depth map among files of one name, as far as there are such."""
+    maps = [path for path in paths if path.suffix.lower() in ARRAYS or _has_16_bits(path)]
+    pictures = [path for path in paths if path not in maps]
+    return next(iter(pictures), None), next(iter(maps), None)
+
+
+def _has_16_bits(path: Path) -> bool:
+    """Tell depth from pictures by the header: one channel of more than 8 bits."""
+    if path.suffix.lower() not in MAPS:
+        return False
+    try:
+        with Image.open(path) as picture:
+            return picture.mode.startswith(("I", "F"))
+    except (OSError, ValueError):
+        return False  # reading it later reports the reason
 
 
 def _of_kinds(folder: Path, suffixes: Sequence[str]) -> list[Path]:

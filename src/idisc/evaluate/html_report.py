@@ -17,7 +17,8 @@ from idisc import charts, metrics, visualize
 from idisc.charts import INK, QUIET
 from idisc.evaluate import tables
 from idisc.evaluate.calibration import MEANING, Part
-from idisc.evaluate.run import Bin, Case, Result
+from idisc.evaluate.distances import Bin
+from idisc.evaluate.run import Case, Result
 from idisc.evaluate.tables import TableRow
 from idisc.html_parts import Markup, entries, fill, join, legend, picture_address, section, table
 from idisc.tasks import Task
@@ -161,11 +162,12 @@ def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
         f" ({each.pixels / total:.1%})"
         for each in bins
     ]
-    x, width = [each.start for each in bins], 0.96 * (bins[0].stop - bins[0].start)
+    usual = bins[0].stop - bins[0].start  # the last bin may be wider
+    x, width = [each.start for each in bins], 0.96 * usual
     charts.bars(upper, x, [each.abs_rel for each in bins], width, tooltips)
     shares = [100 * each.pixels / total for each in bins]
     charts.bars(lower, x, shares, width, tooltips, QUIET)
-    upper.set(title="abs_rel", xlim=(0, bins[-1].stop))
+    upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + usual))
     lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
 
 

@@ -24,6 +24,7 @@ from idisc.data.decode import FloatArray
 from idisc.errors import DataError, IdiscError, InputError, MissingExtra
 from idisc.evaluate import bootstrap, calibration, units
 from idisc.evaluate.calibration import Calibration
+from idisc.evaluate.distances import Bin, Distances
 from idisc.evaluate.predictions import PredictionFiles
 from idisc.evaluate.protocols import PAPER, Mask, Protocol
 from idisc.evaluate.units import UnitHint
@@ -64,18 +65,6 @@ class Case:
     sample: Sample
     prediction: FloatArray  # at the ground truth's size, rescaled and clamped by the protocol
     valid: Mask  # pixels that count
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Errors of all pixels whose ground truth is between two distances."""
-
-    start: float  # metres
-    stop: float
-    pixels: int
-    abs_rel: float
-    abs_error: float  # metres
-    bias: float  # mean of prediction - ground truth, metres
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,7 +211,7 @@ class _Sums:
     def __init__(self, dataset: Dataset, protocol: Protocol, extras: Extras) -> None:
         self.dataset, self.protocol, self.extras = dataset, protocol, extras
         self.average = protocol.average(dataset.spec)
-        self.distances = _Distances(dataset.spec)
+        self.distances = Distances()
         self.calibration = calibration.CalibrationSums()
         self.rows: list[Row] = []
         self.terms: list[Terms] = []
@@ -366,28 +355,3 @@ def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
 def _badness(case: Case) -> float:
     numbers = case.row.numbers
     return next((numbers[name] for name in case.sample.task.ranking if name in numbers), -1.0)
-
-
-class _Distances:
-    """Errors by the distance of the ground truth, over all pixels."""
-
-    def __init__(self, spec: DatasetSpec) -> None:
-        self.width = 1.0 if (spec.max_depth or 100.0) <= 20 else 10.0  # metres of one bin
-        self.sums = np.zeros((4, 26))  # pixels, abs_rel, abs_error, bias; none is further away
-
-    def add(self, prediction: FloatArray, target: FloatArray) -> None:
-        """Add pixels (P,) in metres."""
-        near = target < self.width * self.sums.shape[1]
-        p, t = prediction[near].astype(np.float64), target[near].astype(np.float64)
-        index, error = (t // self.width).astype(int), p - t
-        for sums, values in zip(
-            self.sums, (np.ones_like(t), np.abs(error) / t, np.abs(error), error), strict=True
-        ):
-            sums += np.bincount(index, values, minlength=len(sums))
-
-    def bins(self) -> tuple[Bin, ...]:
-        return tuple(
-            Bin(i * self.width, (i + 1) * self.width, int(n), rel / n, error / n, bias / n)
-            for i, (n, rel, error, bias) in enumerate(self.sums.T.tolist())
-            if n
-        )

@@ -28,7 +28,7 @@ WIDTH = 420  # px, of a thumbnail
 _GENERATOR = b'<meta name="generator" content="idisc">'
 _ENTRY = Template(
     """<article><a href="$link">
-<div class="pair"><img src="$photo" alt="$title"><img src="$map" alt="$kind of $title"></div>
+<div class="pair"><img src="$photo" alt="$title"><img src="$map" alt="$kind of $title">$badge</div>
 <div class="text"><h2>$title</h2>$lines</div>
 </a></article>"""
 )
@@ -43,12 +43,18 @@ class Entry:
     photo: str
     map: str
     kind: str  # depth or normals
+    clip: str  # the length of a clip, whose last frame is shown; empty for a picture
     lines: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-def describe(title: str, prediction: Prediction, files: Sequence[Path], folder: Path) -> Entry:
-    """Make the entry of a prediction; `files` are its results, `folder` is that of the page."""
+def describe(
+    title: str, prediction: Prediction, files: Sequence[Path], folder: Path, clip: str = ""
+) -> Entry:
+    """Make the entry of a prediction; `files` are its results, `folder` is that of the page.
+
+    For a clip, the prediction is that of its last frame, and `clip` says how long it is.
+    """
     photo = Image.fromarray(prediction.image)
     photo.thumbnail((WIDTH, WIDTH))
     drawn = _draw(prediction)
@@ -60,6 +66,7 @@ def describe(title: str, prediction: Prediction, files: Sequence[Path], folder: 
         photo=picture_address(photo, "JPEG", quality=80),
         map=picture_address(drawn, "JPEG", quality=85),
         kind=prediction.task.name,
+        clip=clip,
         lines=(_range(prediction), f"camera {describe_camera(prediction.camera)}"),
         warnings=tuple(map(describe_warning, made.warnings)),
     )
@@ -89,6 +96,7 @@ def _render_entry(entry: Entry) -> str:
         photo=entry.photo,
         map=entry.map,
         kind=entry.kind,
+        badge=f'<span class="badge">{_safe(entry.clip)}</span>' if entry.clip else "",
         title=_safe(entry.title),
         lines="".join(lines),
     )
@@ -115,7 +123,7 @@ def _range(prediction: Prediction) -> str:
 
 
 def _link(files: Sequence[Path], folder: Path) -> str:
-    """The viewer if there is one, or else the first file, relative to the folder."""
+    """Return the viewer, or else the first file, such as a film, relative to the folder."""
     if not files:
         return ""
     best = min(files, key=lambda path: not path.name.endswith("_viewer.html"))

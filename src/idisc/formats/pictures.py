@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -14,7 +12,7 @@ from idisc.errors import InputError
 from idisc.formats.numbers import png_bytes
 from idisc.formats.options import AXES, FormatOptions
 from idisc.prediction import Prediction
-from idisc.provenance_text import caption, describe_level_std, record
+from idisc.provenance_text import caption, record
 from idisc.sizes import Size
 from idisc.visualize import Picture
 
@@ -26,26 +24,29 @@ _LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the pictur
 
 
 def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
-    """Encode depth in colours above a legend in metres and a caption with the provenance."""
+    """Encode depth in colours above a legend in metres and a caption of one line."""
     depth = prediction.metres
     low, high = options.limits or visualize.depth_limits(depth)
     picture = visualize.depth_picture(depth, low, high, options.colormap)
-    framed = _framed(picture, (low, high, options.colormap), caption(prediction))
-    return {"_depth.png": png_bytes(framed, record(prediction))}
+    if not options.clean:
+        picture = _framed(picture, (low, high, options.colormap), caption(prediction))
+    about = record(prediction, limits=(low, high), colormap=options.colormap)
+    return {"_depth.png": png_bytes(picture, about)}
 
 
-def encode_uncertainty(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
+def encode_uncertainty(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
     """Encode the standard deviation in colours: dark where the network's answers agree."""
     values = prediction.level_std
     if values is None:
         raise InputError("format uncertainty", "this prediction has none", "leave it out")
     there = values[np.isfinite(values)]
     high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
-    meaning = describe_level_std(prediction.provenance)
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
-    sentences = [f"uncertainty: {meaning}", *caption(prediction, without="uncertainty")]
-    framed = _framed(picture, (0.0, high, UNCERTAINTY_COLORMAP), sentences)
-    return {"_uncertainty.png": png_bytes(framed, record(prediction))}
+    if not options.clean:
+        line = f"standard deviation, no error bound · {caption(prediction)}"
+        picture = _framed(picture, (0.0, high, UNCERTAINTY_COLORMAP), line)
+    about = record(prediction, limits=(0.0, high), colormap=UNCERTAINTY_COLORMAP)
+    return {"_uncertainty.png": png_bytes(picture, about)}
 
 
 def encode_normals(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
@@ -63,50 +64,35 @@ def enlargement(size: Size) -> int:
     return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
 
 
-def _framed(
-    picture: Picture, legend: tuple[float, float, str], sentences: Sequence[str]
-) -> Picture:
-    # A picture that is small, or lower than its legend, is enlarged by a whole number.
+def _framed(picture: Picture, legend: tuple[float, float, str], line: str) -> Picture:
     height, length = picture.shape[:2]
     factor = enlargement((height, length))
-    foot = _foot(max(length * factor, _LEAST_WIDTH), legend, sentences)
-    while len(foot) > height * factor and max(height, length) * (factor + 1) <= _LARGE_WIDTH:
-        factor += 1
-        foot = _foot(max(length * factor, _LEAST_WIDTH), legend, sentences)
+    foot = _foot(max(length * factor, _LEAST_WIDTH), legend, line)
     picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
     missing = foot.shape[1] - length * factor  # right of a tall, narrow picture
     picture = np.pad(picture, ((0, 0), (0, missing), (0, 0)), constant_values=255)
     return np.concatenate([picture, foot])
 
 
-def _foot(length: int, legend: tuple[float, float, str], sentences: Sequence[str]) -> Picture:
+def _foot(length: int, legend: tuple[float, float, str], line: str) -> Picture:
     width = length // max(1, length // _LARGE_WIDTH)  # larger text for large pictures
     low, high, colormap = legend
     bar = visualize.legend(low, high, "m", colormap, width)
     size = max(11, min(width // 50, 16))
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
-    lines = _wrapped(map(visualize.plain, sentences), font, width - 2 * margin)
-    foot = Image.new("RGB", (width, len(bar) + (len(lines) * 3 + 3) * size // 2), _PAPER)
+    foot = Image.new("RGB", (width, len(bar) + 3 * size), _PAPER)
     foot.paste(Image.fromarray(bar))
-    draw = ImageDraw.Draw(foot)
-    for number, line in enumerate(lines):
-        place = (margin, len(bar) + (1 + 3 * number) * size // 2)
-        draw.text(place, line, fill=_WORDS, font=font)
+    text = _shortened(visualize.plain(line), font, width - 2 * margin)
+    ImageDraw.Draw(foot).text((margin, len(bar) + size // 2), text, fill=_WORDS, font=font)
     if width != length:
         foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)
     return np.asarray(foot)
 
 
-def _wrapped(
-    sentences: Iterable[str], font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float
-) -> list[str]:
-    # Lines are broken between sentences if possible, else between words.
-    lines = [""]
-    for sentence in sentences:
-        joined = f"{lines[-1]} · {sentence}" if lines[-1] else sentence
-        if font.getlength(joined) <= width:
-            lines[-1] = joined
-            continue
-        letters = max(8, int(width / max(font.getlength(sentence), 1) * len(sentence)))
-        lines += textwrap.wrap(sentence, letters)
-    return list(filter(None, lines))
+def _shortened(line: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: float) -> str:
+    """Return as much of a line as fits; the record inside the file has all of it."""
+    if font.getlength(line) <= width:
+        return line
+    while line and font.getlength(f"{line} ...") > width:
+        line = line[:-1]
+    return f"{line.rstrip()} ..."

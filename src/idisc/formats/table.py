@@ -55,7 +55,7 @@ _ROWS = (
         description="depth in colours with a legend in metres",
         in_video=True,
         on_web=True,
-        options=("colormap", "limits"),
+        options=("colormap", "limits", "clean"),
         encode=encode_png,
     ),
     Format(
@@ -129,6 +129,7 @@ _ROWS = (
         media_type="image/png",
         description="standard deviation of the network's answers, in colours with a legend",
         needs=("level_std",),
+        options=("clean",),
         encode=encode_uncertainty,
     ),
     Format(

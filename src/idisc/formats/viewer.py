@@ -1,8 +1,8 @@
 """A prediction as one HTML page with a 3D view; it works as a local file, without a network.
 
-The page consists of `viewer.html`, `viewer.css`, `viewer.js` and three.js from `assets/`, all in
-one file. Its content security policy allows these scripts and nothing else. The page of
-`idisc serve` shows the same `scene` with the same style and script.
+The page consists of `viewer.html`, `viewer.css`, `viewer.js`, `known_distances.js` and three.js
+from `assets/`, all in one file. Its content security policy allows these scripts and nothing else.
+The page of `idisc serve` shows the same `scene` with the same style and script.
 """
 
 from __future__ import annotations
@@ -25,9 +25,15 @@ from idisc import geometry, html_parts, visualize
 from idisc.formats.numbers import MAX_UINT16
 from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
 from idisc.prediction import Prediction
-from idisc.provenance_text import describe_camera, describe_warning, describe_with_intrinsics
+from idisc.provenance_text import (
+    describe_camera,
+    describe_warning,
+    describe_with_intrinsics,
+    record,
+)
 from idisc.sizes import describe_size
 
+_SCRIPTS = ("three.min.js", "known_distances.js", "viewer.js")
 _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
 
 
@@ -69,9 +75,9 @@ def packed_depth(depth: NDArray[np.float32]) -> dict[str, Any]:
 
 def encode_html(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
     """Encode the page: picture, depth and a point cloud that can be turned."""
-    data = scene(prediction, options)
+    data = {**scene(prediction, options), "record": record(prediction)}
     assets = resources.files("idisc").joinpath("assets")
-    scripts = [assets.joinpath(name).read_text("utf-8") for name in ("three.min.js", "viewer.js")]
+    scripts = [assets.joinpath(name).read_text("utf-8") for name in _SCRIPTS]
     digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     height, width = prediction.size
     page = Template(assets.joinpath("viewer.html").read_text("utf-8")).substitute(
@@ -87,7 +93,8 @@ def encode_html(prediction: Prediction, options: FormatOptions) -> dict[str, byt
         provenance=html_parts.entries(scene_description(prediction, data)),
         data=json.dumps(data).replace("<", "\\u003c"),
         three=scripts[0],
-        viewer=scripts[1],
+        distances=scripts[1],
+        viewer=scripts[2],
     )
     return {"_viewer.html": page.encode()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from numpy.typing import ArrayLike
 
@@ -11,6 +12,7 @@ from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.images import MAX_NETWORK_PIXELS
 from idisc.prediction import KnownDistance
+from idisc.scale import FoundScale, read_scale
 from idisc.sizes import Size, size_text
 
 CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
@@ -26,6 +28,7 @@ class PredictOptions:
     flip: bool = False  # also predict the mirror image, and take the mean
     tile: Size | bool = False  # refine in tiles of this size; True: of a size by the picture
     known_distance: KnownDistance | str | tuple[object, ...] | None = None  # scales the scene
+    scale_from: FoundScale | str | Path | None = None  # scales as in another picture; a JSON file
     camera_correction: bool = True  # correct depth for a known lens unlike that of training
     normals: bool = False  # also compute normals from depth and camera
 
@@ -43,6 +46,14 @@ class PredictOptions:
             object.__setattr__(self, "tile", _pair(self.tile, "tile"))
         if self.known_distance is not None:
             object.__setattr__(self, "known_distance", KnownDistance.parse(self.known_distance))
+        if isinstance(self.scale_from, (str, Path)):
+            object.__setattr__(self, "scale_from", read_scale(self.scale_from))
+        if self.scale_from is not None and self.known_distance is not None:
+            raise InputError(
+                "scale from another picture",
+                "a known distance gives a scale already",
+                "leave out one of them",
+            )
 
 
 def _pair(size: object, what: str) -> Size:

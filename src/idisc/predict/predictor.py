@@ -37,6 +37,7 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
+from idisc.scale import FoundScale, apply_scale
 from idisc.sizes import Size, describe_size, resize_smooth, size_text
 from idisc.tasks import NORMALS, Task
 
@@ -180,10 +181,11 @@ class Predictor:
                 f"{self.engine.name} accepts {size_text(fixed)} only",
                 "leave it out, or export the checkpoint for any size",
             )
-        if not self.engine.task.metric and (options.tile or options.known_distance):
+        scaled = options.known_distance or options.scale_from
+        if not self.engine.task.metric and (options.tile or scaled):
             raise InputError(
                 self.engine.name,
-                "predicts normals, and tiles and a known distance need depth",
+                "predicts normals, and tiles, a known distance and a scale need depth",
                 "leave them out",
             )
         return options
@@ -251,6 +253,7 @@ class Predictor:
             prediction = prediction.apply(reliability.camera_correction(self.model, camera))
         if options.known_distance is not None:
             prediction = prediction.rescaled(options.known_distance)
+        prediction = _scaled(prediction, options)
         return prediction.with_normals() if options.normals else prediction
 
     def _pixels_per_feature(self, picture: Size, options: PredictOptions) -> int:
@@ -322,15 +325,28 @@ class AutoPredictor(Predictor):
     def _predict_batch(
         self, photos: Sequence[Photo], options: PredictOptions
     ) -> Iterator[Prediction]:
-        for photo, found in zip(photos, super()._predict_batch(photos, options), strict=True):
-            other = self._better(found)
-            yield next(other._predict_batch([photo], options)) if other else found
+        plain = replace(options, scale_from=None)  # it belongs to one model
+        for photo, found in zip(photos, super()._predict_batch(photos, plain), strict=True):
+            if other := self._better(found):
+                yield next(other._predict_batch([photo], options))
+                continue
+            try:
+                scaled = _scaled(found, options)
+            except InputError as error:
+                raise error.within(photo.name) from None
+            yield scaled
 
     def _better(self, prediction: Prediction) -> Predictor | None:
         """Return the predictor that a warning about the domain names."""
         warned = {each.code: each for each in prediction.provenance.warnings}
         name = warned["domain"].details["model"] if "domain" in warned else None
         return self._open(name) if name else None
+
+
+def _scaled(found: Prediction, options: PredictOptions) -> Prediction:
+    """Apply the scale of another picture, if the options have one."""
+    scale = options.scale_from
+    return apply_scale(found, scale) if isinstance(scale, FoundScale) else found
 
 
 def _with_warning(found: Prediction) -> Prediction:

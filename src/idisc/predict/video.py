@@ -34,7 +34,7 @@ from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
 from idisc.prediction import KnownDistance, Prediction, Rescaling
-from idisc.provenance_text import caption, record
+from idisc.provenance_text import record, sentences
 from idisc.sizes import describe_size, resize_smooth
 from idisc.visualize import Picture
 
@@ -370,7 +370,7 @@ def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
     last, count = -1, 0
 
     def begin(picture: Picture, shown: Prediction) -> Any:
-        container.metadata["comment"] = " · ".join(["idisc", *caption(shown, without="frame")])
+        container.metadata["comment"] = " · ".join(["idisc", *sentences(shown, without="frame")])
         speed = rate / plan.every if plan.fps is None else Fraction(plan.fps)
         made = container.add_stream("libx264", speed.limit_denominator(1001), options=_CODING)
         made.height, made.width, _ = picture.shape
@@ -410,10 +410,16 @@ def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = Fals
     if side_by_side:
         factor = enlargement((picture.shape[0], picture.shape[1]))
         panels = [each.repeat(factor, 0).repeat(factor, 1) for each in (shown.image, picture)]
+        if options.clean:
+            return _with_even_sides(np.concatenate(panels, axis=1))
         said = f"depth, camera {shown.camera.origin}"
         name = visualize.plain(shown.provenance.picture)
         picture = visualize.beside(panels, [name, said])
         legend = visualize.legend(low, high, "m", options.colormap, picture.shape[1])
         picture = np.concatenate([picture, legend])
+    return _with_even_sides(picture)
+
+
+def _with_even_sides(picture: Picture) -> Picture:
     height, width = picture.shape[:2]
     return np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -23,7 +23,7 @@ def renewed_training(stored: Mapping[str, Any]) -> dict[str, Any]:
     """RUN/last/training.pt."""
     guard = _with_patience(stored["guard"])
     # A checkpoint that does not say so was written after the validation of its step.
-    return {"validated": stored["step"], **stored, "guard": guard}
+    return {"validated": stored["step"], "start": {}, **stored, "guard": guard}
 
 
 def _with_patience(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Progress:
     validated: int = 0  # the step of the last validation
     metrics: dict[str, float] = field(default_factory=dict)  # of the last validation
     best: dict[str, float] = field(default_factory=dict)  # of the best validation, and its step
+    start: dict[str, float] = field(default_factory=dict)  # of the weights fine-tuning starts from
 
 
 def write_training(run: Path, state: Mapping[str, Any]) -> None:

@@ -59,6 +59,7 @@ class Summary:
     finished: bool  # False: stopped by a signal, to be resumed
     metrics: dict[str, float]  # of the last validation
     best: dict[str, float]  # of the best one
+    start: dict[str, float]  # of the weights that fine-tuning started from; empty otherwise
     pictures: int  # of a validation
     guard: guard.Guard  # counts of failed steps
 
@@ -138,6 +139,7 @@ class Trainer:
             finished=self.saved >= self.recipe.train.iterations,
             metrics=self.progress.metrics,
             best=self.progress.best,
+            start=self.progress.start,
             pictures=len(evenly_spaced(len(self.testing), self.recipe.train.validate_images)),
             guard=self.stepper.guard,
         )
@@ -248,6 +250,8 @@ class Trainer:
         better = not progress.best or progress.metrics[ranking] < progress.best[ranking]
         if better:
             progress.best = {**progress.metrics, "step": progress.step}
+        if self.fine_tunes and progress.step == 0:
+            progress.start = progress.metrics
         if not self.world.leads or records is None:
             return
         records.write("validation", progress.step, progress.metrics)

@@ -16,6 +16,7 @@ from tests.fakes.refusals import refused
 from tests.fakes.road import depth_of, names_of, records
 
 from idisc.data.prepare import ddad
+from idisc.data.prepare.frames import Absent
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.sweeps import SweepOptions
 from idisc.errors import DataError, InputError
@@ -165,7 +166,12 @@ def test_two_scenes_of_one_folder_are_refused(raw: Path, tmp_path: Path) -> None
         prepare("ddad", raw, tmp_path / "out", FRONT)
 
 
-def test_a_camera_that_this_car_has_not_is_a_fault(raw: Path, tmp_path: Path) -> None:
+def test_a_camera_that_this_car_has_not_is_left_out(raw: Path, tmp_path: Path) -> None:
+    choices = replace(FRONT, cameras=("CAMERA_01", "CAMERA_07"))
+    summary = prepare("ddad", raw, tmp_path / "left_out", choices)
+    assert summary.faults == []
+    assert Absent("000150", "CAMERA_07") in summary.absent
+    assert {record.sensor for record in records(tmp_path / "left_out")} == {"CAMERA_01"}
     with refused(DataError, tmp_path / "out" / "missing.txt"):
         prepare("ddad", raw, tmp_path / "out", replace(FRONT, cameras=("CAMERA_07",)))
     assert "CAMERA_07" in (tmp_path / "out" / "missing.txt").read_text()
@@ -187,7 +193,9 @@ def test_every_camera_of_the_real_scenes_gets_its_depth(tmp_path: Path) -> None:
     choices = replace(ALL, cameras=SIX, pictures="link")
     summary = prepare("ddad", shared, tmp_path / "out", choices)
     assert summary.counts == {"train": 3, "test": 12}
-    assert len(summary.faults) == 3  # scene_01 has three of the six cameras
+    assert summary.faults == []
+    assert {each.scene for each in summary.absent} == {"scene_01"}  # it has three of the six
+    assert len(summary.absent) == 3
     for record in records(tmp_path / "out"):
         depth = depth_of(tmp_path / "out", record)
         found = depth[depth > 0]

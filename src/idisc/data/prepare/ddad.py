@@ -93,6 +93,11 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
     """Yield the frames of one scene: of its keyframes, or of the listed images."""
     samples = _read_scene(scene.source)
     rigs = {path: _read_calibration(path) for path in sorted({s.calibration for s in samples})}
+    sensors = {sensor for sample in samples for sensor in sample.data}
+    if samples and scene.lines is None:
+        for camera in _cameras(options):
+            if camera not in sensors:
+                yield frames.Absent(scene.name, camera)
     for sample, cameras in _chosen(scene, samples, options):
         yield from _sample_frames(scene, sample, cameras, rigs[sample.calibration], options)
     there = {(datum.sensor, datum.path.stem) for s in samples for datum in s.data.values()}
@@ -127,6 +132,10 @@ class _Sample(NamedTuple):
 _Choice = tuple[_Sample, Sequence[str]]
 
 
+def _cameras(options: SweepOptions) -> tuple[str, ...]:
+    return tuple(name.upper() for name in options.cameras) or CAMERAS
+
+
 def _chosen(
     scene: frames.Scene, samples: Sequence[_Sample], options: SweepOptions
 ) -> Iterator[_Choice]:
@@ -137,7 +146,8 @@ def _chosen(
             there = sample.data.values()
             yield sample, [d.sensor for d in there if (d.sensor, d.path.stem) in wanted]
         return
-    cameras = tuple(name.upper() for name in options.cameras) or CAMERAS
+    sensors = {sensor for sample in samples for sensor in sample.data}
+    cameras = [name for name in _cameras(options) if name in sensors]
     # Keyframes are chosen within a scene, so that they do not depend on other scenes or workers.
     with frames.parsing(scene.source):
         times_s = [sample.time_s for sample in samples]

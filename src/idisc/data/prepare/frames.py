@@ -56,7 +56,15 @@ class Frame:
     sensor: str = ""
 
 
-Frames = Iterator[Frame | InputError]
+@dataclass(frozen=True)
+class Absent:
+    """A sensor that a dataset usually has and a scene has not; nothing is wrong with its files."""
+
+    scene: str
+    sensor: str
+
+
+Frames = Iterator[Frame | InputError | Absent]
 """An error names a raw file that is missing or unreadable; the preparation continues without it."""
 
 

@@ -29,7 +29,7 @@ from idisc.data import catalog, manifest
 from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
-from idisc.data.prepare.frames import Frame, Preparation, Scene
+from idisc.data.prepare.frames import Absent, Frame, Preparation, Scene
 from idisc.errors import DataError, InputError, lookup, pluralize
 from idisc.images import open_picture, picture_size
 from idisc.sizes import Size
@@ -48,6 +48,7 @@ class Summary:
     valid: dict[str, float]  # mean share of pixels with ground truth, by split
     sha256: str  # of the manifest
     faults: list[InputError]  # each about a raw file
+    absent: list[Absent] = field(default_factory=list)  # sensors that scenes do not have
     repeated: list[str] = field(default_factory=list)  # images that lists name again
 
 
@@ -171,10 +172,13 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
     link = getattr(options, "pictures", "copy") == "link"
     records: list[Record] = []
     faults: list[InputError] = []
+    absent: list[Absent] = []
     try:
         for frame in preparation.frames(scene, options):
             if isinstance(frame, InputError):
                 faults.append(frame)
+            elif isinstance(frame, Absent):
+                absent.append(frame)
             elif record := _write_frame(frame, scene, out, preparation.stored, link, faults):
                 records.append(record)
     except InputError as error:  # of the scene's own files: a calibration, an index
@@ -187,6 +191,7 @@ def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
     notes = {
         "records": [configs.to_json(record) for record in records],
         "faults": [(fault.subject, fault.reason, fault.remedy) for fault in faults],
+        "absent": [(each.scene, each.sensor) for each in absent],
     }
     files.write_json(path, notes)
 
@@ -294,6 +299,9 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     # A broken calibration is a fault of every frame that needs it, but one file to get.
     rows = dict.fromkeys(tuple(row) for each in notes for row in each["faults"])
     faults = [InputError(*row) for row in rows]
+    absent = [Absent(*row) for each in notes for row in each.get("absent", ())]
+    if not records:  # then this is the reason
+        faults += [InputError(each.scene, f"no {each.sensor} in this scene") for each in absent]
     report = out / MISSING
     report.unlink(missing_ok=True)
     if faults:
@@ -316,4 +324,5 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
         valid={split: float(np.mean(shares)) for split, shares in valid.items() if shares},
         sha256=manifest.write(replace(source, records=tuple(records), prepared=prepared)),
         faults=faults,
+        absent=absent,
     )
