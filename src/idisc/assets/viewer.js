@@ -71,6 +71,7 @@ globalThis.viewer = { async open(root, data) {
   }
 
   function metres(value) {
+    if (data.unit === "relative") return `${Number(value.toPrecision(3))} relative`;
     return `${value.toFixed(value < 10 ? 2 : 1)}\u202fm`;
   }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -13,8 +14,8 @@ from idisc import visualize
 from idisc.errors import InputError
 from idisc.formats.numbers import png_bytes
 from idisc.formats.options import AXES, FormatOptions
-from idisc.prediction import Prediction
-from idisc.provenance_text import caption, describe_level_std, record
+from idisc.prediction import Prediction, colour_limits
+from idisc.provenance_text import UNIT_SYMBOLS, caption, describe_level_std, record
 from idisc.sizes import Size
 from idisc.visualize import Picture
 
@@ -25,12 +26,22 @@ _LEAST_WIDTH = 320  # px: legend and caption need as much; smaller pictures are 
 _LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the picture
 
 
+class Legend(NamedTuple):
+    """A colour bar below a picture."""
+
+    low: float
+    high: float
+    colormap: str
+    unit: str  # its symbol; empty for relative depth
+
+
 def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
-    """Encode depth in colours above a legend in metres and a caption with the provenance."""
-    depth = prediction.metres
-    low, high = options.limits or visualize.depth_limits(depth)
+    """Encode depth in colours above a legend and a caption with the provenance."""
+    depth, unit = prediction.depth_values, prediction.unit
+    low, high = options.limits or colour_limits(unit, depth)
     picture = visualize.depth_picture(depth, low, high, options.colormap)
-    framed = _framed(picture, (low, high, options.colormap), caption(prediction))
+    legend = Legend(low, high, options.colormap, UNIT_SYMBOLS[unit])
+    framed = _framed(picture, legend, caption(prediction))
     return {"_depth.png": png_bytes(framed, record(prediction))}
 
 
@@ -41,10 +52,11 @@ def encode_uncertainty(prediction: Prediction, _: FormatOptions) -> dict[str, by
         raise InputError("format uncertainty", "this prediction has none", "leave it out")
     there = values[np.isfinite(values)]
     high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
-    meaning = describe_level_std(prediction.provenance)
+    meaning = describe_level_std(prediction)
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
     sentences = [f"uncertainty: {meaning}", *caption(prediction, without="uncertainty")]
-    framed = _framed(picture, (0.0, high, UNCERTAINTY_COLORMAP), sentences)
+    legend = Legend(0.0, high, UNCERTAINTY_COLORMAP, UNIT_SYMBOLS[prediction.unit])
+    framed = _framed(picture, legend, sentences)
     return {"_uncertainty.png": png_bytes(framed, record(prediction))}
 
 
@@ -63,9 +75,7 @@ def enlargement(size: Size) -> int:
     return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
 
 
-def _framed(
-    picture: Picture, legend: tuple[float, float, str], sentences: Sequence[str]
-) -> Picture:
+def _framed(picture: Picture, legend: Legend, sentences: Sequence[str]) -> Picture:
     # A picture that is small, or lower than its legend, is enlarged by a whole number.
     height, length = picture.shape[:2]
     factor = enlargement((height, length))
@@ -79,10 +89,9 @@ def _framed(
     return np.concatenate([picture, foot])
 
 
-def _foot(length: int, legend: tuple[float, float, str], sentences: Sequence[str]) -> Picture:
+def _foot(length: int, legend: Legend, sentences: Sequence[str]) -> Picture:
     width = length // max(1, length // _LARGE_WIDTH)  # larger text for large pictures
-    low, high, colormap = legend
-    bar = visualize.legend(low, high, "m", colormap, width)
+    bar = visualize.legend(legend.low, legend.high, legend.unit, legend.colormap, width)
     size = max(11, min(width // 50, 16))
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
     lines = _wrapped(map(visualize.plain, sentences), font, width - 2 * margin)

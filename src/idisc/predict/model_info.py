@@ -32,6 +32,8 @@ def read_model_info(engine: Engine) -> ModelInfo:
     return ModelInfo(
         name=engine.name,
         sha256=engine.sha256,
+        unit=engine.convention.unit if engine.convention else "metre",
+        convention=engine.convention.name if engine.convention else None,
         domain=known.domain,
         depth_range=known.depth_range,
         training_size=known.training_size,

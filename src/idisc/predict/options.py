@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -25,7 +26,8 @@ class PredictOptions:
     size: Size | None = None  # of the picture in the network; None: by training and aspect ratio
     flip: bool = False  # also predict the mirror image, and take the mean
     tile: Size | bool = False  # refine in tiles of this size; True: of a size by the picture
-    known_distance: KnownDistance | str | tuple[object, ...] | None = None  # scales the scene
+    # Scales the scene: one for metric depth, two for relative depth; stored as a tuple of them.
+    known_distance: Any = None
     camera_correction: bool = True  # correct depth for a known lens unlike that of training
     normals: bool = False  # also compute normals from depth and camera
 
@@ -41,8 +43,9 @@ class PredictOptions:
             object.__setattr__(self, "size", (height, width))
         if not isinstance(self.tile, bool):
             object.__setattr__(self, "tile", _pair(self.tile, "tile"))
-        if self.known_distance is not None:
-            object.__setattr__(self, "known_distance", KnownDistance.parse(self.known_distance))
+        if self.known_distance:
+            known = KnownDistance.parse_all(self.known_distance)
+            object.__setattr__(self, "known_distance", known)
 
 
 def _pair(size: object, what: str) -> Size:
