@@ -173,7 +173,7 @@ globalThis.viewer = { async open(root, data) {
     root.querySelector(".ticks").replaceChildren(...data.ticks.map(([value, text]) => {
       const tick = document.createElement("span");
       tick.style.left = `${100 * (value - low) / (high - low)}%`;
-      tick.textContent = `${text}\u202fm`;
+      tick.textContent = data.unit === "relative" ? text : `${text}\u202fm`;
       return tick;
     }));
   }

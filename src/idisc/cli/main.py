@@ -17,6 +17,7 @@ from idisc.errors import IdiscError, describe
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
+    "compare": "Show and score two networks side by side.",
     "convert": "Convert a published checkpoint to the format of this package.",
     "demo": "Predict the example photos and show them in a browser.",
     "doctor": "Check a dataset, and report what to change.",

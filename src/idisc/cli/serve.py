@@ -27,6 +27,7 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 
 @click.command(name="serve")
 @options.model
+@options.convention
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @_limit("--max-upload-mb", "upload_mb", type=float, help="Largest upload [25]")
@@ -34,7 +35,9 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 @_limit("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
 @_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
 @options.device
-def command(model: str | None, host: str, port: int, device: str, **given: Any) -> None:
+def command(
+    model: str | None, convention: str | None, host: str, port: int, device: str, **given: Any
+) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
     Only programs on this machine can reach it, unless --host names another address, such as 0.0.0.0
@@ -48,7 +51,7 @@ def command(model: str | None, host: str, port: int, device: str, **given: Any) 
 
     wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
     hosts = admission.names_at(host)
-    opened = explorer.open_network(model, device)
+    opened = explorer.open_network(model, device, convention)
     served = app.create_app(opened, wanted, hosts=hosts)
     about = opened.predictor.model
     tables.note(f"model {about.name}, licence {describe_licence(about)}")

@@ -114,12 +114,18 @@ class ConventionEngine:
             raise CheckpointError(
                 self.name, f"does not run on {size_text(camera.size)} ({first_line(error)})"
             ) from None
-        depth = self._decode(self._map(found[name]), size)
         fov = float(found[rule.fov_output].reshape(-1)[0]) if estimates else None
-        if rule.canonical_focal_px is not None:
-            known = camera if camera.known or fov is None else Camera.from_fov(fov, camera.size)
-            depth = depth * np.float32(known.fx / rule.canonical_focal_px)
-        return depth, fov
+        if fov is not None and not camera.known:
+            camera = Camera.predicted(fov, camera.size)
+        return self._decode(self._map(found[name]), size, self._focal(camera)), fov
+
+    def _focal(self, camera: Camera) -> float:
+        """Return the focal length in relation to that of the convention."""
+        rule = self._rule
+        if rule.canonical_focal is None:
+            return 1.0
+        unit = camera.size[1] if rule.focal_unit == "width" else 1
+        return camera.fx / (unit * rule.canonical_focal)
 
     def _feeds(self, image: NDArray[np.uint8], camera: Camera) -> dict[str, NDArray[Any]]:
         """Return the inputs of the network for a picture of its size."""
@@ -148,19 +154,20 @@ class ConventionEngine:
                 return found
         raise CheckpointError(self.name, "its output is no map of floats", "see --convention")
 
-    def _decode(self, values: FloatMaps, size: Size) -> FloatMaps:
+    def _decode(self, values: FloatMaps, size: Size, focal: float) -> FloatMaps:
         """Resize the numbers of the network, and convert them to depth (H, W)."""
         rule = self._rule
         depth = np.float32(rule.factor) * _resized(values, size, rule.interpolation)
         if rule.output == "log_depth":
             depth = np.exp(depth)
         elif rule.output == "inverse_depth":
-            depth = np.float32(1) / np.maximum(depth, np.float32(LEAST_INVERSE))
+            depth = np.float32(1) / np.maximum(depth / np.float32(focal), np.float32(LEAST_INVERSE))
+            focal = 1.0
         elif rule.output == "disparity":
             least = max(float(depth.max()) / FARTHEST, 1e-9)  # its scale is unknown
             depth = np.float32(1) / np.maximum(depth, np.float32(least))
         if rule.unit == "metre":
-            depth = np.maximum(depth, np.float32(LEAST_DEPTH))
+            depth = np.maximum(np.float32(focal) * depth, np.float32(LEAST_DEPTH))
         return depth
 
 

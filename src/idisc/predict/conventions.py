@@ -56,8 +56,9 @@ class Convention:
     channel: int = 0  # of a tensor (B, C, H, W)
     factor: float = 1.0  # of the numbers of the tensor, before they are read as `output`
     interpolation: Literal["corners", "linear", "cubic"] = "linear"  # of the output
-    # Camera: depth times the focal length in pixels of the network, over this one
-    canonical_focal_px: float | None = None
+    # Camera: depth times the focal length in the network, over this one, in pixels or widths
+    canonical_focal: float | None = None
+    focal_unit: Literal["pixel", "width"] = "pixel"
     fov_output: str = ""  # tensor with the field of view in degrees, used if no camera is known
     camera_input: str = ""  # name of the tensor that takes the camera
     camera: Literal["matrix", "rays"] = "matrix"  # (B, 3, 3), or unit vectors (B, 3, H, W)
@@ -86,7 +87,7 @@ class Convention:
     @property
     def uses_camera(self) -> bool:
         """Whether the answer depends on the camera."""
-        return bool(self.camera_input) or self.canonical_focal_px is not None
+        return bool(self.camera_input) or self.canonical_focal is not None
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -192,7 +193,8 @@ _ROWS = (
         sizing=Sizing(kind="stretch", size=(1536, 1536)),
         resize="bilinear",
         output="inverse_depth",
-        canonical_focal_px=1536.0,  # its inverse depth is for a focal length of one width
+        canonical_focal=1.0,
+        focal_unit="width",
         fov_output="field_of_view",
         domain="any",
         signature=replace(_HUB, outputs=("predicted_depth", "field_of_view")),
@@ -206,7 +208,7 @@ _ROWS = (
         padding="letterbox",
         output="metres",
         output_name="predicted_depth",
-        canonical_focal_px=1000.0,
+        canonical_focal=1000.0,
         domain="any",
         licence="BSD-2-Clause",
         signature=replace(_HUB, outputs=("predicted_depth", "predicted_normal")),

@@ -53,7 +53,9 @@ def open_transformers(
         raise CheckpointError(folder, "no depth model of transformers that has a convention")
     require("torch", "transformers", extra="transformers")
     from transformers import AutoModelForDepthEstimation
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # only the command line prints
     try:
         model = AutoModelForDepthEstimation.from_pretrained(
             folder, local_files_only=True, use_safetensors=True
