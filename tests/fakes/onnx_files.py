@@ -83,11 +83,17 @@ def normals_of_colour(path: Path) -> Path:
     return _write(path, nodes, constants, [("image", UINT8, "BHW3")], ("normals", FLOAT, "BHW3"))
 
 
-def foreign(path: Path) -> Path:
+def foreign(
+    path: Path,
+    names: tuple[str, str] = ("0", "350"),
+    shape: Shape = (1, 3, 224, 224),
+    axis: int = 1,
+) -> Path:
     """Somebody else's network, as FastDepth is: floats (1, 3, 224, 224) in, their mean out."""
-    nodes = [_node("ReduceMean", ["0"], "350", axes=[1], keepdims=1)]
-    inputs: list[tuple[str, int, Shape]] = [("0", FLOAT, [1, 3, 224, 224])]
-    return _write(path, nodes, {}, inputs, ("350", FLOAT, [1, 1, 224, 224]))
+    nodes = [_node("ReduceMean", [names[0]], names[1], axes=[axis], keepdims=1)]
+    inputs: list[tuple[str, int, Shape]] = [(names[0], FLOAT, shape)]
+    out = [1 if place == axis else length for place, length in enumerate(shape)]
+    return _write(path, nodes, {}, inputs, (names[1], FLOAT, out))
 
 
 def for_one_size(path: Path) -> Path:

@@ -107,12 +107,6 @@ def test_a_graph_of_normals_is_known_by_its_output(
     np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
 
 
-def test_a_foreign_graph_is_told_what_makes_one_of_ours(tmp_path: Path) -> None:
-    path = onnx_files.foreign(tmp_path / "theirs.onnx")
-    with refused(CheckpointError, path, "`idisc export`"):
-        open_engine(path)
-
-
 @pytest.mark.parametrize("kept", [0, 20, 200])
 def test_a_damaged_graph_is_one_line(tmp_path: Path, kept: int) -> None:
     path = onnx_files.depth_of_brightness(tmp_path / "cut.onnx")

@@ -318,14 +318,14 @@ def _stated(path: Path, graph: Graph, name: str | None) -> Convention | None:
 
 
 def matches(graph: Graph) -> list[str]:
-    """Return the names of the conventions that fit a graph best; the more is named, the better."""
+    """Return the names of the conventions that fit a graph, the most special ones only."""
     scores = {row.name: _score(row, graph) for row in CONVENTIONS.values()}
     best = max(scores.values(), default=0)
     return [name for name, score in scores.items() if score == best > 0]
 
 
 def _score(row: Convention, graph: Graph) -> int:
-    """Return how many parts of a signature a graph has; 0 if one does not fit."""
+    """Return how special a signature is that a graph has; 0 if it has it not."""
     wanted, name, size = row.signature, graph.picture(row.layout), graph.size(row.layout)
     others = set(graph.inputs) - {name, row.camera_input}
     if name is None or others or (wanted.inputs and name not in wanted.inputs):
@@ -337,7 +337,7 @@ def _score(row: Convention, graph: Graph) -> int:
     if size and any(side % row.sizing.multiple for side in size):
         return 0
     usual = size is not None and size in (*wanted.sizes, row.sizing.size)
-    return bool(wanted.inputs) + len(wanted.outputs) + 2 * usual
+    return 1 + max(0, len(wanted.outputs) - 1) + bool(wanted.sizes) + 2 * usual
 
 
 def read_card(path: Path) -> Convention | None:
