@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,20 +147,23 @@ def resize_bicubic(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     return np.asarray(picture)
 
 
-def resize_corners(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Interpolate between the four nearest pixels; corner pixels stay at the corners."""
-    if image.shape[:2] == size:
-        return image
-    return (resize_map(image.astype(np.float32), size) + np.float32(0.5)).astype(np.uint8)
+def _unrounded_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.float32]:
+    channels = [interpolate_map(each.astype(np.float32), size) for each in np.moveaxis(image, 2, 0)]
+    return np.stack(channels, axis=-1)
+
+
+def _unrounded_corners(image: NDArray[np.uint8], size: Size) -> NDArray[np.float32]:
+    return resize_map(image.astype(np.float32), size)
 
 
 Resize = Literal["smooth", "bicubic", "bilinear", "corners"]
-RESIZES: dict[Resize, Callable[[NDArray[np.uint8], Size], NDArray[np.uint8]]] = {
+RESIZES: dict[Resize, Callable[[NDArray[np.uint8], Size], NDArray[Any]]] = {
     "smooth": resize_smooth,
     "bicubic": resize_bicubic,
-    "bilinear": resize_bilinear,
-    "corners": resize_corners,
+    "bilinear": _unrounded_bilinear,
+    "corners": _unrounded_corners,
 }
+"""Pictures (H, W, 3) as uint8, or as float32 from 0 to 255 where networks saw no rounded ones."""
 
 
 def resize_map(values: NDArray[np.float32], size: Size) -> NDArray[np.float32]:

@@ -88,7 +88,7 @@ def depth_anything(metric: bool = False) -> HubModel:
         head_hidden_size=8,
         **kind,
     )
-    processor = hub.DPTImageProcessor(
+    processor = hub.DPTImageProcessorPil(
         size={"height": 518, "width": 518},
         keep_aspect_ratio=True,
         ensure_multiple_of=14,
@@ -112,7 +112,7 @@ def dpt() -> HubModel:
         neck_hidden_sizes=[8, 8, 16, 16],
         fusion_hidden_size=8,
     )
-    return _made(hub.DPTForDepthEstimation, config, hub.DPTImageProcessor(), metric=False)
+    return _made(hub.DPTForDepthEstimation, config, hub.DPTImageProcessorPil(), metric=False)
 
 
 def glpn() -> HubModel:
@@ -123,7 +123,7 @@ def glpn() -> HubModel:
         depths=[1, 1, 1, 1], hidden_sizes=[8, 8, 16, 16], num_attention_heads=[1, 1, 2, 2]
     )
     config.decoder_hidden_size = 8
-    return _made(hub.GLPNForDepthEstimation, config, hub.GLPNImageProcessor(), metric=True)
+    return _made(hub.GLPNForDepthEstimation, config, hub.GLPNImageProcessorPil(), metric=True)
 
 
 def zoedepth() -> HubModel:
@@ -150,7 +150,7 @@ def zoedepth() -> HubModel:
         num_relative_features=8,
         bin_configurations=[{"n_bins": 8, "min_depth": 0.001, "max_depth": 10.0, "name": "nyu"}],
     )
-    processor = hub.ZoeDepthImageProcessor(ensure_multiple_of=32)
+    processor = hub.ZoeDepthImageProcessorPil(ensure_multiple_of=32)
     return _made(hub.ZoeDepthForDepthEstimation, config, processor, metric=True)
 
 
@@ -198,4 +198,7 @@ def _made(kind: Any, config: Any, processor: Any, metric: bool) -> HubModel:
     for weights in model.parameters():  # their own are so small that every answer is nearly 0
         if weights.ndim > 1:
             torch.nn.init.kaiming_uniform_(weights)
+    for name, values in model.named_parameters():
+        if name.startswith("fov_model") and values.shape == (1,):
+            torch.nn.init.constant_(values, 60.0)  # degrees
     return HubModel(model, processor, metric)

@@ -84,6 +84,8 @@ class ConventionEngine:
     ) -> RawOutput:
         """Return depth (B, H, W); pictures go through the network one by one.
 
+        Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`.
+
         Without `cameras` in the pixels of `images`, one is assumed if the convention needs it.
         """
         seen = images.shape[1], images.shape[2]

@@ -353,7 +353,7 @@ def read_card(path: Path) -> Convention | None:
     given = dict(data)
     if (like := given.pop("like", None)) is not None:
         known = configs.to_json(lookup(CONVENTIONS, str(like), f"{path}: convention"))
-        given = {**known, **given}
+        given = {**known, "name": path.stem, **given}
     given.setdefault("name", path.stem)
     return configs.from_json(Convention, given, str(path))
 
