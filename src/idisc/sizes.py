@@ -19,6 +19,7 @@ from idisc.errors import InputError
 
 Size = tuple[int, int]
 """(height, width) in pixels."""
+BAR = (124, 116, 104)  # colour of bars beside a picture, the mean of ImageNet
 STRIDE = 32  # of the coarsest map of every encoder of `model`
 
 
@@ -101,6 +102,19 @@ class Border(NamedTuple):
     def inside(self, size: Size) -> tuple[slice, slice]:
         """Return where a picture of `size` lies in the one with the border."""
         return slice(self.top, self.top + size[0]), slice(self.left, self.left + size[1])
+
+    def pad(self, images: NDArray[np.uint8], *, mirrored: bool) -> NDArray[np.uint8]:
+        """Add the border to pictures (B, H, W, 3): mirrored pixels, or bars in `BAR`."""
+        if not any(self):
+            return images
+        if mirrored:
+            widths = ((0, 0), (self.top, self.bottom), (self.left, self.right), (0, 0))
+            return np.pad(images, widths, mode="reflect")
+        size = images.shape[1], images.shape[2]
+        rows, columns = self.inside(size)
+        padded = np.full((len(images), *self.around(size), 3), BAR, np.uint8)
+        padded[:, rows, columns] = images
+        return padded
 
 
 def size_text(size: Size) -> str:

@@ -155,7 +155,7 @@ def test_relative_tiles_are_aligned_by_scale_and_shift() -> None:
         factor = 1.0 if next(iter(feeds.values())).shape[-1] == 160 else 3.0
         return {name: factor * values + (factor - 1) for name, values in found.items()}
 
-    model.engine.network = shifted  # type: ignore[attr-defined]
+    model.engine._network = shifted  # type: ignore[attr-defined]
     shifted.graph = network.graph  # type: ignore[attr-defined]
     tiled = model.predict(ramp(120, 160), tile=(60, 80))
     assert tiled.unit == "relative"

@@ -60,7 +60,7 @@ class ConventionEngine:
 
     def __init__(self, name: str, sha256: str, rule: Convention, network: Network) -> None:
         self.name, self.sha256, self.verified, self.task = name, sha256, False, DEPTH
-        self.network, self._rule = network, rule
+        self._network, self._rule = network, rule
         self.convention: Convention | None = rule
         self.origin: Mapping[str, Any] = {**rule.origin, **network.graph.metadata}
         self.fixed_size: Size | None = network.graph.size(rule.layout)
@@ -104,14 +104,14 @@ class ConventionEngine:
         self, image: NDArray[np.uint8], size: Size, camera: Camera
     ) -> tuple[FloatMaps, float | None]:
         """Return the depth (H, W) of one picture, and the field of view that was estimated."""
-        rule, outputs = self._rule, self.network.graph.outputs
+        rule, outputs = self._rule, self._network.graph.outputs
         name = rule.output_name or (
             "predicted_depth" if "predicted_depth" in outputs else next(iter(outputs))
         )
         estimates = bool(rule.fov_output) and rule.fov_output in outputs
         names = [name, rule.fov_output] if estimates else [name]
         try:
-            found = self.network(self._feeds(image, camera), names)
+            found = self._network(self._feeds(image, camera), names)
         except Exception as error:  # a picture of a size that the graph does not take
             raise CheckpointError(
                 self.name, f"does not run on {size_text(camera.size)} ({first_line(error)})"
@@ -131,7 +131,7 @@ class ConventionEngine:
 
     def _feeds(self, image: NDArray[np.uint8], camera: Camera) -> dict[str, NDArray[Any]]:
         """Return the inputs of the network for a picture of its size."""
-        rule, graph = self._rule, self.network.graph
+        rule, graph = self._rule, self._network.graph
         colours = image[..., ::-1] if rule.colours == "bgr" else image
         mean, std = (np.array(values, np.float32) for values in (rule.mean, rule.std))
         values = (colours.astype(np.float32) / np.float32(rule.divisor) - mean) / std

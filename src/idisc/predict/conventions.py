@@ -365,7 +365,10 @@ _RESAMPLING: dict[object, Resize] = {2: "smooth", 3: "bicubic"}  # Pillow's numb
 def hub_type(folder: Path) -> str | None:
     """Return the type of model that the config.json of Hugging Face names; None without one."""
     path = folder / configs.FILE
-    data = files.read_json(path) if path.is_file() else None
+    try:
+        data = files.read_json(path) if path.is_file() else None
+    except InputError:
+        return None  # whoever opens it as a checkpoint of ours says what is wrong
     found = data.get("model_type") if isinstance(data, dict) and "format" not in data else None
     return found if isinstance(found, str) else None
 

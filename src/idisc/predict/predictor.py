@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,6 @@ from idisc.tasks import NORMALS, Task
 
 FloatMaps = NDArray[np.float32]
 FINEST = 4  # pixels of the network for one of the finest map that is fused
-BAR = (124, 116, 104)  # colour of the bars of a letterbox, the mean of ImageNet
 _RESIZE: Resize = "smooth"  # of pictures for networks of ours
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their results
 
@@ -242,13 +241,12 @@ class Predictor:
 
         A convention may ask for a border around the pictures, which is cut off the output.
         """
-        size, rule = (images.shape[1], images.shape[2]), self.engine.convention
-        border, resize = Border(), _RESIZE
+        size, rule, resize = (images.shape[1], images.shape[2]), self.engine.convention, _RESIZE
+        border, seen = self._frame(size, options)
         if rule:
-            border = rule.border((size[0], size[1]), options.size or self.network_size(size))
-            resize, images = rule.resize, _bordered(images, border, rule.padding)
+            resize = rule.resize
+            images = border.pad(images, mirrored=rule.padding == "reflect")
         whole = border.around(size)
-        seen = options.size or self.network_size(whole)
         shown = [c.cropped(-border.top, -border.left, whole).resized(seen) for c in cameras]
         small = np.stack([RESIZES[resize](image, seen) for image in images])
         output = self._infer(small, whole, shown)
@@ -261,6 +259,14 @@ class Predictor:
         rows, columns = border.inside(size)
         std = None if output.level_std is None else output.level_std[:, rows, columns]
         return output._replace(maps=output.maps[:, rows, columns], level_std=std)
+
+    def _frame(self, picture: Size, options: PredictOptions) -> tuple[Border, Size]:
+        """Return the border around a picture, and the size at which the network sees both."""
+        rule, seen = self.engine.convention, options.size or self.network_size(picture)
+        if rule is None:
+            return Border(), seen
+        border = rule.border(picture, seen)
+        return border, options.size or self.network_size(border.around(picture))
 
     def _infer(
         self, images: NDArray[np.uint8], size: Size, cameras: Sequence[Camera] = ()
@@ -337,9 +343,9 @@ class Predictor:
         )
 
     def _size_and_reason(self, picture: Size, options: PredictOptions) -> tuple[Size, SizeReason]:
+        _, size = self._frame(picture, options)
         if options.size:
-            return options.size, "user"
-        size = self.network_size(picture)
+            return size, "user"
         if self.engine.fixed_size:
             return size, "file"
         if self.engine.convention:
@@ -403,21 +409,6 @@ def _with_warning(found: Prediction) -> Prediction:
         text = "; ".join(map(describe_warning, made.warnings))
         warnings.warn(f"{made.picture}: {text}", IdiscWarning, stacklevel=3)
     return found
-
-
-def _bordered(
-    images: NDArray[np.uint8], border: Border, padding: Literal["none", "reflect", "letterbox"]
-) -> NDArray[np.uint8]:
-    """Add a border around pictures (B, H, W, 3)."""
-    if not any(border):
-        return images
-    widths = ((0, 0), border[:2], border[2:], (0, 0))
-    if padding == "reflect":
-        return np.pad(images, widths, mode="reflect")
-    size = border.around((images.shape[1], images.shape[2]))
-    framed = np.full((len(images), *size, 3), BAR, np.uint8)
-    framed[:, *border.inside((images.shape[1], images.shape[2]))] = images
-    return framed
 
 
 def _plain_prediction(
