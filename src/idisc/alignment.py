@@ -31,9 +31,8 @@ class InverseFit:
 
     def metres(self, depth: FloatArray, furthest: float = FURTHEST_M) -> NDArray[np.float32]:
         """Convert relative depth of any shape to metres, at most `furthest`."""
-        inverse = np.float32(self.scale) / np.maximum(depth, _LEAST) + np.float32(self.shift)
-        metres: NDArray[np.float32] = 1 / np.maximum(inverse, np.float32(1 / furthest))
-        return metres.astype(np.float32, copy=False)
+        inverse = self.scale / np.maximum(depth, _LEAST) + self.shift
+        return (1 / np.maximum(inverse, 1 / furthest)).astype(np.float32)
 
 
 class Span(NamedTuple):

@@ -188,6 +188,7 @@ def depth_pro() -> HubModel:
 MODELS: dict[str, Callable[[], HubModel]] = {
     each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, depth_pro)
 }
+EXPORTED = ("depth_anything", "dpt", "glpn")  # also compared as ONNX files
 
 
 def _made(kind: Any, config: Any, processor: Any, metric: bool) -> HubModel:

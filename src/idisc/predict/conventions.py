@@ -350,11 +350,10 @@ def read_card(path: Path) -> Convention | None:
     data = files.read_json(path)
     if not isinstance(data, dict) or not {"like", "output"} & set(data):
         return None
-    given = dict(data)
+    given = {"name": path.stem, **data}
     if (like := given.pop("like", None)) is not None:
         known = configs.to_json(lookup(CONVENTIONS, str(like), f"{path}: convention"))
-        given = {**known, "name": path.stem, **given}
-    given.setdefault("name", path.stem)
+        given = {**known, **given}
     return configs.from_json(Convention, given, str(path))
 
 
