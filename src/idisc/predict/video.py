@@ -33,7 +33,7 @@ from idisc.predict.inputs import VIDEOS
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
-from idisc.prediction import Prediction, colour_limits
+from idisc.prediction import FloatMap, Prediction, Unit, colour_limits
 from idisc.provenance_text import UNIT_SYMBOLS, caption, record
 from idisc.sizes import resize_smooth
 from idisc.visualize import Picture
@@ -344,8 +344,8 @@ def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
     if not (colours or factor):
         return plan
     apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
-    samples = [ask(frame.image) for frame in islice(clip.frames(apart), SAMPLES)]
-    unit, depths = samples[0].unit, [look(each.depth_values) for each in samples]
+    samples = [_sampled(ask, frame) for frame in islice(clip.frames(apart), SAMPLES)]
+    unit, depths = samples[0][0], [depth for _, depth in samples]
     if colours:
         options = replace(options, limits=colour_limits(unit, *depths))
     if factor and unit == "metre":
@@ -355,6 +355,12 @@ def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
         nearest = min(float(depth.min()) for depth in depths) / 1.5  # or nearer
         options = replace(options, inverse_per_unit=inverse_unit(nearest))
     return replace(plan, options=options)
+
+
+def _sampled(ask: Ask, frame: Frame) -> tuple[Unit, FloatMap]:
+    """Return the unit and a reduced depth map of a frame, which is not kept."""
+    shown = ask(frame.image)
+    return shown.unit, look(shown.depth_values)
 
 
 def _write_frame(
