@@ -29,6 +29,7 @@ FOUNDATION = [
     "camera",
     "ancestry",
     "geometry",
+    "alignment",
     "images",
 ]
 FOUNDATION += ["html_parts", "charts", "prediction", "scale", "provenance_text"]

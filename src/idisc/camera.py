@@ -26,9 +26,9 @@ from idisc.sizes import describe_size
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
 LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents that are made, fisheyes and telescopes included
-Source = Literal["given", "matrix", "exif", "assumed"]
+Source = Literal["given", "matrix", "exif", "predicted", "assumed"]
 """Who states the camera: a person or a dataset; a person by a matrix in pixels, which may be those
-of another size of the picture; the file; nobody."""
+of another size of the picture; the file; a network that estimates it; nobody."""
 _SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
 _SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
@@ -146,10 +146,16 @@ class Camera:
         along = cls.from_fov(fov_deg, (min(size), max(size)))
         return cls.from_focal(along.fx, size, f"assumed {fov_deg:g} deg", "assumed")
 
+    @classmethod
+    def predicted(cls, fov_deg: float, size: tuple[int, int]) -> Camera:
+        """Create a camera from the horizontal field of view that a network estimates."""
+        camera = cls.from_fov(fov_deg, size, f"estimated by the model, {fov_deg:.0f} deg")
+        return replace(camera, source="predicted")
+
     @property
     def known(self) -> bool:
-        """Whether the camera is given, calibrated or read from EXIF, and not assumed."""
-        return self.source != "assumed"
+        """Whether the camera is given, calibrated or read from EXIF, and not estimated."""
+        return self.source not in ("predicted", "assumed")
 
     @property
     def relative_focal(self) -> float:

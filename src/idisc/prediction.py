@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import geometry
+from idisc import geometry, visualize
+from idisc.alignment import InverseFit, Span, fit_spans
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.errors import InputError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from idisc.formats import FormatOptions
 
 FloatMap = NDArray[np.float32]
+Unit = Literal["metre", "relative"]
+"""Of depth. Relative: 1 / depth is right up to an unknown scale and shift; see `alignment`."""
+RELATIVE_FAR = 20.0  # times the nearest: where colours of relative depth end, as sky has no depth
 MAX_KNOWN_FACTOR = 10.0  # a known distance that changes the scale by more is probably a mistake
 
 WarningCode = Literal[
@@ -39,10 +43,11 @@ WarningCode = Literal[
     "domain",  # the picture looks unlike the domain of the model
     "scale_camera",  # a scale was found with a camera that may be another one
     "scale_size",  # a scale was found at another network size
+    "camera_assumed",  # the metres are proportional to the focal length of an assumed camera
 ]
 SCALE_WARNINGS: frozenset[WarningCode] = frozenset({"field_of_view", "network_size"})
 """Warnings about a scale that a known distance corrects."""
-SizeReason = Literal["training", "aspect", "user", "file"]
+SizeReason = Literal["training", "aspect", "user", "file", "convention"]
 Compared = Literal["levels", "flip"]
 
 
@@ -52,6 +57,8 @@ class ModelInfo:
 
     name: str
     sha256: str  # of the weights, or of the exported file
+    unit: Unit = "metre"  # of its answers
+    convention: str | None = None  # by which a network of others is run
     domain: str = UNKNOWN  # indoor, road, any
     depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training
     training_size: Size | None = None  # of the network's input
@@ -120,9 +127,23 @@ class KnownDistance:
                 f"known distance {value!r}", "((x1, y1), (x2, y2), metres) is needed"
             ) from None
 
+    @classmethod
+    def parse_all(cls, value: object) -> tuple[KnownDistance, ...]:
+        """Read one distance, a list of them, or a text with several, separated by semicolons."""
+        if isinstance(value, str):
+            value = value.split(";")
+        if isinstance(value, (list, tuple)) and not _is_one(value):
+            return tuple(map(cls.parse, value))
+        return (cls.parse(value),)
+
     def __str__(self) -> str:
         (x1, y1), (x2, y2) = self.first, self.second
         return f"{x1:g},{y1:g} {x2:g},{y2:g} = {self.metres:g} m"
+
+
+def _is_one(value: Sequence[object]) -> bool:
+    """Tell whether a list is ((x1, y1), (x2, y2), metres), and not a list of distances."""
+    return len(value) == 3 and isinstance(value[2], (int, float))
 
 
 _NUMBER = r"(-?\d+(?:\.\d*)?|-?\.\d+)"
@@ -159,6 +180,15 @@ class BorrowedScale:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """Relative depth became metres by two known distances."""
+
+    fit: InverseFit
+    known: tuple[KnownDistance, ...]
+    first_frame: bool = False  # the points are pixels of the first frame of a clip
+
+
+@dataclass(frozen=True, kw_only=True)
 class TileGrid:
     """Depth was refined in overlapping tiles."""
 
@@ -183,6 +213,7 @@ class Provenance:
     network_size: Size  # at which the network saw the picture
     network_size_reason: SizeReason
     camera_correction: CameraCorrection | None = None
+    alignment: Alignment | None = None  # of relative depth
     rescalings: tuple[Rescaling | BorrowedScale, ...] = ()
     tiles: TileGrid | None = None
     flip: bool = False  # depth is the mean over the picture and its mirror image
@@ -199,9 +230,9 @@ class Prediction:
     """Depth, normals or another map of one picture at its own size; a network predicts one."""
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB, upright
-    depth: FloatMap | None  # (H, W) metres along the optical axis; 0 and NaN are none
+    depth: FloatMap | None  # (H, W) along the optical axis, in `unit`; 0 and NaN are none
     camera: Camera  # of the picture; its `origin` says where it comes from
-    level_std: FloatMap | None = None  # (H, W) metres; see `provenance.level_std`
+    level_std: FloatMap | None = None  # (H, W), as depth; see `provenance.level_std`
     normals: FloatMap | None = None  # (H, W, 3) unit, x right, y down, z forward; NaN for none
     others: Mapping[str, FloatMap] = field(default_factory=dict)  # (H, W, ...) of further TASKS
     pixels_per_feature: int = 1  # side of the square that one pixel of the finest map covers
@@ -212,9 +243,7 @@ class Prediction:
         if depth is None and self.normals is None and not self.others:
             raise InputError("prediction", "depth or normals are needed")
         if depth is not None and (depth.dtype.kind != "f" or depth.ndim != 2):
-            raise InputError(
-                f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 metres needed"
-            )
+            raise InputError(f"depth {depth.shape} of {depth.dtype}", "(H, W) float32 needed")
         maps = {"depth": depth, "normals": self.normals, "level_std": self.level_std}
         maps |= self.others
         shapes = {name: values.shape[:2] for name, values in maps.items() if values is not None}
@@ -227,7 +256,8 @@ class Prediction:
         found = self.task.name
         if self.depth is not None:
             there = self.depth[geometry.is_present(self.depth)]
-            found = f"{there.min():.2f} to {there.max():.2f} m" if there.size else "no depth"
+            unit = "m" if self.unit == "metre" else "(relative)"
+            found = f"{there.min():.2f} to {there.max():.2f} {unit}" if there.size else "no depth"
         name = self.provenance.picture
         return f"<Prediction {name}: {height}x{width}, {found}, camera {self.camera.origin}>"
 
@@ -244,12 +274,24 @@ class Prediction:
         return NORMALS if self.normals is not None else TASKS[next(iter(self.others))]
 
     @property
-    def metres(self) -> FloatMap:
-        """The depth (H, W); InputError if the network predicts something else."""
+    def unit(self) -> Unit:
+        """The unit of depth: that of the model, unless relative depth was aligned."""
+        made = self.provenance
+        return "metre" if made.alignment is not None else made.model.unit
+
+    @property
+    def depth_values(self) -> FloatMap:
+        """The depth (H, W) in `unit`; InputError if the network predicts something else."""
         if self.depth is None:
             name = self.provenance.model.name
             raise InputError(name, f"predicts {self.task.name}, not depth")
         return self.depth
+
+    @property
+    def metres(self) -> FloatMap:
+        """The depth (H, W) in metres; InputError if there is none, or if it is relative."""
+        self._check_metric()
+        return self.depth_values
 
     @property
     def points(self) -> FloatMap:
@@ -288,24 +330,12 @@ class Prediction:
 
     def measure(self, first: tuple[float, float], second: tuple[float, float]) -> float:
         """Return the distance in metres between the points seen at two pixels (x, y)."""
-        depth, camera = self.metres, self.camera
-        ends = []
-        for x, y in (first, second):
-            column, row = round(x), round(y)
-            if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
-                raise InputError(
-                    f"point {x:g},{y:g}",
-                    (
-                        f"outside of the picture, which is {depth.shape[1]} pixels wide and"
-                        f" {depth.shape[0]} high"
-                    ),
-                )
-            ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
-            ends.append(float(depth[row, column]) * np.array(ray))
+        self._check_metric()
+        ends = [ray * depth for ray, depth in map(self._seen, (first, second))]
         return float(np.linalg.norm(ends[0] - ends[1]))
 
     def scale_for(self, known: object) -> float:
-        """Return the factor that gives two points their known distance."""
+        """Return the factor that gives two points their known distance; metric depth only."""
         wanted = KnownDistance.parse(known)
         found = self.measure(wanted.first, wanted.second)
         if not found > 1e-6:  # also NaN
@@ -317,17 +347,43 @@ class Prediction:
         return wanted.metres / found
 
     def rescaled(self, known: object) -> Prediction:
-        """Return the prediction scaled so that two points have their known distance.
+        """Return the prediction in metres that give the points of known distances these distances.
 
-        `known` is "x1,y1 x2,y2 = 2.40m", in pixels of the upright picture, or the tuple ((x1, y1),
-        (x2, y2), 2.40).
+        `known` is "x1,y1 x2,y2 = 2.40m", in pixels of the upright picture, the tuple ((x1, y1),
+        (x2, y2), 2.40), or a list of these. Metric depth takes one distance, which scales it;
+        relative depth takes two, which fix scale and shift.
         """
-        wanted = KnownDistance.parse(known)
-        return self.apply(Rescaling(factor=self.scale_for(wanted), known=wanted))
+        wanted = KnownDistance.parse_all(known)
+        return self.apply(self.change_for(wanted))
 
-    def apply(self, change: CameraCorrection | Rescaling | BorrowedScale) -> Prediction:
-        """Return the prediction with depth multiplied by a factor, which the provenance records."""
+    def change_for(
+        self, wanted: Sequence[KnownDistance], *, first_frame: bool = False
+    ) -> Rescaling | Alignment:
+        """Return the change that gives the points of known distances these distances."""
+        needed = 1 if self.unit == "metre" else 2
+        if len(wanted) != needed:
+            kind = "metric depth takes one" if needed == 1 else "relative depth takes two"
+            raise InputError(
+                f"known distance {'; '.join(map(str, wanted))}",
+                kind,
+                "leave out the others" if needed == 1 else "give another one, nearer or farther",
+            )
+        if needed == 1:
+            factor = self.scale_for(wanted[0])
+            return Rescaling(factor=factor, known=wanted[0], first_frame=first_frame)
+        first, second = (self._span(known) for known in wanted)
+        return Alignment(fit=fit_spans(first, second), known=tuple(wanted), first_frame=first_frame)
+
+    def apply(self, change: CameraCorrection | Rescaling | BorrowedScale | Alignment) -> Prediction:
+        """Return the prediction with depth changed, which the provenance records."""
         before = self.provenance
+        if isinstance(change, Alignment):
+            depth = change.fit.metres(self.depth_values)
+            # The deviation is spread as depth is: d metres / d relative = (metres / relative)^2 s.
+            slope = (depth / self.depth_values) ** 2 * np.float32(change.fit.scale)
+            level_std = None if self.level_std is None else self.level_std * slope
+            provenance = replace(before, alignment=change)
+            return replace(self, depth=depth, level_std=level_std, provenance=provenance)
         if isinstance(change, CameraCorrection):
             provenance = replace(before, camera_correction=change)
         else:
@@ -339,3 +395,41 @@ class Prediction:
         factor = np.float32(change.factor)
         level_std = None if self.level_std is None else self.level_std * factor
         return replace(self, depth=self.metres * factor, level_std=level_std, provenance=provenance)
+
+    def _check_metric(self) -> None:
+        if self.unit == "relative":
+            raise InputError(
+                self.provenance.model.name,
+                "its depth is relative, so there are no metres",
+                "give two distances with --known-distance",
+            )
+
+    def _span(self, known: KnownDistance) -> Span:
+        """Return two points in relative depth, with their known distance."""
+        (first, near), (second, far) = (self._seen(at) for at in (known.first, known.second))
+        if not min(near, far) > 0:  # also NaN
+            raise InputError(f"known distance {known}", "there is no depth at a point")
+        return Span(np.stack([first, second]), np.array([near, far]), known.metres)
+
+    def _seen(self, point: tuple[float, float]) -> tuple[NDArray[np.float64], float]:
+        """Return the ray (3,) through a pixel (x, y), with z = 1, and the depth there."""
+        depth, camera, (x, y) = self.depth_values, self.camera, point
+        column, row = round(x), round(y)
+        if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
+            raise InputError(
+                f"point {x:g},{y:g}",
+                (
+                    f"outside of the picture, which is {depth.shape[1]} pixels wide and"
+                    f" {depth.shape[0]} high"
+                ),
+            )
+        ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
+        return np.array(ray), float(depth[row, column])
+
+
+def colour_limits(unit: Unit, *depths: FloatMap) -> tuple[float, float]:
+    """Return the range of colours for some depth maps in `unit`."""
+    low, high = visualize.depth_limits(*depths)
+    if unit == "metre" or high <= RELATIVE_FAR * low:
+        return low, high
+    return low, RELATIVE_FAR * low

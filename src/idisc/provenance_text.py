@@ -14,14 +14,15 @@ from idisc import configs
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
 from idisc.prediction import (
+    Alignment,
     BorrowedScale,
     CameraCorrection,
     Compared,
     ModelInfo,
     Prediction,
-    Provenance,
     Rescaling,
     SizeReason,
+    Unit,
     Warning,
     WarningCode,
 )
@@ -37,6 +38,12 @@ _SIZES: dict[SizeReason, str] = {
     "aspect": "{size}, with the aspect ratio of the picture",
     "user": "{size}, chosen by the user",
     "file": "{size}, the only size of this file",
+    "convention": "{size}, by the convention of the model",
+}
+UNIT_SYMBOLS: dict[Unit, str] = {"metre": "m", "relative": ""}
+_UNITS: dict[Unit, str] = {
+    "metre": "metres",
+    "relative": "relative: no metres; 1 / depth is right up to an unknown scale and shift",
 }
 
 _WARNINGS: dict[WarningCode, str] = {
@@ -53,6 +60,8 @@ _WARNINGS: dict[WarningCode, str] = {
     " depth of a blurred picture is less accurate; use a larger picture",
     "known_distance": "the known distance is {factor:.3g} times the predicted one; check its points"
     " and its unit",
+    "camera_assumed": "the metres of this model are proportional to the focal length, and the"
+    " camera is assumed; give it with --fov, --focal or --camera-matrix",
     "scale_camera": "the scale was found in {picture}, and neither picture states its lens; it is"
     " right only if both are of the same camera, without zoom",
     "scale_size": "the scale was found in {picture} at network size {theirs}, and {network} is used"
@@ -81,11 +90,14 @@ def describe(prediction: Prediction) -> dict[str, str]:
     tiles, frame, correction = made.tiles, made.frame, made.camera_correction
     found: dict[str, str | None] = {
         "picture": made.picture,
+        "depth": _UNITS["relative"] if prediction.unit == "relative" else None,
         "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
+        "convention": model.convention,
         "domain": model.domain,
         "range": describe_range(model),
         "camera": describe_camera(prediction.camera),
         "correction": describe_change(correction) if correction else None,
+        "aligned": describe_change(made.alignment) if made.alignment else None,
         "rescaled": "; ".join(map(describe_change, made.rescalings)),
         "network size": _SIZES[made.network_size_reason].format(
             size=describe_size(made.network_size)
@@ -94,7 +106,7 @@ def describe(prediction: Prediction) -> dict[str, str]:
         if tiles
         else None,
         "flip": "mean over the picture and its mirror image" if made.flip else None,
-        "uncertainty": None if prediction.level_std is None else describe_level_std(made),
+        "uncertainty": None if prediction.level_std is None else describe_level_std(prediction),
         "normals": _NORMALS[made.normals] if made.normals else None,
         "frame": f"{frame.index}, at {frame.seconds:.3f} s" if frame else None,
         "smoothing": f"over {made.smoothing_s:g} s in log depth, restarted at scene cuts"
@@ -159,8 +171,20 @@ def describe_camera(camera: Camera) -> str:
     return camera.origin if across in camera.origin else f"{camera.origin} ({across} across)"
 
 
-def describe_change(change: CameraCorrection | Rescaling | BorrowedScale) -> str:
-    """Return by how much depth was multiplied, and why."""
+def describe_depth(low: float, high: float, unit: Unit) -> str:
+    """Return a range of depth with its unit."""
+    if unit == "relative":
+        return f"{low:.3g} to {high:.3g}, relative"
+    return f"{low:.2f} to {high:.2f} m"
+
+
+def describe_change(change: CameraCorrection | Rescaling | BorrowedScale | Alignment) -> str:
+    """Return how depth was changed, and why."""
+    if isinstance(change, Alignment):
+        known = " and ".join(map(str, change.known))
+        where = " in the first frame" if change.first_frame else ""
+        fit = f"{change.fit.scale:.4g} / relative depth {change.fit.shift:+.4g} 1/m"
+        return f"1 / depth = {fit}, known {known}{where}"
     factor = f"depth x {change.factor:.4g}"
     if isinstance(change, CameraCorrection):
         return f"{factor}, focal length over that of training ({change.training_fov_deg:.0f} deg)"
@@ -172,11 +196,12 @@ def describe_change(change: CameraCorrection | Rescaling | BorrowedScale) -> str
     return f"{factor}, known {change.known}, predicted {change.known.metres / change.factor:.4g} m"
 
 
-def describe_level_std(provenance: Provenance) -> str:
+def describe_level_std(prediction: Prediction) -> str:
     """Return what the uncertainty is, and what it is not."""
-    compared = ", ".join(_COMPARED[each] for each in provenance.level_std)
+    compared = ", ".join(_COMPARED[each] for each in prediction.provenance.level_std)
     answers = f"the network's answers {compared}".strip()
-    return f"standard deviation of {answers}, in metres; no error bound"
+    unit = "in metres" if prediction.unit == "metre" else "in relative units"
+    return f"standard deviation of {answers}, {unit}; no error bound"
 
 
 def describe_warning(warning: Warning) -> str:
@@ -201,7 +226,7 @@ def provenance_json(prediction: Prediction) -> dict[str, Any]:
     """Return the provenance as JSON values; each warning also has its sentence."""
     made = asdict(prediction.provenance)
     compared = made.pop("level_std")
-    meaning = describe_level_std(prediction.provenance)
+    meaning = describe_level_std(prediction)
     made["uncertainty"] = {"compares": compared, "meaning": meaning} if compared else None
     for warning, fields in zip(prediction.provenance.warnings, made["warnings"], strict=True):
         fields["message"] = describe_warning(warning)
@@ -213,6 +238,7 @@ def record(prediction: Prediction, **more: Any) -> dict[str, Any]:
     camera = asdict(prediction.camera)
     return {
         "format": configs.FORMAT,
+        "unit": prediction.unit if prediction.depth is not None else None,
         **more,
         "camera": camera,
         "provenance": provenance_json(prediction),

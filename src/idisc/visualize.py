@@ -196,7 +196,9 @@ def legend(
     for value, number in zip(values, written(values), strict=True):
         x = edge + round((value - low) / (high - low) * (ramp.shape[1] - 1))
         draw.line([(x, foot), (x, foot + size // 4)], fill=INK)
-        draw.text((x, foot + size // 3), f"{number} {unit}", fill=INK, font=font, anchor="ma")
+        draw.text(
+            (x, foot + size // 3), f"{number} {unit}".rstrip(), fill=INK, font=font, anchor="ma"
+        )
     return np.asarray(canvas)
 
 

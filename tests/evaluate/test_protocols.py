@@ -37,6 +37,14 @@ def flat(dataset: str, depth: float = 5.0) -> Sample:
     return sample_of(np.full(SIZES[dataset], depth, np.float32), place)
 
 
+def test_relative_depth_is_aligned_by_scale_and_shift_of_its_inverse() -> None:
+    spec, target = catalog.find("nyu"), np.linspace(1, 9, 12, dtype=np.float32).reshape(3, 4)
+    relative, valid = 1 / (30 / target + 2), np.ones((3, 4), bool)
+    valid[0, 0] = False
+    found = PROTOCOLS["affine"].adjusted(relative, target, valid, spec)
+    np.testing.assert_allclose(found, target, rtol=1e-5)
+
+
 def box(mask: NDArray[np.bool_]) -> Box:
     """The rectangle that a mask is."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))

@@ -47,8 +47,8 @@ def file() -> OnnxEngine:
 def test_any_size_gives_what_the_network_gives(
     file: OnnxEngine, size: Size, result: Size | None
 ) -> None:
-    depth, spread, _ = file.run(picture(size), result)
-    expected, expected_spread, _ = exported.source().run(picture(size), result)
+    depth, spread, *_ = file.run(picture(size), result)
+    expected, expected_spread, *_ = exported.source().run(picture(size), result)
     assert depth.dtype == np.float32
     assert depth.shape == (1, *(result or size))
     np.testing.assert_allclose(depth, expected, atol=2e-5)
@@ -109,7 +109,7 @@ def test_a_file_for_one_size_gives_normals_of_any_size(tmp_path: Path) -> None:
     file, eager = OnnxEngine(tmp_path / "one.onnx"), TorchEngine(network, "eager")
     assert (file.fixed_size, file.task.name) == ((50, 70), "normals")
     for result in (None, (20, 31)):
-        normals, spread, _ = file.run(picture((50, 70)), result)
+        normals, spread, *_ = file.run(picture((50, 70)), result)
         np.testing.assert_allclose(normals, eager(picture((50, 70)), result), atol=2e-5)
         assert spread is None
     with refused(CheckpointError, "one.onnx", "48x64"):

@@ -30,6 +30,7 @@ class Brightness:
 
     name, sha256, verified = "brightness", "0123456789abcdef", True
     fixed_size: tuple[int, int] | None = None
+    convention = None
 
     def __init__(self, origin: Mapping[str, Any] | None = None, spread: float | None = 0.1) -> None:
         self.origin: Mapping[str, Any] = FACTS if origin is None else origin

@@ -22,6 +22,7 @@ class Flickering:
     """metres = 2 + red / 100, times exp(JUMP) for every other picture that it is shown."""
 
     name, sha256, fixed_size, verified = "flickering", "0123456789abcdef", None, True
+    convention = None
     task: Task = DEPTH
     origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
 

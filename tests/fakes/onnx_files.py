@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-from onnx import parser
+from onnx import helper, parser
 
 _GREY = "bytes = Cast <to = 1> (image) grey = ReduceMean <axes = [3], keepdims = 0> (bytes)"
 
@@ -74,12 +74,22 @@ def normals_of_colour(path: Path) -> Path:
     return _write(path, _parsed(graph))
 
 
-def foreign(path: Path) -> Path:
-    """A network of another package, as FastDepth is: floats (1, 3, 224, 224) to their mean."""
-    graph = """(float[1, 3, 224, 224] pixels) => (float[1, 1, 224, 224] result) {
-        result = ReduceMean <axes = [1], keepdims = 1> (pixels)
-    }"""
-    return _write(path, _parsed(graph))
+def foreign(
+    path: Path,
+    names: tuple[str, str] = ("0", "350"),
+    shape: tuple[int | str, ...] = (1, 3, 224, 224),
+    axis: int = 1,
+) -> Path:
+    """Somebody else's network, as FastDepth is: floats (1, 3, 224, 224) in, their mean out."""
+    out = [1 if place == axis else length for place, length in enumerate(shape)]
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMean", [names[0]], [names[1]], axes=[axis], keepdims=1)],
+        "foreign",
+        [helper.make_tensor_value_info(names[0], onnx.TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(names[1], onnx.TensorProto.FLOAT, out)],
+    )
+    opset = [helper.make_opsetid("", 13)]
+    return _write(path, helper.make_model(graph, opset_imports=opset, ir_version=8))
 
 
 def for_one_size(path: Path) -> Path:

@@ -31,7 +31,7 @@ class RedEngine:
 
     name, sha256, verified = "red", "0123456789abcdef", True
     task: Task = DEPTH
-    fixed_size = None
+    fixed_size = convention = None
     origin: Mapping[str, Any] = {
         "domain": "indoor",
         "training_size": [48, 64],

@@ -107,12 +107,6 @@ def test_a_graph_of_normals_is_known_by_its_output(
     np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
 
 
-def test_a_foreign_graph_is_told_what_makes_one_of_ours(tmp_path: Path) -> None:
-    path = onnx_files.foreign(tmp_path / "theirs.onnx")
-    with refused(CheckpointError, path, "`idisc export`"):
-        open_engine(path)
-
-
 @pytest.mark.parametrize("kept", [0, 20, 200])
 def test_a_damaged_graph_is_one_line(tmp_path: Path, kept: int) -> None:
     path = onnx_files.depth_of_brightness(tmp_path / "cut.onnx")
@@ -150,7 +144,7 @@ def test_what_is_no_network_is_named(tmp_path: Path, name: str, fact: str) -> No
 def test_reduced_precision_is_close_and_said(checkpoint: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
     exact, reduced = open_engine(checkpoint), open_engine(checkpoint, precision="bf16")
-    depth, spread, _ = reduced.run(images)
+    depth, spread, *_ = reduced.run(images)
     expected = exact(images)
     assert not np.array_equal(depth, expected)
     np.testing.assert_allclose(depth, expected, rtol=0.1)

@@ -25,9 +25,9 @@ from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.engine import RawOutput
 from idisc.predict.options import PredictOptions
-from idisc.predict.predictor import Predictor, fit_aspect
+from idisc.predict.predictor import Predictor
 from idisc.prediction import TileGrid
-from idisc.sizes import resize_map
+from idisc.sizes import fit_aspect, resize_map
 from idisc.tasks import NORMALS
 
 

@@ -75,6 +75,7 @@ globalThis.viewer = { async open(root, data) {
   /** A distance of the scene as text, rescaled. */
   function metres(unscaled) {
     const value = unscaled * state.scale;
+    if (data.unit === "relative") return `${Number(value.toPrecision(3))} relative`;
     return `${value.toFixed(value < 10 ? 2 : 1)}\u202fm`;
   }
 
@@ -181,7 +182,7 @@ globalThis.viewer = { async open(root, data) {
     root.querySelector(".ticks").replaceChildren(...marks.map(([value, text]) => {
       const tick = document.createElement("span");
       tick.style.left = `${100 * (value / state.scale - low) / (high - low)}%`;
-      tick.textContent = `${text}\u202fm`;
+      tick.textContent = data.unit === "relative" ? text : `${text}\u202fm`;
       return tick;
     }));
   }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(name="evaluate")
 @options.model
+@options.convention
 @click.option("--onnx", type=options.PATH, help="Exported file, instead of --weights.")
 @click.option(
     "--predictions",
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 @options.changes
 def command(
     model: str | None,
+    convention: str | None,
     onnx: Path | None,
     predictions: Path | None,
     data: Path | None,
@@ -117,7 +119,7 @@ def command(
     source: Predictor | PredictionFiles
     _check(click.get_current_context().params)
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
-    opening = partial(load, onnx or model, device, precision)
+    opening = partial(load, onnx or model, device, precision, convention)
     if benchmark and out:
         _submit(opening(), benchmark, out)
         return
@@ -125,6 +127,9 @@ def command(
         raise click.UsageError("--data, the folder of the dataset, is needed")
     if predictions is None:
         source = opening()
+        if source.engine.convention:
+            name = source.engine.convention.name
+            options.refuse(f"networks of ours; the convention {name} has a size", size=size)
         opened = open_dataset(data, dataset, split, listing, size, source.engine.task)
         note_size(source, opened)
     else:
@@ -153,9 +158,9 @@ def _check(params: Mapping[str, Any]) -> None:
     given["names"] = None if given["names"] == ("paper",) else given["names"]
     if sum(given[source] is not None for source in ("model", "onnx", "predictions")) > 1:
         raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
-    kind, unused = "networks", ("device", "precision", "size")
+    kind, unused = "networks", ["device", "precision", "size", "convention"]
     if given["predictions"] is None:
-        kind, unused = "--predictions", ("scale", "fit", "holes")
+        kind, unused = "--predictions", ["scale", "fit", "holes"]
     options.refuse(kind, **{name: given[name] for name in unused})
     if given["out"]:
         files.check_new_folder(given["out"])

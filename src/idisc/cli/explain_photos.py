@@ -151,9 +151,9 @@ class PhotoRun:
 
     def _note_shape(self, label: str, picture: tuple[int, int]) -> None:
         """Print a note if a picture is distorted by the requested size."""
-        from idisc.predict.predictor import fit_aspect
         from idisc.predict.reliability import check_aspect
         from idisc.provenance_text import describe_warning
+        from idisc.sizes import fit_aspect
 
         if self.size is None:
             return

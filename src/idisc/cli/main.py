@@ -21,6 +21,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pi
 LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
+    "compare": "Show and score two networks side by side.",
     "convert": "Convert a published checkpoint to the format of this package.",
     "demo": "Predict the example photos and show them in a browser.",
     "doctor": "Check a dataset, and report what to change.",

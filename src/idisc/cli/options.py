@@ -81,7 +81,10 @@ class NetworkSize(PictureSize):
         return height, width
 
 
-MODEL = "Checkpoint folder, .onnx file or name of `idisc models` [the default model]"
+MODEL = (
+    "Checkpoint folder, .onnx file (also of other depth networks) or name of `idisc models` [the"
+    " default model]"
+)
 
 
 def model(command: Any) -> Any:
@@ -93,6 +96,17 @@ def model_or_auto(command: Any) -> Any:
     """The option --weights of `idisc predict`, which can choose a model for each picture."""
     chosen = f"{MODEL}; auto: chosen for each picture by its domain"
     return click.option("--weights", "model", metavar="MODEL", help=chosen)(command)
+
+
+def convention(command: Any) -> Any:
+    """The option --convention of commands that open networks of others."""
+    kind = Name("idisc.predict.conventions", "CONVENTIONS", "convention")
+    return click.option(
+        "--convention",
+        type=kind,
+        metavar="NAME",
+        help="How to run a network of others, such as dpt [by the file; see docs/other_models.md]",
+    )(command)
 
 
 def device(command: Any) -> Any:

@@ -64,6 +64,7 @@ class PredictCommand(click.Command):
     "-o", "--out", type=options.PATH, help="Folder for the results [next to each picture]"
 )
 @options.model_or_auto
+@options.convention
 @click.option(
     "--save", "formats", multiple=True, metavar="FORMAT,...", help="Formats to write [png,png16]"
 )
@@ -75,7 +76,10 @@ class PredictCommand(click.Command):
 @click.option("--focal", metavar="26mm|1400px", help="35 mm equivalent, or in pixels.")
 @click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
 @click.option(
-    "--known-distance", metavar="'X,Y X,Y = 2.40m'", help="Two points and their true distance."
+    "--known-distance",
+    multiple=True,
+    metavar="'X,Y X,Y = 2.40m'",
+    help="Two points and their true distance; twice for a model of relative depth.",
 )
 @click.option(
     "--scale-from",
@@ -111,6 +115,7 @@ def command(
     pictures: tuple[str, ...],
     out: Path | None,
     model: str | None,
+    convention: str | None,
     formats: tuple[str, ...],
     size: tuple[int, int] | None,
     tile: bool,
@@ -119,7 +124,7 @@ def command(
     fov: float | None,
     focal: str | None,
     matrix: str | None,
-    known_distance: str | None,
+    known_distance: tuple[str, ...],
     scale_from: Path | None,
     camera_correction: bool,
     normals: bool,
@@ -147,7 +152,7 @@ def command(
         size=size,
         flip=flip,
         tile=tile_size or tile,
-        known_distance=known_distance,
+        known_distance=list(known_distance),
         scale_from=scale_from,
         camera_correction=camera_correction,
         normals=normals,
@@ -155,9 +160,9 @@ def command(
     asked = table.parse(formats) if formats else ()
     saving = Saving(out, asked, _options(axes, limits, colormap, clean), normals)
     found = inputs.find(pictures, recursive=recursive, beside=out is None)
-    if known_distance is not None and len(found.inputs) > 1:
+    if known_distance and len(found.inputs) > 1:
         raise InputError(
-            f"--known-distance {known_distance}",
+            f"--known-distance {known_distance[0]}",
             f"its points are pixels of one picture, but there are {len(found.inputs)}",
             "predict that one alone",
         )
@@ -165,7 +170,7 @@ def command(
     pages = _gallery(gallery, out, len(found.inputs))
     saving = replace(saving, viewer=pages is not None)
     film = _film_options(film, found.inputs)
-    loaded = predictor.load(model, device, precision)
+    loaded = predictor.load(model, device, precision, convention)
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
     _refuse_unused(rows, axes=axes, limits=limits, colormap=colormap, clean=clean)
@@ -349,19 +354,24 @@ def _notes(prediction: Prediction) -> list[str]:
 
 def _summary(prediction: Prediction) -> str:
     """Return one line about a result."""
+    from idisc.provenance_text import describe_depth
+
     if prediction.depth is None:
         return "; ".join([prediction.task.name, *_made_by(prediction)])
     step = 1 + max(prediction.size) // 2000  # a sample is enough for these numbers
     low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
-    range_m = f"mostly {low:.2f} to {high:.2f} m, median {middle:.2f} m"
-    return "; ".join([range_m, *_made_by(prediction)])
+    span, unit = describe_depth(low, high, prediction.unit), prediction.unit
+    median = f"median {middle:.2f} m" if unit == "metre" else f"median {middle:.3g}, no metres"
+    return "; ".join([f"mostly {span}, {median}", *_made_by(prediction)])
 
 
 def _film_summary(outcome: Outcome) -> str:
     """Return one line about the result of a video."""
+    from idisc.provenance_text import describe_depth
+
     parts = [_clip_length(outcome)]
     if outcome.limits:
-        parts.append("colours {:.2f} to {:.2f} m".format(*outcome.limits))
+        parts.append(f"colours {describe_depth(*outcome.limits, outcome.last.unit)}")
     if outcome.flicker is not None:
         after = "" if outcome.smoothed is None else f", smoothed {100 * outcome.smoothed:.2f} %"
         parts.append(f"flicker {100 * outcome.flicker:.2f} %{after}")
@@ -380,7 +390,7 @@ def _made_by(prediction: Prediction) -> list[str]:
     about = (
         f"camera {describe_camera(prediction.camera)}, model {model.name}, domain {model.domain}"
     )
-    changes = [made.camera_correction, *made.rescalings]
+    changes = [made.camera_correction, made.alignment, *made.rescalings]
     return [f"{about} ({known})", *(describe_change(change) for change in changes if change)]
 
 

@@ -26,6 +26,7 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 
 @click.command(name="serve")
 @options.model
+@options.convention
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
 @_limit("--max-upload-mb", "upload_mb", type=float, help="Largest upload [25]")
@@ -41,7 +42,13 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 )
 @options.device
 def command(
-    model: str | None, host: str, port: int, device: str, proxies: str, **given: Any
+    model: str | None,
+    convention: str | None,
+    host: str,
+    port: int,
+    device: str,
+    proxies: str,
+    **given: Any,
 ) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
@@ -57,7 +64,7 @@ def command(
     wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
     hosts = admission.names_at(host)
     _check_proxies(proxies)
-    opened = explorer.open_network(model, device)
+    opened = explorer.open_network(model, device, convention)
     served = app.create_app(opened, wanted, hosts=hosts)
     listening = _listen(host, port)
     about = opened.predictor.model

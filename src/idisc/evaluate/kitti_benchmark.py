@@ -40,6 +40,8 @@ def write_submission(
     if not task.metric:
         name = predictor.model.name
         raise InputError(name, f"predicts {task.name}", "the benchmark is for depth")
+    if predictor.model.unit == "relative":
+        raise InputError(predictor.model.name, "its depth is relative, the benchmark is in metres")
     with files.atomic_folder(out) as draft:
         for index, path in enumerate(paths):
             image = read_image(path)

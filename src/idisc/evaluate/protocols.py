@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import metrics
+from idisc.alignment import FURTHEST_M, fit_inverse
 from idisc.data import masks
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Sample, has_value, seen
@@ -39,8 +40,9 @@ class Protocol:
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
     max_depth: float = 0.0  # metres, another bound instead; 0: as `cap` says
     clamp: bool = False  # predictions into the range of ground truth
-    # Predictions times one number per picture; paper: the mean of the ground truth for DIODE.
-    rescale: Literal["none", "median", "mean", "paper"] = "none"
+    # Predictions times one number per picture; paper: the mean of the ground truth for DIODE;
+    # inverse: scale and shift of 1 / depth by least squares, as relative depth needs it.
+    rescale: Literal["none", "median", "mean", "paper", "inverse"] = "none"
     numbers: Literal["all", "kitti_benchmark"] = "all"  # which metrics to report
     source: str = ""  # who uses it
 
@@ -71,8 +73,8 @@ class Protocol:
         """Return the depth in metres up to which ground truth is left out."""
         return self.min_depth or spec.min_depth
 
-    def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean"]:
-        """Return which value of a prediction is made that of the ground truth."""
+    def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean", "inverse"]:
+        """Return what of a prediction is made that of the ground truth."""
         if self.rescale == "paper":
             return "mean" if spec.mean_rescaled else "none"
         return self.rescale
@@ -125,15 +127,19 @@ class Protocol:
         self, prediction: FloatArray, target: FloatArray, valid: Mask, spec: DatasetSpec
     ) -> FloatArray:
         """Return a depth prediction (H, W) rescaled by its valid pixels, then clamped."""
-        factor = self._factor(prediction[valid], target[valid], spec)
-        prediction = prediction * np.float32(factor)
+        if self.rescale_of(spec) == "inverse":
+            fit = fit_inverse(prediction[valid], target[valid])
+            prediction = fit.metres(prediction, self.cap_of(spec) or FURTHEST_M)
+        else:
+            factor = self._factor(prediction[valid], target[valid], spec)
+            prediction = prediction * np.float32(factor)
         if self.clamp:
             prediction = prediction.clip(self.least_of(spec), self.cap_of(spec))
         return prediction
 
     def _factor(self, prediction: FloatArray, target: FloatArray, spec: DatasetSpec) -> float:
         kind = self.rescale_of(spec)
-        if kind == "none" or not len(target):
+        if kind in ("none", "inverse") or not len(target):
             return 1.0
         middle = np.median if kind == "median" else np.mean
         ours = float(middle(prediction.astype(np.float64)))
@@ -172,6 +178,14 @@ PROTOCOLS: dict[str, Protocol] = {
             cap="zoedepth",
             clamp=True,
             source="ZoeDepth and Depth Anything",
+        ),
+        Protocol(
+            name="affine",
+            min_depth=1e-3,
+            cap="paper",
+            clamp=True,
+            rescale="inverse",
+            source="MiDaS and Depth Anything, for relative depth",
         ),
         Protocol(
             name="kitti-devkit",

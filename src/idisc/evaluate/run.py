@@ -30,6 +30,7 @@ from idisc.evaluate.protocols import PAPER, Mask, Protocol
 from idisc.evaluate.units import UnitHint
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
+from idisc.prediction import Unit
 from idisc.tasks import Task
 
 SamplePredictor = Callable[[Sample], FloatArray]
@@ -85,7 +86,7 @@ class Result:
     skipped: int  # pictures without a valid pixel
     holes: float = 0.0  # share of the pixels that count which predictions leave out
     # Of prediction / ground truth over the pixels of a picture, then over the pictures; before any
-    # rescaling. None for normals.
+    # rescaling. None for normals and relative depth.
     median_ratio: float | None = None
     unit_hint: UnitHint | None = None  # if the ratio suggests another unit
     about: Mapping[str, str] = field(default_factory=dict)  # what made the predictions
@@ -129,6 +130,8 @@ def evaluate(
     """
     dataset, source = _open(dataset, predictor)
     _check_extras(dataset.spec, protocols, extras)
+    if isinstance(predictor, Predictor):
+        _check_unit(predictor, dataset.spec, protocols)
     sums = [_Sums(dataset, protocol, extras) for protocol in protocols]
     failures: list[IdiscError] = []
     for index, coming in enumerate(_read_ahead(dataset)):
@@ -150,7 +153,7 @@ def evaluate(
         raise together
     about = source.describe()
     try:
-        return [each.result(about, source.metres_per_unit) for each in sums]
+        return [each.result(about, source.metres_per_unit, source.unit) for each in sums]
     except DataError as error:  # no valid pixel in any picture
         raise error.within(dataset.source.root) from None
 
@@ -160,7 +163,8 @@ class _Source(NamedTuple):
 
     predict: Callable[[Sample], Output]
     describe: Callable[[], Mapping[str, str]]  # for the report; called after the predictions
-    metres_per_unit: float | None = 1.0  # None: a network, which predicts metres
+    metres_per_unit: float | None = 1.0  # None: a network
+    unit: Unit = "metre"
 
 
 def _open(
@@ -173,11 +177,14 @@ def _open(
         about = {"weights": predictor.model.name, "weights_sha256": predictor.model.sha256}
         if predictor.model.precision not in ("fp32", UNKNOWN):
             about["precision"] = predictor.model.precision
-        source = _Source(partial(predict_sample, predictor), lambda: about, None)
+        if predictor.model.convention:
+            about["convention"] = predictor.model.convention
+        unit = predictor.model.unit
+        source = _Source(partial(predict_sample, predictor), lambda: about, None, unit)
         return dataset.at_network_size(rule) if rule else dataset, source
     if isinstance(predictor, PredictionFiles):
-        unit = predictor.reading.scale or 1.0
-        return dataset, _Source(lambda each: Output(predictor(each)), predictor.about, unit)
+        scale = predictor.reading.scale or 1.0
+        return dataset, _Source(lambda each: Output(predictor(each)), predictor.about, scale)
     return dataset, _Source(lambda each: Output(predictor(each)), dict)
 
 
@@ -194,6 +201,17 @@ def check_task(name: str, task: Task, spec: DatasetSpec) -> None:
     """Raise InputError if the network `name` does not predict what the dataset holds."""
     if task != spec.task:
         raise InputError(name, f"predicts {task.name}, {spec.name} holds {spec.task.name}")
+
+
+def _check_unit(predictor: Predictor, spec: DatasetSpec, protocols: Sequence[Protocol]) -> None:
+    """Refuse relative depth under a protocol that would read it as metres."""
+    for protocol in protocols:
+        if predictor.model.unit == "relative" and protocol.rescale_of(spec) != "inverse":
+            raise InputError(
+                predictor.model.name,
+                f"its depth is relative, and protocol {protocol.name} expects metres",
+                "choose --protocol affine, or --set rescale=inverse",
+            )
 
 
 def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
@@ -239,14 +257,14 @@ class _Sums:
             factor = np.median(adjusted / predicted)  # of a protocol that rescales
             self.calibration.add(factor * output.level_std[case.valid], adjusted - target, target)
 
-    def result(self, about: Mapping[str, str], metres_per_unit: float | None) -> Result:
+    def result(self, about: Mapping[str, str], metres_per_unit: float | None, unit: Unit) -> Result:
         numbers = [row.numbers for row in self.rows]
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
         pixels = holes + sum(row.pixels for row in self.rows)
         totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
-        if self.ratios:
+        if self.ratios and unit == "metre":
             ratio, correlation = float(np.median(self.ratios)), np.median(self.correlations or 0)
             hint = units.check_unit(ratio, float(correlation), metres_per_unit)
         return Result(

@@ -19,6 +19,8 @@ _RESCALED = {
     "none": "not rescaled",
     "median": "multiplied so that each picture's median is that of its ground truth",
     "mean": "multiplied so that each picture's mean is that of its ground truth",
+    "inverse": "aligned to the ground truth of each picture by scale and shift of 1 / depth (least"
+    " squares)",
 }
 _AVERAGED = {
     "image": "Each metric is taken of each picture, then averaged over the pictures.",

@@ -111,8 +111,8 @@ def measure(
     for image in images:
         for size in sizes:
             shown = resize_smooth(image, fixed or size)[None]
-            maps, std, _ = exported.run(shown, size)
-            expected, expected_std, _ = network.run(shown, size)
+            maps, std, *_ = exported.run(shown, size)
+            expected, expected_std, *_ = network.run(shown, size)
             far = np.maximum(np.abs(expected) / FAR, 1) if network.task.metric else 1.0
             differences.append((np.abs(maps.astype(np.float64) - expected) / far).ravel())
             agreements.append(network.task.agree(maps, expected).ravel())

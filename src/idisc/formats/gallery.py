@@ -16,12 +16,11 @@ from urllib.parse import quote
 
 from PIL import Image
 
-from idisc import visualize
 from idisc.errors import InputError, pluralize
 from idisc.files import name_text
 from idisc.html_parts import picture_address
-from idisc.prediction import Prediction
-from idisc.provenance_text import describe_camera, describe_warning
+from idisc.prediction import Prediction, colour_limits
+from idisc.provenance_text import describe_camera, describe_depth, describe_warning
 
 NAME = "index.html"
 WIDTH = 420  # px, of a thumbnail
@@ -112,14 +111,17 @@ def _draw(prediction: Prediction) -> Image.Image:
         m for m in (prediction.depth, normals, *prediction.others.values()) if m is not None
     )
     step = max(1, max(prediction.size) // (2 * WIDTH))  # a thumbnail needs no more
-    return Image.fromarray(task.draw(values[::step, ::step], None, None))
+    limits = None
+    if prediction.depth is not None:
+        limits = colour_limits(prediction.unit, prediction.depth[::step, ::step])
+    return Image.fromarray(task.draw(values[::step, ::step], limits, None))
 
 
 def _range(prediction: Prediction) -> str:
     if prediction.depth is None:
         return prediction.task.name
-    low, high = visualize.depth_limits(prediction.depth)
-    return f"{low:.2f} to {high:.2f} m"
+    low, high = colour_limits(prediction.unit, prediction.depth)
+    return describe_depth(low, high, prediction.unit)
 
 
 def _link(files: Sequence[Path], folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Formats for programs: depth in metres, as floats or in 16-bit steps of a stated size."""
+"""Formats for programs: depth as floats or in 16-bit steps of a stated size."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def png16_unit(domain: str, deepest: float) -> float:
 
 def describe_unusual_unit(prediction: Prediction) -> str | None:
     """Return a note about a 16-bit PNG whose steps are not those that its domain suggests."""
+    if prediction.unit == "relative":
+        return None
     domain, deepest = prediction.provenance.model.domain, _deepest(prediction)
     unit = png16_unit(domain, deepest)
     if domain == "road" or unit == MILLIMETRE:
@@ -49,7 +51,12 @@ def _deepest(prediction: Prediction) -> float:
 
 
 def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
-    """Encode depth rounded to the nearest step; 0 means none, so the smallest depth is one step."""
+    """Encode depth rounded to the nearest step; 0 means none, so the smallest depth is one step.
+
+    Relative depth is stored as its inverse, which has no metres and no end at infinity.
+    """
+    if prediction.unit == "relative":
+        return _encode_inverse(prediction, options)
     depth, deepest = prediction.metres, _deepest(prediction)
     there = geometry.is_present(depth)
     unit = options.metres_per_unit or png16_unit(prediction.provenance.model.domain, deepest)
@@ -75,10 +82,27 @@ def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, by
     return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
 
 
+def inverse_unit(nearest: float) -> float:
+    """Return the inverse relative depth of each step of a 16-bit PNG; `nearest` is the depth."""
+    return 1 / (nearest * MAX_UINT16)
+
+
+def _encode_inverse(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+    depth = prediction.depth_values
+    there = geometry.is_present(depth)
+    unit = options.inverse_per_unit or inverse_unit(float(depth[there].min()))
+    units = np.rint(1 / (np.where(there, depth, 1) * np.float64(unit)))
+    values = np.where(there, np.clip(units, 1, MAX_UINT16), 0).astype(np.uint16)
+    about = record(prediction, inverse_per_unit=unit, empty=0)
+    said = f"relative inverse depth = value * {unit!r}, near is large, no metres; 0 = none"
+    picture = png_bytes(values, about, Description=said)
+    return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
+
+
 def encode_npy(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
     """Encode depth (H, W) float32 alone; the JSON file has the rest."""
     buffer = io.BytesIO()
-    np.save(buffer, prediction.metres.astype(np.float32), allow_pickle=False)
+    np.save(buffer, prediction.depth_values.astype(np.float32), allow_pickle=False)
     return {
         "_depth.npy": buffer.getvalue(),
         **_sidecar("_depth.json", record(prediction), options),
@@ -112,10 +136,11 @@ def encode_exr(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
     header = {
         "compression": OpenEXR.ZIP_COMPRESSION,
         "type": OpenEXR.scanlineimage,
-        "comments": "channel Z: depth along the optical axis in metres; 0 and NaN are none",
+        "comments": f"channel Z: depth along the optical axis, unit {prediction.unit};"
+        " 0 and NaN are none",
         "idisc": json.dumps(record(prediction)),
     }
-    depth = np.ascontiguousarray(prediction.metres, np.float32)
+    depth = np.ascontiguousarray(prediction.depth_values, np.float32)
     # OpenEXR writes to named files only.
     with tempfile.TemporaryDirectory() as folder, OpenEXR.File(header, {"Z": depth}) as file:
         path = Path(folder) / "depth.exr"

@@ -34,6 +34,7 @@ class FormatOptions:
     edge: float = geometry.DEPTH_EDGE  # share of the nearer depth from which a mesh is cut
     grid: int = 640  # vertices of mesh and viewer along the longer side, at most
     metres_per_unit: float | None = None  # of png16; None: by domain and depth
+    inverse_per_unit: float | None = None  # of png16 of relative depth; None: by depth
     drop_beyond: bool = False  # png16: store depth beyond 16 bits as none instead of an error
     clean: bool = False  # pictures without legend and caption
     sidecar: bool = True  # write the JSON file of formats that have one; clips share one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -11,8 +12,8 @@ from idisc import visualize
 from idisc.errors import InputError
 from idisc.formats.numbers import png_bytes
 from idisc.formats.options import AXES, FormatOptions
-from idisc.prediction import Prediction
-from idisc.provenance_text import caption, record
+from idisc.prediction import Prediction, colour_limits
+from idisc.provenance_text import UNIT_SYMBOLS, caption, record
 from idisc.sizes import Size
 from idisc.visualize import Picture
 
@@ -23,13 +24,23 @@ _LEAST_WIDTH = 320  # px: legend and caption need as much; smaller pictures are 
 _LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the picture
 
 
+class Legend(NamedTuple):
+    """A colour bar below a picture."""
+
+    low: float
+    high: float
+    colormap: str
+    unit: str  # its symbol; empty for relative depth
+
+
 def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
-    """Encode depth in colours above a legend in metres and a caption of one line."""
-    depth = prediction.metres
-    low, high = options.limits or visualize.depth_limits(depth)
+    """Encode depth in colours above a legend and a caption of one line."""
+    depth, unit = prediction.depth_values, prediction.unit
+    low, high = options.limits or colour_limits(unit, depth)
     picture = visualize.depth_picture(depth, low, high, options.colormap)
     if not options.clean:
-        picture = _framed(picture, (low, high, options.colormap), caption(prediction))
+        legend = Legend(low, high, options.colormap, UNIT_SYMBOLS[unit])
+        picture = _framed(picture, legend, caption(prediction))
     about = record(prediction, limits=(low, high), colormap=options.colormap)
     return {"_depth.png": png_bytes(picture, about)}
 
@@ -44,7 +55,8 @@ def encode_uncertainty(prediction: Prediction, options: FormatOptions) -> dict[s
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
     if not options.clean:
         line = f"standard deviation, no error bound · {caption(prediction)}"
-        picture = _framed(picture, (0.0, high, UNCERTAINTY_COLORMAP), line)
+        legend = Legend(0.0, high, UNCERTAINTY_COLORMAP, UNIT_SYMBOLS[prediction.unit])
+        picture = _framed(picture, legend, line)
     about = record(prediction, limits=(0.0, high), colormap=UNCERTAINTY_COLORMAP)
     return {"_uncertainty.png": png_bytes(picture, about)}
 
@@ -64,7 +76,7 @@ def enlargement(size: Size) -> int:
     return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
 
 
-def _framed(picture: Picture, legend: tuple[float, float, str], line: str) -> Picture:
+def _framed(picture: Picture, legend: Legend, line: str) -> Picture:
     height, length = picture.shape[:2]
     factor = enlargement((height, length))
     foot = _foot(max(length * factor, _LEAST_WIDTH), legend, line)
@@ -74,10 +86,9 @@ def _framed(picture: Picture, legend: tuple[float, float, str], line: str) -> Pi
     return np.concatenate([picture, foot])
 
 
-def _foot(length: int, legend: tuple[float, float, str], line: str) -> Picture:
+def _foot(length: int, legend: Legend, line: str) -> Picture:
     width = length // max(1, length // _LARGE_WIDTH)  # larger text for large pictures
-    low, high, colormap = legend
-    bar = visualize.legend(low, high, "m", colormap, width)
+    bar = visualize.legend(legend.low, legend.high, legend.unit, legend.colormap, width)
     size = max(11, min(width // 50, 16))
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
     foot = Image.new("RGB", (width, len(bar) + 3 * size), _PAPER)

@@ -34,7 +34,7 @@ class Format:
     suffix: str  # follows the name of the picture
     media_type: str
     description: str  # one line, for --help, the web page and the documentation
-    needs: tuple[Literal["depth", "normals", "level_std"], ...] = ("depth",)
+    needs: tuple[Literal["depth", "metres", "normals", "level_std"], ...] = ("depth",)
     in_video: bool = False  # offered for clips: png as a film, others with one file for each frame
     on_web: bool = False  # offered by the server
     options: tuple[str, ...] = ()  # fields of FormatOptions that users set for this format
@@ -100,6 +100,7 @@ _ROWS = (
         suffix="_points.ply",
         media_type=BINARY,
         description="coloured point cloud in metres",
+        needs=("depth", "metres"),
         on_web=True,
         options=("axes",),
         encode=encode_ply,
@@ -109,6 +110,7 @@ _ROWS = (
         suffix="_mesh.glb",
         media_type="model/gltf-binary",
         description="textured mesh in metres, cut at depth edges",
+        needs=("depth", "metres"),
         on_web=True,
         options=("axes",),
         encode=encode_glb,
@@ -174,10 +176,19 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
             raise InputError(
                 f"format {row.name}", "this prediction has no uncertainty", "leave it out"
             )
-        if "depth" in row.needs and not geometry.is_present(prediction.metres).any():
+        if {"metres", "normals"} & set(row.needs) and prediction.normals is None:
+            _check_metric(prediction, row)
+        if "depth" in row.needs and not geometry.is_present(prediction.depth_values).any():
             raise InputError(
                 f"format {row.name}", "no pixel has a depth, so there is nothing to save"
             )
+
+
+def _check_metric(prediction: Prediction, row: Format) -> None:
+    try:
+        _ = prediction.metres
+    except InputError as error:
+        raise error.within(f"format {row.name}") from None
 
 
 def encode(

@@ -24,7 +24,7 @@ from PIL import Image
 from idisc import geometry, html_parts, visualize
 from idisc.formats.numbers import MAX_UINT16
 from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
-from idisc.prediction import Prediction
+from idisc.prediction import Prediction, colour_limits
 from idisc.provenance_text import (
     describe_camera,
     describe_warning,
@@ -40,11 +40,14 @@ _PHOTO_WIDTH = 1280  # px, at most, of the picture inside
 def scene(prediction: Prediction, options: FormatOptions = DEFAULT_OPTIONS) -> dict[str, Any]:
     """Return what `assets/viewer.js` shows, as JSON: every n-th pixel, colours and camera."""
     camera, picks = geometry.thin(prediction.camera, options.grid)
-    depth = prediction.metres[picks, picks]
+    unit, depth = prediction.unit, prediction.depth_values[picks, picks]
     depth = np.where(geometry.is_present(depth), depth, 0)
-    low, high = options.limits or visualize.depth_limits(prediction.metres)
+    low, high = options.limits or colour_limits(unit, prediction.depth_values)
+    if unit == "relative":
+        depth = np.where(depth <= high, depth, 0)  # sky, far behind everything else
     ticks = visualize.ticks(low, high)
     return {
+        "unit": unit,
         "size": prediction.size,
         "grid": camera.size,
         "first": picks.start,
@@ -85,6 +88,7 @@ def encode_html(prediction: Prediction, options: FormatOptions) -> dict[str, byt
         style=assets.joinpath("viewer.css").read_text("utf-8"),
         allowed=" ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests),
         lead=escape(_lead(prediction)),
+        unit="metres" if prediction.unit == "metre" else "relative",
         photo=photo_uri(prediction),
         width=width,
         height=height,
@@ -103,16 +107,16 @@ def _lead(prediction: Prediction) -> str:
     made = prediction.provenance
     about = f"Camera: {describe_camera(prediction.camera)}. Model: {made.model.name}."
     warnings = [f"Warning: {describe_warning(warning)}." for warning in made.warnings]
-    return " ".join(["Depth along the camera's axis in metres.", about, *warnings])
+    unit = "in metres" if prediction.unit == "metre" else "in relative units, without metres"
+    return " ".join([f"Depth along the camera's axis {unit}.", about, *warnings])
 
 
 def scene_description(prediction: Prediction, data: Mapping[str, Any]) -> dict[str, str]:
     """Return provenance and intrinsics as sentences, and how much of the depth a scene holds."""
     step, unit = data["step"], data["metres_per_unit"]
     every = "every pixel" if step == 1 else f"one pixel of {step} x {step}"
-    stored = (
-        f"depth of {every} of {describe_size(prediction.size)}, in steps of {unit * 1000:.2g} mm"
-    )
+    steps = f"{unit * 1000:.2g} mm" if prediction.unit == "metre" else f"{unit:.2g}, relative"
+    stored = f"depth of {every} of {describe_size(prediction.size)}, in steps of {steps}"
     return {**describe_with_intrinsics(prediction), "in this page": stored}
 
 

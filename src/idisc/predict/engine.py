@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc.camera import Camera
+from idisc.predict.conventions import Convention
 from idisc.sizes import Size
 from idisc.tasks import Task
 
@@ -18,9 +20,10 @@ from idisc.tasks import Task
 class RawOutput(NamedTuple):
     """What a network computes from a batch of pictures."""
 
-    maps: NDArray[np.float32]  # depth (B, H, W) in metres, or normals (B, H, W, 3)
+    maps: NDArray[np.float32]  # depth (B, H, W) in metres or relative, or normals (B, H, W, 3)
     level_std: NDArray[np.float32] | None = None  # (B, H, W) metres; None: no levels to compare
     scene: NDArray[np.float32] | None = None  # class token of a ViT encoder (B, C); see `scene`
+    fov_deg: NDArray[np.float32] | None = None  # (B,) horizontal, as the network estimates it
 
 
 class Engine(Protocol):
@@ -32,6 +35,7 @@ class Engine(Protocol):
     task: Task
     origin: Mapping[str, Any]  # metadata of the file; see `model_info`
     fixed_size: Size | None  # the only size of pictures it accepts; None: any
+    convention: Convention | None  # of a network of others; None: one of ours
 
     def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3).
@@ -40,6 +44,14 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
-        """Return the same maps, and what else the network computes on the way."""
+    def run(
+        self,
+        images: NDArray[np.uint8],
+        size: Size | None = None,
+        cameras: Sequence[Camera] = (),
+    ) -> RawOutput:
+        """Return the same maps, and what else the network computes on the way.
+
+        `cameras`, those of the pictures, are for conventions that use them.
+        """
         ...

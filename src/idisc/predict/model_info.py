@@ -33,6 +33,8 @@ def read_model_info(engine: Engine) -> ModelInfo:
     return ModelInfo(
         name=files.name_text(engine.name),
         sha256=engine.sha256,
+        unit=engine.convention.unit if engine.convention else "metre",
+        convention=engine.convention.name if engine.convention else None,
         domain=known.domain,
         depth_range=known.depth_range,
         training_size=known.training_size,

@@ -8,7 +8,6 @@ class token of the encoder.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,19 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import checksums, files
-from idisc.errors import CheckpointError, InputError, first_line
+from idisc.camera import Camera
+from idisc.errors import CheckpointError, first_line
+from idisc.predict.conventions import Convention
 from idisc.predict.engine import RawOutput
+from idisc.predict.onnx_session import AGAIN, OpenFile, open_session
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
 LEVEL_STD, SCENE = "level_std", "scene"  # names of the optional outputs
 _AXES = {LEVEL_STD: 3, SCENE: 2}
-_AGAIN = "get it again, or export it again"
+
+
+def is_ours(session: Any) -> bool:
+    """Tell whether a graph was exported by `idisc export`."""
+    inputs = {item.name: item for item in session.get_inputs()}
+    outputs = [item.name for item in session.get_outputs()]
+    image = inputs.get("image")
+    known = image is not None and image.type == "tensor(uint8)" and len(image.shape) == 4
+    return known and bool(outputs) and outputs[0] in TASKS
 
 
 class OnnxEngine:
     """An exported file; see `engine.Engine`. `threads`: 0 is one for each core of the CPU."""
+
+    convention: Convention | None = None
 
     def __init__(
         self,
@@ -38,43 +50,23 @@ class OnnxEngine:
         *,
         threads: int = 0,
         card: ModelCard | None = None,
+        opened: OpenFile | None = None,
     ) -> None:
-        import onnxruntime  # heavy: only when this engine is chosen
-
-        if not path.is_file():
-            raise CheckpointError(path, "no such file")
-        if not path.stat().st_size:
-            raise CheckpointError(path, "empty", _AGAIN)
-        sealed = checksums.check_sealed(path)
-        providers = _providers(device, onnxruntime.get_available_providers())
-        try:
-            options = onnxruntime.SessionOptions()
-            options.log_severity_level = 4  # errors are exceptions, not lines on stderr
-            options.intra_op_num_threads = threads
-            # Planning the reuse of buffers took most of the start-up time and saves nothing for
-            # dynamic sizes; the arena reuses freed memory anyway.
-            options.enable_mem_reuse = False
-            # Opened by name: bytes would be copied, which takes half a second for 150 MB.
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=providers, enable_fallback=0
-            )  # no fallback to the CPU, which would print, and hide that there is no GPU
-            texts = dict(self._session.get_modelmeta().custom_metadata_map)
-        except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
-            raise CheckpointError(
-                path, f"not readable as ONNX ({_reason(error)})", _AGAIN
-            ) from None
+        """`opened` is the file, if it is open already."""
+        session, sealed = opened or open_session(path, device, threads)
+        texts = dict(session.get_modelmeta().custom_metadata_map)
         # `cards.locate` has checked the files of a card, also those that a graph refers to.
         self.verified = card is not None or (
             sealed and checksums.check_external(path.parent, texts.get(checksums.EXTERNAL))
         )
-        inputs = {item.name: item.type for item in self._session.get_inputs()}
-        shapes = {item.name: item.shape for item in self._session.get_inputs()}
-        outputs = [item.name for item in self._session.get_outputs()]
-        known = inputs.get("image") == "tensor(uint8)" and len(shapes["image"]) == 4
-        if not known or not outputs or outputs[0] not in TASKS:
+        self._session = session
+        if not is_ours(session):
             raise CheckpointError(
                 path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
             )
+        inputs = {item.name: item.shape for item in session.get_inputs()}
+        outputs = [item.name for item in session.get_outputs()]
+        texts = dict(session.get_modelmeta().custom_metadata_map)
         # The file name of a shipped model says less than its card.
         self.name, self.card = card.name if card else path.name, card
         # The hashes of a card were verified when its file was located.
@@ -85,7 +77,7 @@ class OnnxEngine:
         self._sized = "size" in inputs
         self._outputs = outputs
         self.origin: Mapping[str, Any] = {**texts, **(card.origin if card else {})}
-        batch, height, width = shapes["image"][:3]
+        batch, height, width = inputs["image"][:3]
         self._one_by_one = batch == 1
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
@@ -94,7 +86,12 @@ class OnnxEngine:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
         return self._run(images, size, self._outputs[:1])[self.task.name]
 
-    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+    def run(
+        self,
+        images: NDArray[np.uint8],
+        size: Size | None = None,
+        cameras: Sequence[Camera] = (),  # noqa: ARG002
+    ) -> RawOutput:
         """Return the same maps, and the other outputs that the graph has."""
         wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
         found = self._run(images, size, wanted)
@@ -138,26 +135,4 @@ class OnnxEngine:
         """Check an output: those of a damaged graph may be anything."""
         fits = isinstance(values, np.ndarray) and values.dtype == np.float32
         if not fits or values.ndim != axes or len(values) != count or not values.size:
-            raise CheckpointError(self.name, "the output of the graph is no map of floats", _AGAIN)
-
-
-def _reason(error: Exception) -> str:
-    """Return the error of onnxruntime without its prefix and path."""
-    text = re.sub(r"\[ONNXRuntimeError\] : \d+ : ", "", str(error))
-    return first_line(ValueError(re.sub(r"^\w+ : Load model from .* failed:", "", text)))
-
-
-def _providers(device: str, available: Sequence[str]) -> list[Any]:
-    """Return the execution providers of a device; InputError if it is not available."""
-    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
-    if not match:
-        raise InputError(f"--device {device}", "an .onnx file runs on cpu, cuda, cuda:1 ...")
-    if device == "cpu":
-        return ["CPUExecutionProvider"]
-    if "CUDAExecutionProvider" not in available:
-        raise InputError(
-            f"--device {device}",
-            "this onnxruntime has no CUDA",
-            "pip install onnxruntime-gpu instead of onnxruntime, or leave out --device",
-        )
-    return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]
+            raise CheckpointError(self.name, "the output of the graph is no map of floats", AGAIN)

@@ -10,6 +10,7 @@ from idisc import configs
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import Precision
 from idisc.errors import CheckpointError, InputError, nearest, require
+from idisc.predict.conventions import hub_type
 from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
@@ -21,15 +22,22 @@ def open_model(
     precision: Precision | None = None,
     *,
     part: cards.Part = "onnx",
+    convention: str | None = None,
 ) -> Engine:
     """Open a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
+
+    `convention` is the name of that of a network of others, if it is not found by itself.
 
     `precision` is that of the arithmetic, by default fp32; an .onnx file has its own. `part` is
     what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
     """
     card = find_card(model)
     if card is None:
-        return open_engine(Path(str(model)), device, precision)
+        return open_engine(Path(str(model)), device, precision, convention=convention)
+    if convention:
+        raise InputError(
+            f"--convention {convention}", f"{card.name} is a model of this package", "leave it out"
+        )
     return open_engine(cards.locate(card, part), device, precision, card)
 
 
@@ -88,15 +96,16 @@ def open_engine(
     device: str = "cpu",
     precision: Precision | None = None,
     card: cards.ModelCard | None = None,
+    *,
+    convention: str | None = None,
 ) -> Engine:
     """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
 
-    `device` is torch's name of the device: cpu, cuda, cuda:1 ...
+    `device` is torch's name of the device: cpu, cuda, cuda:1 ... `convention` is the name of that
+    of a network of others.
     """
     if path.suffix == ".onnx":
-        from idisc.predict.onnx_engine import OnnxEngine
-
-        engine = OnnxEngine(path, device, card=card or cards.beside(path))
+        engine = _open_onnx(path, device, card, convention)
         own = engine.origin.get("precision")
         if precision not in (None, own):
             computes = f"with {own}" if own else "as exported"
@@ -106,6 +115,18 @@ def open_engine(
                 "`idisc export --precision` makes another file",
             )
         return engine
+    if path.is_dir() and hub_type(path) is not None:
+        from idisc.predict.transformers_engine import open_transformers
+
+        if precision not in (None, "fp32"):
+            raise InputError(f"--precision {precision}", "a model of transformers computes in fp32")
+        return open_transformers(path, device, convention)
+    if convention:
+        raise InputError(
+            f"--convention {convention}",
+            "it is for .onnx files and models of transformers",
+            "leave it out",
+        )
     if not path.is_dir() and not card:
         if not path.exists():
             raise CheckpointError(path, "no such file or folder")
@@ -122,3 +143,21 @@ def open_engine(
     from idisc.predict.torch_engine import TorchEngine
 
     return TorchEngine.load(path, device, precision or "fp32", card)
+
+
+def _open_onnx(
+    path: Path, device: str, card: cards.ModelCard | None, convention: str | None
+) -> Engine:
+    """Open an export of ours, or the file of others by its convention."""
+    from idisc.predict.convention_engine import ConventionEngine
+    from idisc.predict.onnx_engine import OnnxEngine, is_ours
+    from idisc.predict.onnx_session import open_session
+
+    opened = open_session(path, device)
+    if not is_ours(opened.session):
+        return ConventionEngine.from_onnx(path, opened.session, convention)
+    if convention:
+        raise InputError(
+            f"--convention {convention}", f"{path.name} is an export of ours", "leave it out"
+        )
+    return OnnxEngine(path, device, card=card or cards.beside(path), opened=opened)

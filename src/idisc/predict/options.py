@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -27,7 +28,8 @@ class PredictOptions:
     size: Size | None = None  # of the picture in the network; None: by training and aspect ratio
     flip: bool = False  # also predict the mirror image, and take the mean
     tile: Size | bool = False  # refine in tiles of this size; True: of a size by the picture
-    known_distance: KnownDistance | str | tuple[object, ...] | None = None  # scales the scene
+    # Scales the scene: one for metric depth, two for relative depth; stored as a tuple of them.
+    known_distance: Any = None
     scale_from: FoundScale | str | Path | None = None  # scales as in another picture; a JSON file
     camera_correction: bool = True  # correct depth for a known lens unlike that of training
     normals: bool = False  # also compute normals from depth and camera
@@ -44,11 +46,12 @@ class PredictOptions:
             object.__setattr__(self, "size", (height, width))
         if not isinstance(self.tile, bool):
             object.__setattr__(self, "tile", _pair(self.tile, "tile"))
-        if self.known_distance is not None:
-            object.__setattr__(self, "known_distance", KnownDistance.parse(self.known_distance))
+        if self.known_distance:
+            known = KnownDistance.parse_all(self.known_distance)
+            object.__setattr__(self, "known_distance", known)
         if isinstance(self.scale_from, (str, Path)):
             object.__setattr__(self, "scale_from", read_scale(self.scale_from))
-        if self.scale_from is not None and self.known_distance is not None:
+        if self.scale_from is not None and self.known_distance:
             raise InputError(
                 "scale from another picture",
                 "a known distance gives a scale already",

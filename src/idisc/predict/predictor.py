@@ -4,7 +4,8 @@ Around an engine it chooses the size at which the network sees a picture, adds f
 tiles, finds the camera and applies what follows from it, and records all of this as provenance. The
 network size has as many pixels as in training and the aspect ratio of the picture, with sides that
 are multiples of 32; a picture with the aspect ratio of training gets exactly the training size. The
-result is resized once to the size of the picture, with aligned corners, as in evaluation.
+result is resized once to the size of the picture, with aligned corners, as in evaluation. Networks
+of others have the size, resize and border of their convention.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
 from idisc.configs.schema import Precision
 from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.images import Photo, PhotoSource, read_photo
+from idisc.images import MAX_NETWORK_PIXELS, Photo, PhotoSource, read_photo
 from idisc.predict import reliability, tiles
 from idisc.predict.engine import Engine
 from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
@@ -38,43 +39,61 @@ from idisc.predict.scene import check_domain
 from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
 from idisc.provenance_text import describe_warning
 from idisc.scale import FoundScale, apply_scale
-from idisc.sizes import Size, describe_size, resize_smooth, size_text
+from idisc.sizes import (
+    RESIZES,
+    STRIDE,
+    Border,
+    Resize,
+    Size,
+    Sizing,
+    describe_size,
+    fit_aspect,
+    resize_map,
+    size_text,
+)
 from idisc.tasks import NORMALS, Task
 
 FloatMaps = NDArray[np.float32]
-STRIDE, FINEST = 32, 4  # of the coarsest map of every encoder, and of the finest that is fused
+FINEST = 4  # pixels of the network for one of the finest map that is fused
+_RESIZE: Resize = "smooth"  # of pictures for networks of ours
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their results
 
 
 class Output(NamedTuple):
     """Output of the network for pictures of one size, or for one picture (without axis B)."""
 
-    maps: FloatMaps  # depth (B, H, W) in metres, or normals (B, H, W, 3)
-    level_std: FloatMaps | None = None  # (B, H, W) metres
+    maps: FloatMaps  # depth (B, H, W) in metres or relative, or normals (B, H, W, 3)
+    level_std: FloatMaps | None = None  # (B, H, W), as depth
     scene: FloatMaps | None = None  # (B, C); see `engine.RawOutput`
+    fov_deg: FloatMaps | None = None  # (B,); see `engine.RawOutput`
     compared: tuple[Compared, ...] = ("levels",)  # what the standard deviation compares
 
     def each(self) -> Iterator[Output]:
         """Yield the output for each picture, without the first axis."""
         for index, maps in enumerate(self.maps):
-            level_std, scene = (
-                None if values is None else values[index] for values in (self.level_std, self.scene)
+            level_std, scene, fov = (
+                None if values is None else values[index]
+                for values in (self.level_std, self.scene, self.fov_deg)
             )
-            yield Output(maps, level_std, scene, self.compared)
+            yield Output(maps, level_std, scene, fov, self.compared)
 
 
 def load(
-    model: str | Path | None = None, device: str = "cpu", precision: Precision | None = None
+    model: str | Path | None = None,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    convention: str | None = None,
 ) -> Predictor:
     """Load a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
     "auto" chooses among the shipped models by the domain of each picture. `device` is cpu, cuda,
     cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx file has the precision
-    it was exported with).
+    it was exported with). `convention` names that of a network of others, which is usually found
+    by itself; see `conventions`.
     """
-    if model == "auto":
+    if model == "auto" and convention is None:
         return AutoPredictor(device, precision)
-    return Predictor(open_model(model, device, precision))
+    return Predictor(open_model(model, device, precision, convention=convention))
 
 
 class Predictor:
@@ -83,6 +102,11 @@ class Predictor:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.model = read_model_info(engine)
+        self.sizing = Sizing(
+            kind="area", size=self.model.training_size or DEFAULT_SIZE, multiple=STRIDE
+        )
+        if engine.convention:
+            self.sizing = engine.convention.sizing
 
     def predict(
         self,
@@ -110,7 +134,7 @@ class Predictor:
         are numbered.
         """
         options = self._checked(options, changes)
-        if options.known_distance is not None:
+        if options.known_distance:
             raise InputError(
                 "known distance",
                 "its points are pixels of one picture",
@@ -129,8 +153,14 @@ class Predictor:
         """Predict a picture (H, W, 3) that has the network's size already; the output has `size`.
 
         Evaluation uses it for the pictures of a dataset, whose ground truth has `size`. Published
-        networks are scored as they are; see `camera_factor`.
+        networks are scored as they are; see `camera_factor`. Pictures of networks of others are
+        resized by their convention.
         """
+        if self.engine.convention:
+            picture = image.shape[0], image.shape[1]
+            cameras = [camera or Camera.assumed(picture)]
+            (output,) = self._run(image[None], PredictOptions(), cameras).each()
+            return output._replace(maps=resize_map(output.maps, size))
         (output,) = self._infer(image[None], size).each()
         factor = np.float32(self.camera_factor(camera))
         std = None if output.level_std is None else factor * output.level_std
@@ -151,6 +181,8 @@ class Predictor:
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
         Others see a dataset as they see photos.
         """
+        if self.engine.convention:
+            return None  # `predict_at` follows the convention
         published = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
         if usual is not None and self.model.training_size in {None, usual, *published}:
             return None
@@ -158,14 +190,18 @@ class Predictor:
 
     def network_size(self, picture: Size) -> Size:
         """Return the size at which the network sees a picture if the options give none."""
-        if self.engine.fixed_size:
-            return self.engine.fixed_size
-        return fit_aspect(self.model.training_size or DEFAULT_SIZE, picture)
+        size = self.engine.fixed_size or self.sizing.network_size(picture)
+        if size[0] * size[1] > MAX_NETWORK_PIXELS:  # of a rule that keeps the picture's own size
+            shrunk = math.sqrt(MAX_NETWORK_PIXELS / (picture[0] * picture[1]))
+            return self.sizing.network_size((int(picture[0] * shrunk), int(picture[1] * shrunk)))
+        return size
 
     def usual_size(self) -> str:
         """Return the rule of `network_size` as text."""
         if self.engine.fixed_size:
             return f"{describe_size(self.engine.fixed_size)}, the only size of this file"
+        if self.engine.convention:
+            return f"the size of the convention {self.engine.convention.name}"
         trained = self.model.training_size
         said = "as in training" if trained else "the default, as it does not say its own"
         size = describe_size(trained or DEFAULT_SIZE)
@@ -195,7 +231,7 @@ class Predictor:
     ) -> Iterator[Prediction]:
         """Predict pictures of one size."""
         cameras = [_camera(photo, options) for photo in photos]
-        outputs = self._run(np.stack([photo.image for photo in photos]), options)
+        outputs = self._run(np.stack([photo.image for photo in photos]), options, cameras)
         for photo, camera, output in zip(photos, cameras, outputs.each(), strict=True):
             try:
                 found = self._finish(photo, camera, output, options)
@@ -203,21 +239,47 @@ class Predictor:
                 raise error.within(photo.name) from None
             yield found
 
-    def _run(self, images: NDArray[np.uint8], options: PredictOptions) -> Output:
-        """Run the network on pictures (B, H, W, 3); the output has their size."""
-        size = images.shape[1], images.shape[2]
-        seen = options.size or self.network_size(size)
-        small = np.stack([resize_smooth(image, seen) for image in images])
-        output = self._infer(small, size)
+    def _run(
+        self, images: NDArray[np.uint8], options: PredictOptions, cameras: Sequence[Camera] = ()
+    ) -> Output:
+        """Run the network on pictures (B, H, W, 3) with their cameras; the output has their size.
+
+        A convention may ask for a border around the pictures, which is cut off the output.
+        """
+        size, rule, resize = (images.shape[1], images.shape[2]), self.engine.convention, _RESIZE
+        border, seen = self._frame(size, options)
+        if rule:
+            resize = rule.resize
+            images = border.pad(images, mirrored=rule.padding == "reflect")
+        whole = border.around(size)
+        shown = [c.cropped(-border.top, -border.left, whole).resized(seen) for c in cameras]
+        small = np.stack([RESIZES[resize](image, seen) for image in images])
+        output = self._infer(small, whole, shown)
         if options.flip:
             mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            mirror = self._infer(mirrored, size)
+            mirror = self._infer(mirrored, whole, [each.flipped() for each in shown])
             output = _mean_with_flipped(output, mirror, self.engine.task)
-        return output
+        if whole == size:
+            return output
+        rows, columns = border.inside(size)
+        std = None if output.level_std is None else output.level_std[:, rows, columns]
+        return output._replace(maps=output.maps[:, rows, columns], level_std=std)
 
-    def _infer(self, images: NDArray[np.uint8], size: Size) -> Output:
+    def _frame(self, picture: Size, options: PredictOptions) -> tuple[Border, Size]:
+        """Return the border around a picture, and the size at which the network sees both."""
+        rule, seen = self.engine.convention, options.size or self.network_size(picture)
+        if rule is None:
+            return Border(), seen
+        border = rule.border(picture, seen)
+        return border, options.size or self.network_size(border.around(picture))
+
+    def _infer(
+        self, images: NDArray[np.uint8], size: Size, cameras: Sequence[Camera] = ()
+    ) -> Output:
         """Run the network on pictures (B, H, W, 3) in their size; the output has `size`."""
-        output = Output(*self.engine.run(images, size))
+        uses = self.engine.convention is not None and self.engine.convention.uses_camera
+        found = self.engine.run(images, size, cameras) if uses else self.engine.run(images, size)
+        output = Output(*found)
         if not np.isfinite(output.maps).all():
             raise CheckpointError(self.engine.name, "predicts NaN or infinity")
         return output
@@ -226,6 +288,8 @@ class Predictor:
         self, photo: Photo, camera: Camera, output: Output, options: PredictOptions
     ) -> Prediction:
         """Make a prediction from the output of the network for one picture."""
+        if output.fov_deg is not None and not camera.known:
+            camera = Camera.predicted(float(output.fov_deg), photo.size)
         provenance = self._provenance(photo, camera, options)
         if output.scene is not None and (unlike := check_domain(self.model, output.scene)):
             provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
@@ -238,7 +302,8 @@ class Predictor:
             provenance = replace(provenance, tiles=grid)
             if len(layout) > 1:
                 seen, run = layout.size, partial(self._run_tile, options=options)
-                depth, level_std = tiles.refine(photo.image, depth, run, layout)
+                affine = self.model.unit == "relative"
+                depth, level_std = tiles.refine(photo.image, depth, run, layout, affine=affine)
         if level_std is not None:
             provenance = replace(provenance, level_std=output.compared)
         prediction = Prediction(
@@ -251,8 +316,8 @@ class Predictor:
         )
         if options.camera_correction and camera.known and self.model.training_camera is not None:
             prediction = prediction.apply(reliability.camera_correction(self.model, camera))
-        if options.known_distance is not None:
-            prediction = prediction.rescaled(options.known_distance)
+        if options.known_distance:
+            prediction = prediction.apply(prediction.change_for(options.known_distance))
         prediction = _scaled(prediction, options)
         return prediction.with_normals() if options.normals else prediction
 
@@ -284,11 +349,13 @@ class Predictor:
         )
 
     def _size_and_reason(self, picture: Size, options: PredictOptions) -> tuple[Size, SizeReason]:
+        _, size = self._frame(picture, options)
         if options.size:
-            return options.size, "user"
-        size = self.network_size(picture)
+            return size, "user"
         if self.engine.fixed_size:
             return size, "file"
+        if self.engine.convention:
+            return size, "convention"
         return size, "training" if size == self.model.training_size else "aspect"
 
     def _warnings(
@@ -302,6 +369,11 @@ class Predictor:
         ]
         if not options.camera_correction:
             found.append(reliability.check_camera(self.model, camera))
+        rule = self.engine.convention
+        if rule and rule.uses_camera and camera.source == "assumed":
+            found.append(Warning(code="camera_assumed"))
+        if rule and (rule.padding == "letterbox" or rule.sizing.kind == "stretch"):
+            fixed = None  # its pictures are squeezed or get bars, also in training
         if seen := options.size or fixed:
             better = None if fixed else fit_aspect(seen, picture)
             found.append(reliability.check_aspect(seen, picture, better))
@@ -356,27 +428,6 @@ def _with_warning(found: Prediction) -> Prediction:
         text = "; ".join(map(describe_warning, made.warnings))
         warnings.warn(f"{made.picture}: {text}", IdiscWarning, stacklevel=3)
     return found
-
-
-def fit_aspect(trained: Size, picture: Size) -> Size:
-    """Return a size with the pixels of `trained` and the aspect ratio of the picture.
-
-    Sides are multiples of 32, unless the aspect ratios are the same.
-    """
-    pixels, aspect = trained[0] * trained[1], picture[0] / picture[1]
-    height, width = math.sqrt(pixels * aspect), math.sqrt(pixels / aspect)
-    if (round(height), round(width)) == trained:
-        return trained
-    # The shorter side of a panorama cannot shrink below one step, so the longer one is limited.
-    steps = [min(side, pixels / STRIDE) / STRIDE for side in (height, width)]
-    rows, columns = ({max(1, math.floor(step)), max(1, math.ceil(step))} for step in steps)
-
-    def misfit(size: Size) -> float:
-        """Weight the aspect ratio more than the number of pixels, as depth depends on it."""
-        squeezed, more = size[0] / size[1] / aspect, size[0] * size[1] / pixels
-        return abs(math.log(squeezed)) + abs(math.log(more)) / 4
-
-    return min(((STRIDE * row, STRIDE * column) for row in rows for column in columns), key=misfit)
 
 
 def _plain_prediction(

@@ -146,7 +146,7 @@ class Course:
         change = _changed(self.before, before)
         if change is None and frame.index:
             self.cuts.append(frame.index)
-        depth = prediction.metres
+        depth = prediction.depth_values
         self.predicted.add(depth, change)
         time, seconds = FrameTime(index=frame.index, seconds=frame.seconds), None
         if self.smoother is not None:

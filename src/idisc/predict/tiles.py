@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from idisc.alignment import fit_inverse
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -71,8 +72,13 @@ def refine(
     whole: FloatMap,
     predict: Callable[[NDArray[np.uint8]], Depths],
     tiles: Tiles,
+    *,
+    affine: bool = False,
 ) -> Depths:
-    """Predict the tiles of a picture (H, W, 3), aligned to `whole` (H, W), the first pass."""
+    """Predict the tiles of a picture (H, W, 3), aligned to `whole` (H, W), the first pass.
+
+    Relative depth (`affine`) is aligned by scale and shift of its inverse, metres by a factor.
+    """
     rows, columns = _window(tiles.size[0]), _window(tiles.size[1])
     depth, level_std = np.zeros_like(whole), np.zeros_like(whole)
     has_std = True
@@ -80,7 +86,7 @@ def refine(
         for left in tiles.lefts:
             place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
             found = predict(image[place])
-            factor = _factor(found.depth, whole[place])
+            factor = (_ratios if affine else _factor)(found.depth, whole[place])
             weight = rows[:, None] * columns
             depth[place] += weight * (factor * found.depth)
             if found.level_std is None:
@@ -132,8 +138,21 @@ def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
     return factors
 
 
-def _factor(tile: FloatMap, whole: FloatMap) -> float:
+def _ratios(tile: FloatMap, whole: FloatMap) -> FloatMap:
+    """Return the ratios (H, W) of relative depth after and before scale and shift are fitted."""
+    step = _step(tile)
+    x, y = (depth[::step, ::step].ravel() for depth in (tile, whole))
+    fitted = fit_inverse(x, y).metres(tile, float(whole.max()))
+    ratios: FloatMap = fitted / tile
+    return ratios
+
+
+def _step(tile: FloatMap) -> int:
+    return max(1, round(math.sqrt(tile.size / 50_000)))  # enough pixels for a median or a fit
+
+
+def _factor(tile: FloatMap, whole: FloatMap) -> np.float32:
     """Return the median ratio of whole and tile: a mean would suffer from edges, which differ."""
-    step = max(1, round(math.sqrt(tile.size / 50_000)))  # enough for a median
+    step = _step(tile)
     x, y = (np.log(depth[::step, ::step], dtype=np.float64) for depth in (tile, whole))
-    return math.exp(float(np.median(y - x)))
+    return np.float32(math.exp(float(np.median(y - x))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idisc import files
+from idisc.camera import Camera
 from idisc.configs.schema import Precision
 from idisc.errors import InputError
 from idisc.model import devices
@@ -20,6 +21,7 @@ from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.states import has_checksums
 from idisc.model.tokens import size_of
+from idisc.predict.conventions import Convention
 from idisc.predict.engine import RawOutput
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
@@ -31,6 +33,7 @@ class TorchEngine:
     """A network on its device; see `engine.Engine`."""
 
     fixed_size: Size | None = None
+    convention: Convention | None = None
 
     def __init__(
         self,
@@ -73,7 +76,12 @@ class TorchEngine:
         """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
         return self.run(images, size).maps
 
-    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+    def run(
+        self,
+        images: NDArray[np.uint8],
+        size: Size | None = None,
+        cameras: Sequence[Camera] = (),  # noqa: ARG002
+    ) -> RawOutput:
         """Return the same maps, the deviation of the levels of depth, and the class token."""
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]

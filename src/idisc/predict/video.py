@@ -26,15 +26,15 @@ import numpy as np
 from idisc import files, formats, visualize
 from idisc.errors import IdiscWarning, InputError, MissingExtra, require
 from idisc.formats import FORMATS, Format, FormatOptions
-from idisc.formats.numbers import png16_unit
+from idisc.formats.numbers import inverse_unit, png16_unit
 from idisc.formats.pictures import enlargement
 from idisc.images import Photo
 from idisc.predict.inputs import VIDEOS
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
-from idisc.prediction import KnownDistance, Prediction, Rescaling
-from idisc.provenance_text import record, sentences
+from idisc.prediction import FloatMap, Prediction, Unit, colour_limits
+from idisc.provenance_text import UNIT_SYMBOLS, record, sentences
 from idisc.sizes import describe_size, resize_smooth
 from idisc.visualize import Picture
 
@@ -94,7 +94,7 @@ class Outcome:
     files: tuple[Path, ...]  # the film, its record, folders of sequences
     frames: int  # predicted
     seconds: float  # from the first frame to the end of the last
-    limits: tuple[float, float] | None  # metres at both ends of the colours; None: no film
+    limits: tuple[float, float] | None  # depth at both ends of the colours; None: no film
     flicker: float | None  # before smoothing; None: nothing was still for two frames
     smoothed: float | None  # after smoothing; None also without smoothing
     cuts: tuple[int, ...]  # frames that begin another scene
@@ -299,6 +299,7 @@ def _clip_record(path: Path, plan: Plan, outcome: Outcome) -> dict[str, Any]:
             outcome.last, clip=files.name_text(path.name), every=plan.every, flicker_is=FLICKER
         ),
         "metres_per_unit": plan.options.metres_per_unit,
+        "inverse_per_unit": plan.options.inverse_per_unit,
         **{field: getattr(outcome, field) for field in fields},
     }
 
@@ -315,14 +316,13 @@ def _is_of(folder: Path, clip: str) -> bool:
 
 def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:
     """Return how to predict a frame; the first one turns a known distance into a factor."""
-    plain = replace(options, known_distance=None)
+    plain, known = replace(options, known_distance=None), options.known_distance
 
     def ask(image: Picture) -> Prediction:
         return predictor.predict(Photo(image, clip.path.name), plain)
 
-    if options.known_distance is None:
+    if not known:
         return ask
-    known = KnownDistance.parse(options.known_distance)
 
     def ask_quietly(image: Picture) -> Prediction:
         with warnings.catch_warnings():
@@ -330,26 +330,39 @@ def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:
             return ask(image)
 
     try:
-        factor = ask_quietly(next(clip.frames()).image).scale_for(known)
+        first = ask_quietly(next(clip.frames()).image)
+        change = first.change_for(known, first_frame=True)
     except InputError as error:
         raise error.within(clip.path) from None
-    rescaling = Rescaling(factor=factor, known=known, first_frame=True)
-    return lambda image: ask_quietly(image).apply(rescaling)
+    return lambda image: ask_quietly(image).apply(change)
 
 
 def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
     """Return the plan with one range of colours and one factor for all frames."""
     options = plan.options
     colours = options.limits is None and (plan.side_by_side or FILM in plan.formats)
-    factor = FORMATS["png16"] in plan.formats and options.metres_per_unit is None
+    given = options.metres_per_unit or options.inverse_per_unit
+    factor = FORMATS["png16"] in plan.formats and given is None
     if not (colours or factor):
         return plan
     apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
-    depths = [look(ask(frame.image).metres) for frame in islice(clip.frames(apart), SAMPLES)]
-    deepest = 1.5 * max(float(depth.max()) for depth in depths)  # other frames may be deeper
-    limits = visualize.depth_limits(*depths) if colours else options.limits
-    unit = png16_unit(domain, deepest) if factor else options.metres_per_unit
-    return replace(plan, options=replace(options, limits=limits, metres_per_unit=unit))
+    samples = [_sampled(ask, frame) for frame in islice(clip.frames(apart), SAMPLES)]
+    unit, depths = samples[0][0], [depth for _, depth in samples]
+    if colours:
+        options = replace(options, limits=colour_limits(unit, *depths))
+    if factor and unit == "metre":
+        deepest = 1.5 * max(float(depth.max()) for depth in depths)  # other frames may be deeper
+        options = replace(options, metres_per_unit=png16_unit(domain, deepest))
+    elif factor:
+        nearest = min(float(depth.min()) for depth in depths) / 1.5  # or nearer
+        options = replace(options, inverse_per_unit=inverse_unit(nearest))
+    return replace(plan, options=options)
+
+
+def _sampled(ask: Ask, frame: Frame) -> tuple[Unit, FloatMap]:
+    """Return the unit and a reduced depth map of a frame, which is not kept."""
+    shown = ask(frame.image)
+    return shown.unit, look(shown.depth_values)
 
 
 def _write_frame(
@@ -405,17 +418,20 @@ def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = Fals
 
     Its sides are even numbers, as H.264 needs them.
     """
-    low, high = options.limits or visualize.depth_limits(shown.metres)
-    picture = visualize.depth_picture(shown.metres, low, high, options.colormap)
+    depth, unit = shown.depth_values, shown.unit
+    low, high = options.limits or colour_limits(unit, depth)
+    picture = visualize.depth_picture(depth, low, high, options.colormap)
     if side_by_side:
         factor = enlargement((picture.shape[0], picture.shape[1]))
         panels = [each.repeat(factor, 0).repeat(factor, 1) for each in (shown.image, picture)]
         if options.clean:
             return _with_even_sides(np.concatenate(panels, axis=1))
-        said = f"depth, camera {shown.camera.origin}"
+        kind = "depth" if unit == "metre" else "relative depth"
+        said = f"{kind}, camera {shown.camera.origin}"
         name = visualize.plain(shown.provenance.picture)
         picture = visualize.beside(panels, [name, said])
-        legend = visualize.legend(low, high, "m", options.colormap, picture.shape[1])
+        symbol = UNIT_SYMBOLS[unit]
+        legend = visualize.legend(low, high, symbol, options.colormap, picture.shape[1])
         picture = np.concatenate([picture, legend])
     return _with_even_sides(picture)
 

@@ -53,12 +53,14 @@ class Opened(NamedTuple):
     missing: IdiscError = InputError("IDRs", "not available")  # why there is no explorer
 
 
-def open_network(model: str | Path | None = None, device: str = "cpu") -> Opened:
+def open_network(
+    model: str | Path | None = None, device: str = "cpu", convention: str | None = None
+) -> Opened:
     """Open a checkpoint folder, an .onnx file or a shipped model; None: the default model."""
     card = find_card(model)
     missing = None if card is None else _missing(card)
     part: cards.Part = "onnx" if missing else "checkpoint"
-    predictor = Predictor(open_model(model, device, part=part))
+    predictor = Predictor(open_model(model, device, part=part, convention=convention))
     return Opened(predictor, None, missing) if missing else with_explorer(predictor)
 
 

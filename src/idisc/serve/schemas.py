@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from idisc.prediction import SizeReason, WarningCode
+from idisc.prediction import SizeReason, Unit, WarningCode
 from idisc.serve.service import WEB_FORMATS
 
 
@@ -99,7 +99,7 @@ class Provenance(BaseModel):
 
 
 class DepthSummary(BaseModel):
-    """Depth in metres along the optical axis."""
+    """Depth along the optical axis."""
 
     low: float = Field(description="2 % of the pixels are nearer")
     median: float
@@ -114,7 +114,9 @@ class Result(BaseModel):
         description="Secret token of the result; everyone who has it can read the result"
     )
     kept_s: float = Field(description="Seconds for which it is kept after its last use")
-    depth_m: DepthSummary
+    unit: Unit = Field(description="Of depth; relative: 1 / depth up to scale and shift")
+    depth_m: DepthSummary | None = Field(description="In metres; null for relative depth")
+    depth_relative: DepthSummary | None = Field(description="Null for depth in metres")
     camera: CameraInfo
     provenance: Provenance
 
@@ -130,6 +132,7 @@ class View(Packed):
     """A result as the page shows it."""
 
     name: str
+    unit: Unit = Field(description="Of depth; relative depth has no metres")
     scale: float = Field(description="Factor of a known distance")
     size: Size = Field(description="Height and width of the picture")
     grid: Size = Field(description="Height and width of the packed depth")

@@ -88,12 +88,15 @@ class InferenceService:
     def keep(self, prediction: Prediction) -> dict[str, Any]:
         """Keep a prediction and return its summary; see `schemas.Result`."""
         token = self.results.keep(prediction)
-        low, median, high = np.percentile(prediction.metres, [2, 50, 98]).tolist()
+        low, median, high = np.percentile(prediction.depth_values, [2, 50, 98]).tolist()
+        summary, metric = {"low": low, "median": median, "high": high}, prediction.unit == "metre"
         return {
             "format": configs.FORMAT,
             "result": token,
             "kept_s": self.limits.keep_s,
-            "depth_m": {"low": low, "median": median, "high": high},
+            "unit": prediction.unit,
+            "depth_m": summary if metric else None,
+            "depth_relative": None if metric else summary,
             "camera": asdict(prediction.camera),
             "provenance": provenance_json(prediction),
         }
@@ -101,7 +104,8 @@ class InferenceService:
     def file(self, prediction: Prediction, row: Format) -> File:
         """Encode a prediction; the name of a rescaled one says so."""
         content = formats.encode(prediction, row)[row.suffix]
-        scaled = "_rescaled" if prediction.provenance.rescalings else ""
+        made = prediction.provenance
+        scaled = "_rescaled" if made.rescalings or made.alignment else ""
         stem = Path(prediction.provenance.picture).stem
         return File(content, row.media_type, f"{stem}{scaled}{row.suffix}")
 
@@ -182,8 +186,10 @@ def rescaled(prediction: Prediction, known_distance: str | None) -> Prediction:
 
 
 def scale(prediction: Prediction, known_distance: str | None) -> float:
-    """Return by how much a known distance enlarges the scene; 1 without one."""
-    return prediction.scale_for(known_distance) if known_distance else 1.0
+    """Return by how much a known distance enlarges the scene; 1 without one, or for two."""
+    if not known_distance or prediction.unit == "relative":
+        return 1.0
+    return prediction.scale_for(known_distance)
 
 
 def maps_bytes(explanation: Explanation) -> bytes:

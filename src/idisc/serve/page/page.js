@@ -275,7 +275,7 @@ function chooseAgain(chosen) {
 function tell(data) {
   byId("title").textContent = data.name;
   document.title = `${data.name}: depth`;
-  byId("lead").textContent = `Depth along the camera's axis in metres. Camera: ${data.description.camera}.`;
+  byId("lead").textContent = `Depth along the camera's axis ${data.unit === "relative" ? "in relative units, without metres" : "in metres"}. Camera: ${data.description.camera}.`;
   const messages = data.provenance.warnings.map((warning) => warning.message);
   byId("warning").hidden = !messages.length;
   byId("warning").textContent = messages.join("; ");

@@ -1,0 +1,168 @@
+"""`idisc compare`: two networks side by side, as pictures and as numbers on a dataset."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from idisc.cli import options, progress, tables
+from idisc.cli.batch import Failures
+from idisc.errors import IdiscError, IdiscWarning
+
+if TYPE_CHECKING:
+    from idisc.evaluate.run import Result
+    from idisc.predict.predictor import Predictor
+    from idisc.prediction import Prediction
+    from idisc.visualize import Picture
+
+SUFFIX = "_compare.png"
+
+
+@click.command(name="compare")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.argument("pictures", nargs=-1, metavar="[PICTURE]...")
+@click.option(
+    "-o", "--out", type=options.PATH, default=Path(), help="Folder of the pictures [this one]"
+)
+@click.option("--data", type=options.FOLDER, help="Dataset on which both are scored.")
+@click.option("--dataset", help="Name, as for `idisc evaluate` [that of the manifest]")
+@options.split
+@click.option(
+    "--protocol",
+    "protocol_name",
+    type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    help="Of the scores [paper, or affine if the depth of one is relative]",
+)
+@click.option("--convention-a", type=str, help="Convention of A, as --convention of predict.")
+@click.option("--convention-b", type=str, help="Convention of B.")
+@options.device
+def command(
+    first: str,
+    second: str,
+    pictures: tuple[str, ...],
+    out: Path,
+    data: Path | None,
+    dataset: str | None,
+    split: str,
+    protocol_name: str | None,
+    convention_a: str | None,
+    convention_b: str | None,
+    device: str,
+) -> None:
+    """Compare two networks, each a checkpoint folder, an .onnx file or a name of `idisc models`.
+
+    For each PICTURE, a file NAME_compare.png shows it with both depth maps in the same colours.
+    With --data, a table has the metrics of both under the same protocol.
+    """
+    from idisc.predict.predictor import load
+
+    if not pictures and data is None:
+        raise click.UsageError("name pictures, or a dataset with --data")
+    pair = (
+        load(first, device, convention=convention_a),
+        load(second, device, convention=convention_b),
+    )
+    if pictures:
+        _draw_all(pair, pictures, out)
+    if data is not None:
+        _score(pair, data, dataset, split, protocol_name)
+
+
+def _draw_all(pair: tuple[Predictor, Predictor], pictures: tuple[str, ...], out: Path) -> None:
+    from idisc import files
+    from idisc.formats.numbers import png_bytes
+    from idisc.images import read_photo
+    from idisc.predict import inputs
+    from idisc.provenance_text import record
+
+    found = inputs.find(pictures)
+    failures, lines = Failures(found.problems), []
+    files.check_writable(out)
+    with progress.bar("comparing") as advance, warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdiscWarning)  # `idisc predict` reports them
+        for done, item in enumerate(found.inputs, start=1):
+            try:
+                photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
+                shown = pair[0].predict(photo), pair[1].predict(photo)
+                path = out / f"{item.name}{SUFFIX}"
+                about: dict[str, Any] = {"a": record(shown[0]), "b": record(shown[1])}
+                with files.atomic(path) as draft:
+                    draft.write_bytes(png_bytes(draw(*shown), about))
+                lines.append(f"{item.label}: {_ratio(*shown)} -> {path}")
+            except (IdiscError, OSError) as error:
+                failures.add(item.label, error)
+            advance(done, len(found.inputs))
+    for line in lines:
+        click.echo(line)
+    failures.finish(len(lines) + len(failures.found))
+
+
+def draw(first: Prediction, second: Prediction) -> Picture:
+    """Draw a photo and two depth maps of it, with one range of colours if both are metric."""
+    from idisc import visualize
+    from idisc.prediction import colour_limits
+    from idisc.provenance_text import describe_depth
+
+    pair = (first, second)
+    together = colour_limits("metre", first.depth_values, second.depth_values)
+    panels, captions = [first.image], [visualize.plain(first.provenance.picture)]
+    for each in pair:
+        own = colour_limits(each.unit, each.depth_values)
+        low, high = together if {one.unit for one in pair} == {"metre"} else own
+        panels.append(visualize.depth_picture(each.depth_values, low, high))
+        name = visualize.plain(each.provenance.model.name)
+        captions.append(f"{name}: {describe_depth(low, high, each.unit)}")
+    return visualize.beside(panels, captions, height=min(first.size[0], 720))
+
+
+def _ratio(first: Prediction, second: Prediction) -> str:
+    """Return how far the two agree, as a sentence."""
+    import numpy as np
+
+    names = f"{first.provenance.model.name}, {second.provenance.model.name}"
+    if {first.unit, second.unit} != {"metre"}:
+        return f"{names}: relative depth has no metres to compare"
+    ratio = np.median(first.metres / second.metres)
+    return f"{names}: the first is {ratio:.3g} times the second (median)"
+
+
+def _score(
+    pair: tuple[Predictor, Predictor],
+    data: Path,
+    dataset: str | None,
+    split: str,
+    protocol_name: str | None,
+) -> None:
+    from idisc.data.dataset import open_dataset
+    from idisc.evaluate.protocols import PROTOCOLS
+    from idisc.evaluate.run import evaluate
+
+    relative = any(each.model.unit == "relative" for each in pair)
+    protocol = PROTOCOLS[protocol_name or ("affine" if relative else "paper")]
+    results: dict[str, Result] = {}
+    for letter, predictor in zip("AB", pair, strict=True):
+        opened = open_dataset(data, dataset, split, task=predictor.engine.task)
+        with progress.bar(f"evaluating {letter}") as advance:
+            (result,) = evaluate(opened, predictor, [protocol], progress=advance)
+        results[f"{letter}: {predictor.model.name}"] = result
+    _show(results)
+
+
+def _show(results: dict[str, Result]) -> None:
+    from idisc.evaluate import tables as told
+
+    first = next(iter(results.values()))
+    columns = [name for name in first.totals if all(name in r.totals for r in results.values())]
+    tables.show(
+        f"{first.spec.title}, {told.describe_pictures(first)}; protocol {first.protocol.name}",
+        ["", *columns],
+        [
+            [name, *(told.format_value(column, result.totals[column]) for column in columns)]
+            for name, result in results.items()
+        ],
+    )
+    tables.paragraph(told.describe_protocol(first))

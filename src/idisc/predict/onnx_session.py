@@ -1,0 +1,83 @@
+"""Opens an ONNX file with onnxruntime; errors are one line, and nothing is printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from idisc import checksums
+from idisc.errors import CheckpointError, InputError, first_line
+from idisc.predict.conventions import Graph
+
+AGAIN = "get it again, or export it again"
+
+
+class OpenFile(NamedTuple):
+    """An ONNX file that is ready to run."""
+
+    session: Any  # onnxruntime.InferenceSession
+    sealed: bool  # whether the file has a checksum, which is right then
+
+
+def open_session(path: Path, device: str = "cpu", threads: int = 0) -> OpenFile:
+    """Open a file; `threads`: 0 is one for each core of the CPU."""
+    import onnxruntime  # heavy: only when a file is opened
+
+    if not path.is_file():
+        raise CheckpointError(path, "no such file")
+    if not path.stat().st_size:
+        raise CheckpointError(path, "empty", AGAIN)
+    sealed = checksums.check_sealed(path)
+    providers = _providers(device, onnxruntime.get_available_providers())
+    try:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # errors are exceptions, not lines on stderr
+        options.intra_op_num_threads = threads
+        # Planning the reuse of buffers took most of the start-up time and saves nothing for
+        # dynamic sizes; the arena reuses freed memory anyway.
+        options.enable_mem_reuse = False
+        # Opened by name: bytes would be copied, which takes half a second for 150 MB.
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=providers, enable_fallback=0
+        )  # no fallback to the CPU, which would print, and hide that there is no GPU
+        session.get_modelmeta()
+    except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
+        raise CheckpointError(path, f"not readable as ONNX ({_reason(error)})", AGAIN) from None
+    return OpenFile(session, sealed)
+
+
+def graph_of(session: Any) -> Graph:
+    """Return the names and shapes of the graph of a session."""
+    return Graph(
+        inputs={item.name: _lengths(item.shape) for item in session.get_inputs()},
+        outputs={item.name: _lengths(item.shape) for item in session.get_outputs()},
+        metadata=dict(session.get_modelmeta().custom_metadata_map),
+    )
+
+
+def _lengths(shape: Sequence[object]) -> tuple[int | None, ...]:
+    return tuple(length if isinstance(length, int) else None for length in shape)
+
+
+def _reason(error: Exception) -> str:
+    """Return the error of onnxruntime without its prefix and path."""
+    text = re.sub(r"\[ONNXRuntimeError\] : \d+ : ", "", str(error))
+    return first_line(ValueError(re.sub(r"^\w+ : Load model from .* failed:", "", text)))
+
+
+def _providers(device: str, available: Sequence[str]) -> list[Any]:
+    """Return the execution providers of a device; InputError if it is not available."""
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if not match:
+        raise InputError(f"--device {device}", "an .onnx file runs on cpu, cuda, cuda:1 ...")
+    if device == "cpu":
+        return ["CPUExecutionProvider"]
+    if "CUDAExecutionProvider" not in available:
+        raise InputError(
+            f"--device {device}",
+            "this onnxruntime has no CUDA",
+            "pip install onnxruntime-gpu instead of onnxruntime, or leave out --device",
+        )
+    return [("CUDAExecutionProvider", {"device_id": int(match[1] or 0)}), "CPUExecutionProvider"]

@@ -1,0 +1,40 @@
+"""`idisc compare`: two networks side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from tests.fakes import onnx_files, pairs
+from tests.fakes.called import Run
+
+
+def test_two_networks_are_drawn_side_by_side(run: Run, tmp_path: Path) -> None:
+    ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
+    theirs = onnx_files.foreign(tmp_path / "theirs.onnx")
+    photo = tmp_path / "grey.png"
+    Image.fromarray(np.full((60, 80, 3), 100, np.uint8)).save(photo)
+    code, out, _ = run("compare", ours, theirs, photo, "-o", tmp_path / "out")
+    assert code == 0
+    path = tmp_path / "out" / "grey_compare.png"
+    assert out.rstrip().endswith(str(path))
+    with Image.open(path) as picture:
+        assert picture.width >= 3 * 80
+
+
+def test_nothing_to_compare_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+    ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
+    assert run("compare", ours, ours)[0] == 2
+
+
+def test_both_are_scored_on_a_dataset(run: Run, tmp_path: Path) -> None:
+    data = pairs.make(tmp_path / "data")
+    ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
+    theirs = onnx_files.foreign(tmp_path / "theirs.onnx", ("pixel_values", "depth"), (1, 3, 42, 56))
+    (tmp_path / "theirs.json").write_text('{"like": "depth-anything-v2"}')
+    code, out, err = run("compare", ours, theirs, "--data", data)
+    assert (code, "protocol affine" in out) == (0, True), err
+    assert "A: ours.onnx" in out
+    assert "B: theirs.onnx" in out
+    assert run("evaluate", "--weights", theirs, "--data", data)[0] == 2

@@ -1,0 +1,198 @@
+"""Networks of others: which convention a file has, and what becomes of its numbers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from tests.fakes import onnx_files
+from tests.fakes.refusals import refused
+
+from idisc.camera import Camera
+from idisc.errors import CheckpointError, IdiscWarning, InputError
+from idisc.predict.convention_engine import ConventionEngine
+from idisc.predict.conventions import CONVENTIONS, Convention, Graph, matches, read_hub_folder
+from idisc.predict.predictor import Predictor, load
+from idisc.sizes import Sizing
+
+ANY = (1, 3, None, None)
+DEPTH_ANYTHING = [f"depth-anything-v2{kind}" for kind in ("", "-indoor", "-outdoor")]
+HUB = ("pixel_values", "predicted_depth")
+
+
+def ramp(height: int = 60, width: int = 80) -> NDArray[np.uint8]:
+    """Lighter from left to right."""
+    shades = np.linspace(20, 220, width).astype(np.uint8)
+    return np.broadcast_to(shades[None, :, None], (height, width, 3)).copy()
+
+
+class Mean:
+    """A network that answers with the mean of its colours, and keeps what it was fed."""
+
+    def __init__(self, *names: str) -> None:
+        self.graph = Graph(inputs=dict.fromkeys(names, ANY), outputs={"out": ANY})
+        self.fed: dict[str, Any] = {}
+
+    def __call__(self, feeds: Any, names: Any) -> Any:
+        self.fed = dict(feeds)
+        values = feeds[next(iter(self.graph.inputs))]
+        return dict.fromkeys(names, values.mean(axis=1, keepdims=True))
+
+
+def predictor(rule: Convention, *names: str) -> tuple[Predictor, Mean]:
+    network = Mean(*(names or ("in",)))
+    return Predictor(ConventionEngine("theirs", "00", rule, network)), network
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "expected"),
+    [
+        ({"0": (1, 3, 224, 224)}, ["350"], ["fastdepth"]),
+        ({"0": (1, 3, 384, 384)}, ["1195"], ["midas"]),
+        ({"pixel_values": (1, 3, 384, 384)}, ["predicted_depth"], ["dpt"]),
+        ({"pixel_values": (1, 3, 384, 512)}, ["predicted_depth"], ["zoedepth"]),
+        ({"image": (1, 3, 518, 518)}, ["depth"], DEPTH_ANYTHING),
+        ({"pixel_values": ANY}, ["predicted_depth", "field_of_view"], ["depth-pro"]),
+        (
+            {"pixel_values": ANY},
+            ["predicted_depth", "predicted_normal", "normal_confidence"],
+            ["metric3d"],
+        ),
+        ({"rgbs": ANY, "rays": ANY}, ["pts_3d", "confidence", "intrinsics"], ["unidepth"]),
+        ({"pixel_values": ANY}, ["predicted_depth"], [*DEPTH_ANYTHING, "dpt", "zoedepth", "glpn"]),
+        ({"tokens": (1, 77)}, ["text"], []),
+    ],
+)
+def test_a_graph_is_known_by_its_names_and_shapes(
+    inputs: Any, outputs: list[str], expected: list[str]
+) -> None:
+    graph = Graph(inputs=inputs, outputs=dict.fromkeys(outputs, ANY))
+    assert matches(graph) == expected
+
+
+def test_the_picture_goes_in_and_metres_come_out(tmp_path: Path) -> None:
+    model = load(onnx_files.foreign(tmp_path / "theirs.onnx"))
+    found = model.predict(ramp())
+    assert (model.model.convention, found.unit) == ("fastdepth", "metre")
+    np.testing.assert_allclose(found.metres, ramp()[..., 0] / 255, atol=0.01)
+
+
+def test_a_graph_that_fits_no_convention_or_several_is_refused_with_the_names(
+    tmp_path: Path,
+) -> None:
+    unknown = onnx_files.foreign(tmp_path / "unknown.onnx", ("x", "y"), (1, 3, 100, 100))
+    with refused(CheckpointError, unknown, *CONVENTIONS, "unknown.json"):
+        load(unknown)
+    several = onnx_files.foreign(tmp_path / "several.onnx", HUB, (1, 3, "H", "W"))
+    with refused(CheckpointError, several, "dpt, zoedepth, glpn"):
+        load(several)
+    assert load(several, convention="dpt").model.unit == "relative"
+    assert load(onnx_files.describe(several, convention="glpn")).model.convention == "glpn"
+
+
+def test_a_card_beside_the_file_describes_any_other_network(tmp_path: Path) -> None:
+    path = onnx_files.foreign(tmp_path / "own.onnx", ("x", "y"), (1, 40, 60, 3), axis=3)
+    card = {
+        "layout": "nhwc",
+        "colours": "bgr",
+        "mean": [0.5, 0.5, 0.5],
+        "std": [0.25, 0.25, 0.25],
+        "sizing": {"kind": "stretch", "size": [40, 60]},
+        "output": "log_depth",
+    }
+    (tmp_path / "own.json").write_text(json.dumps(card))
+    found = load(path).predict(ramp())
+    expected = np.exp((ramp()[..., 0] / 255 - 0.5) / 0.25)
+    np.testing.assert_allclose(found.metres[:, 5:-5], expected[:, 5:-5], rtol=0.05)
+    (tmp_path / "own.json").write_text(json.dumps({**card, "output": "feet"}))
+    with refused(InputError, f"{tmp_path / 'own.json'}: output"):
+        load(path)
+    (tmp_path / "own.json").write_text(json.dumps({"like": "dpt", "layout": "nhwc"}))
+    assert load(path).model.unit == "relative"
+
+
+def test_relative_depth_has_no_metres_until_two_distances_are_known(tmp_path: Path) -> None:
+    rule = Convention(sizing=Sizing(kind="own"), output="disparity")
+    model, _ = predictor(rule)
+    found = model.predict(ramp())
+    np.testing.assert_allclose(1 / found.depth_values, ramp()[..., 0] / 255, rtol=1e-4)
+    for refusing in (lambda: found.metres, lambda: found.measure((0, 0), (9, 9))):
+        with refused(InputError, "theirs", "relative", "two"):
+            refusing()
+    with pytest.raises(InputError):
+        found.save(tmp_path, "ply", name="a")
+    found.save(tmp_path, "png,png16,npy,html", name="a")
+    record = json.loads((tmp_path / "a_depth16.json").read_text())
+    assert record["unit"] == "relative"
+    assert "metres_per_unit" not in record
+    stored = np.asarray(Image.open(tmp_path / "a_depth16.png")) * record["inverse_per_unit"]
+    np.testing.assert_allclose(stored, 1 / found.depth_values, rtol=1e-3)
+    with pytest.raises(InputError):
+        found.rescaled("5,10 5,50 = 1m")
+    known = ["70,10 70,50 = 1m", "10,10 10,50 = 4m"]
+    metric = found.rescaled(known)
+    assert metric.unit == "metre"
+    assert metric.measure((70, 10), (70, 50)) == pytest.approx(1, rel=1e-3)
+    assert metric.measure((10, 10), (10, 50)) == pytest.approx(4, rel=1e-3)
+    assert model.predict(ramp(), known_distance=known).unit == "metre"
+
+
+def test_relative_tiles_are_aligned_by_scale_and_shift() -> None:
+    rule = Convention(sizing=Sizing(kind="own"), output="disparity")
+    model, network = predictor(rule)
+    plain = model.predict(ramp(120, 160)).depth_values
+    original = network.__class__.__call__
+
+    def shifted(feeds: Any, names: Any) -> Any:
+        """Another scale and shift for each size of the picture."""
+        found = original(network, feeds, names)
+        factor = 1.0 if next(iter(feeds.values())).shape[-1] == 160 else 3.0
+        return {name: factor * values + (factor - 1) for name, values in found.items()}
+
+    model.engine._network = shifted  # type: ignore[attr-defined]
+    shifted.graph = network.graph  # type: ignore[attr-defined]
+    tiled = model.predict(ramp(120, 160), tile=(60, 80))
+    assert tiled.unit == "relative"
+    np.testing.assert_allclose(tiled.depth_values, plain, rtol=0.02)
+
+
+def test_depth_of_a_canonical_camera_follows_the_focal_length_and_bars_are_cut_off() -> None:
+    rule = replace(
+        CONVENTIONS["metric3d"], output_name="", sizing=Sizing(kind="stretch", size=(60, 160))
+    )
+    model, network = predictor(rule)
+    camera = Camera.from_focal(100, (60, 80), "test")
+    found = model.predict(ramp(), camera=camera)
+    assert network.fed["in"].shape == (1, 3, 60, 160)  # bars left and right
+    np.testing.assert_allclose(found.metres, ramp()[..., 0] * 0.1, rtol=0.05)
+    twice = model.predict(ramp(), camera=Camera.from_focal(200, (60, 80), "test"))
+    np.testing.assert_allclose(twice.metres, 2 * found.metres, rtol=1e-5)
+    with pytest.warns(IdiscWarning):
+        assumed = model.predict(ramp())
+    assert [each.code for each in assumed.provenance.warnings] == ["camera_assumed"]
+
+
+def test_a_network_that_takes_the_camera_gets_its_rays() -> None:
+    rule = replace(CONVENTIONS["unidepth"], channel=0, output_name="", sizing=Sizing(kind="own"))
+    model, network = predictor(rule, "rgbs", "rays")
+    model.predict(ramp(), camera=Camera.from_focal(100, (60, 80), "test"))
+    rays = network.fed["rays"][0]
+    np.testing.assert_allclose(np.linalg.norm(rays, axis=0), 1, rtol=1e-5)
+    np.testing.assert_allclose(rays[0, 0, 79] / rays[2, 0, 79], (79 - 39.5) / 100, rtol=1e-5)
+
+
+def test_a_folder_of_transformers_states_its_convention(tmp_path: Path) -> None:
+    config = {"model_type": "depth_anything", "depth_estimation_type": "metric", "max_depth": 80}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "preprocessor_config.json").write_text(
+        json.dumps({"size": {"height": 256, "width": 256}, "keep_aspect_ratio": False})
+    )
+    found = read_hub_folder(tmp_path)
+    assert found is not None
+    assert (found.name, found.sizing.size) == ("depth-anything-v2-outdoor", (256, 256))
