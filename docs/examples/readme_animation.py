@@ -4,7 +4,7 @@
     python docs/examples/readme_animation.py PHOTO docs/images/kitchen.jpg --weights auto
 
 A .webp file is an animation, any other file a still picture. The photo of the README is
-`waiting_room.jpg` of the example photos.
+`living_room.jpg` of the example photos.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from idisc.cli.main import run_script
 from idisc.prediction import Prediction
 
 HEIGHT = 260  # pixels, of each of the three panels
-TURN_DEG, RISE_DEG = 16.0, 5.0  # the largest turn of the camera around the middle of the scene
+TURN_DEG, RISE_DEG = 11.0, 4.0  # the largest turn of the camera around the middle of the scene
 FRAMES, FRAME_MS = 32, 100
 STILL = 0.125  # where the camera of a still picture is, in turns
 
@@ -41,16 +41,18 @@ def turned(points: NDArray[np.float32], phase: float) -> NDArray[np.float32]:
 
 def cloud_picture(result: Prediction, kept: NDArray[np.bool_], phase: float) -> NDArray[np.uint8]:
     """The kept points drawn by a moved camera, white where nothing is known."""
-    height, width = kept.shape
+    scale = HEIGHT / kept.shape[0]
+    height, width = HEIGHT, round(kept.shape[1] * scale)
     points = turned(result.points[kept], phase)
     points = points + np.array([0, 0, 0.12 * np.median(points[:, 2])])  # a step back
     order = np.argsort(-points[:, 2])  # far ones first: near ones are painted over them
     points, colours = points[order], result.image[kept][order]
     camera = result.camera
-    columns = np.rint(points[:, 0] / points[:, 2] * camera.fx + camera.cx).astype(int)
-    rows = np.rint(points[:, 1] / points[:, 2] * camera.fy + camera.cy).astype(int)
+    across = points[:, 0] / points[:, 2] * camera.fx + camera.cx
+    below = points[:, 1] / points[:, 2] * camera.fy + camera.cy
+    columns, rows = np.rint(across * scale).astype(int), np.rint(below * scale).astype(int)
     picture = np.full((height, width, 3), 255, np.uint8)
-    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):  # a point covers four pixels
+    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):  # four pixels: no gaps
         inside = (points[:, 2] > 0.1) & (rows + down >= 0) & (rows + down < height)
         inside &= (columns + right >= 0) & (columns + right < width)
         picture[rows[inside] + down, columns[inside] + right] = colours[inside]

@@ -204,8 +204,9 @@ def test_scripts_and_make_targets_of_the_pages_exist() -> None:
 
 def test_python_blocks_import_what_exists() -> None:
     pytest.importorskip("torch", reason="some blocks use the network")
-    blocks = [text for page in PAGES for kind, text in FENCE.findall(page.read_text())
-              if kind == "python"]
+    blocks = [
+        text for page in PAGES for kind, text in FENCE.findall(page.read_text()) if kind == "python"
+    ]
     for node in (node for block in blocks for node in ast.walk(ast.parse(block))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("idisc"):
             module = importlib.import_module(node.module or "")
