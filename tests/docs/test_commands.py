@@ -20,9 +20,9 @@ from pathlib import Path
 
 import click
 import pytest
+from tests.fakes.films import room, write_clip
 
 from idisc.cli.main import COMMANDS, cli, main
-from tests.fakes.films import room, write_clip
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "src/idisc/assets/examples"
