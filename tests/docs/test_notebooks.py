@@ -24,7 +24,12 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", os.pathsep.join([programs, os.environ["PATH"]]))
     notebook = nbformat.read(path, as_version=4)
     folder = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=600, resources=folder).execute()
+    try:
+        nbclient.NotebookClient(notebook, timeout=600, resources=folder).execute()
+    except nbclient.exceptions.CellExecutionError as error:  # `!idisc` that failed is above it
+        cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        printed = [each.get("text", "") for cell in cells for each in cell.outputs]
+        pytest.fail("".join(printed) + str(error))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
