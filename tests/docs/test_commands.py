@@ -37,12 +37,12 @@ PARSED = {
     "doctor": "needs a dataset; the tutorial runs it",
     "evaluate": "needs a dataset; the tutorial runs it",
     "explain": "needs a checkpoint; tests/cli/test_explain.py runs it",
-    "export": "needs a checkpoint; the tutorial runs it",
+    "export": "needs a checkpoint; tests/cli/test_export.py runs it",
     "models": "tests/cli/test_models.py runs it",
     "predict": "the tutorial and tests/cli/test_predict.py run these options",
     "prepare": "needs raw data, or renders for a minute",
     "serve": "runs until it is stopped; tests/serve runs it",
-    "train": "hours, or a dataset; the tutorial runs it",
+    "train": "minutes to hours; tests/cli/test_train.py runs it",
 }
 
 
@@ -176,7 +176,6 @@ def test_the_page_about_videos_is_run(desk: Path, capsys: pytest.CaptureFixture[
 
 @pytest.mark.slow
 def test_the_page_about_own_data_is_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("torch", reason="training needs the extra train")
     for command in consoles(ROOT / "docs/tutorials/own_data.md"):
         run(command, capsys)
 
@@ -188,7 +187,7 @@ def test_the_network_beside_the_paper_is_run() -> None:
 
 def test_pages_that_are_run_have_no_other_commands() -> None:
     for page in PAGES:
-        if "tutorials" in page.parts and page.stem in ("photo", "video", "own_data"):
+        if "tutorials" in page.parts and page.stem in ("photo", "video"):
             assert not list(plain_commands(page)), name_of(page)
 
 
