@@ -10,7 +10,7 @@ WHEEL_VENV ?= .venv-wheel
 CASES ?= 500
 DEMO_OUT ?= demo
 
-.PHONY: help demo test test-fast test-oldest fuzz coverage check audit format wheel bench clean
+.PHONY: help demo test test-fast test-oldest fuzz coverage check audit format wheel docs notebooks bench clean
 
 help:
 	@echo "make demo       depth of the example photos, rooms and a street: pictures, point clouds, pages to look around in"
@@ -23,6 +23,8 @@ help:
 	@echo "make audit      licences and known vulnerabilities of all dependencies"
 	@echo "make format     rewrite the code in the house style"
 	@echo "make wheel      the wheel and the sdist, each tried in an empty environment"
+	@echo "make docs       the documentation site, in site/; a warning is an error"
+	@echo "make notebooks  run the notebooks of the documentation"
 	@echo "make bench      speed and memory on this machine, beside an oracle"
 	@echo "make clean      remove the environment and all caches"
 
@@ -30,7 +32,7 @@ help:
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,docs,dev]'
 	@touch $@
 
 $(DEMO_VENV)/installed: pyproject.toml
@@ -90,9 +92,15 @@ wheel:
 	  (cd / && $(abspath $(WHEEL_VENV))/bin/idisc demo --no-open -o $(abspath $(WHEEL_VENV))/demo) || exit 1; \
 	done
 
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+notebooks: $(VENV)/installed
+	$(BIN)/python -m pytest tests/docs/test_notebooks.py
+
 bench: $(VENV)/installed
 	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
 
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) $(OLDEST_VENV) $(WHEEL_VENV) $(DEMO_OUT) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(DEMO_VENV) $(OLDEST_VENV) $(WHEEL_VENV) $(DEMO_OUT) site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
