@@ -81,6 +81,7 @@ _SHORT_WARNINGS: dict[WarningCode, str] = {
     "domain": "picture unlike the model's domain",
     "scale_camera": "scale of a camera that may be another",
     "scale_size": "scale of another network size",
+    "camera_assumed": "camera assumed",
 }
 
 
@@ -127,6 +128,8 @@ def caption(prediction: Prediction) -> str:
     """Return one line to stand below a picture: model, camera and, in a few words, warnings."""
     made = prediction.provenance
     parts = [f"model {made.model.name}", f"camera {describe_camera(prediction.camera)}"]
+    if prediction.unit == "relative":
+        parts.append("relative depth, not metres")
     if made.warnings:
         parts.append(f"warning: {', '.join(_SHORT_WARNINGS[each.code] for each in made.warnings)}")
     return " · ".join(" ".join(part.split()) for part in parts)

@@ -126,7 +126,7 @@ def test_a_bug_with_one_picture_is_a_line_and_its_files_are_recorded(
     def describe(title: str, *_: object) -> gallery.Entry:
         if title == "a.png":
             raise ZeroDivisionError("a bug")
-        return gallery.Entry(title, "", "", "", "depth", (), ())
+        return gallery.Entry(title, "", "", "", "depth", "", (), ())
 
     monkeypatch.setattr(gallery, "describe", describe)
     out = photos.parent / "out"

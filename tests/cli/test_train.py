@@ -145,7 +145,7 @@ def test_fine_tuning_ends_with_a_table_of_before_and_after(
         guard=Guard(1),
     )
     train.report(ended, summary)  # type: ignore[arg-type]
-    rows = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[2:5]]
+    rows = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[4:7]]
     assert rows == ["0.250", "0.125", "-0.125"]
 
 

@@ -32,6 +32,7 @@ INDENTED = re.compile(r"(?:^(?:    | {7,})\S.*\n)+", re.MULTILINE)
 
 PARSED = {
     "bench": "measures for a minute",
+    "compare": "needs the network of another project; tests/cli/test_compare.py runs it",
     "convert": "needs a published file",
     "demo": "tests/cli/test_demo.py runs it",
     "doctor": "needs a dataset; the tutorial runs it",
