@@ -66,13 +66,13 @@ OTHER_ROOMS = (
 )
 ROADS = (
     cards.Ingredient(
-        name="KITTI, 391 frames",
+        name="KITTI, 418 frames",
         role="images and LiDAR depth",
         licence="CC BY-NC-SA 3.0",
         source="https://www.cvlibs.net/datasets/kitti",
     ),
     cards.Ingredient(
-        name="DDAD, 18 frames",
+        name="DDAD, 27 frames",
         role="images and LiDAR depth",
         licence="CC BY-NC-SA 4.0",
         source="https://github.com/TRI-ML/DDAD",
@@ -119,7 +119,8 @@ CARDS = {
         "depth_range": (0.5, 80.0),
         "ingredients": (DINOV2, *ROADS, START),
         "notes": "For streets from a camera at the height of a car, to 80 m. LiDAR sees neither the"
-        " sky nor what is higher than a van: depth there is a guess. Not for rooms.",
+        " sky nor what is higher than a van: the sky was marked as far in training, other depth up"
+        " there is a guess. Not for rooms.",
     },
 }
 
@@ -155,7 +156,8 @@ def pack(checkpoint: Path, name: str) -> None:
                 write_state(draft, tensors)
 
     network = IDisc(model)
-    network.load_state_dict(state)  # widens them
+    stored = {key: value for path in weights for key, value in read_state(path).items()}
+    network.load_state_dict(stored)  # widens them; -0.0 and 0.0 are as in the shared file
     network.eval()
     engine = TorchEngine(network, name, files.sha256(*weights), origin)
     graph = onnx.build(network, keep_weights=True)
