@@ -243,7 +243,7 @@ def test_notes_and_the_range_of_the_model_are_said(run: Run, model: Path, photos
 def test_a_large_file_says_its_size(
     run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("idisc.cli.predict.LARGE", 1000)
+    monkeypatch.setattr("idisc.cli.predict_inputs.LARGE", 1000)
     arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
     _, said, _ = run(photos / "a.png", *arguments)
     assert "a_depth.npy (0.0 GB), " in said
@@ -252,16 +252,16 @@ def test_a_large_file_says_its_size(
 def test_what_was_done_before_an_interruption_is_told(
     run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from idisc.cli import predict
+    from idisc.cli import predict_inputs
 
-    names, add = iter("abc"), predict.Run.add
+    names, keep = iter("abc"), predict_inputs.Run._keep
 
-    def interrupted(self: predict.Run, *given: object) -> None:
+    def interrupted(self: predict_inputs.Run, *given: object) -> None:
         if next(names) == "c":
             raise KeyboardInterrupt
-        add(self, *given)  # type: ignore[arg-type]
+        keep(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(predict.Run, "add", interrupted)
+    monkeypatch.setattr(predict_inputs.Run, "_keep", interrupted)
     (photos / "b.jpg").write_bytes(b"no picture")
     code, said, err = run(photos, photos / "deep", "-o", photos.parent / "out", "--weights", model)
     assert (code, err.splitlines()[-1]) == (130, "idisc: interrupted")

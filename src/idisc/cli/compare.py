@@ -74,7 +74,7 @@ def command(
 
 def _draw_all(pair: tuple[Predictor, Predictor], pictures: tuple[str, ...], out: Path) -> None:
     from idisc import files
-    from idisc.formats.numbers import png_bytes
+    from idisc.formats.png import png_bytes
     from idisc.images import read_photo
     from idisc.predict import inputs
     from idisc.provenance_text import record

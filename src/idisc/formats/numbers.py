@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, PngImagePlugin
 
 from idisc import geometry
 from idisc.errors import InputError
 from idisc.formats.options import AXES, FormatOptions
+from idisc.formats.png import png_bytes
 from idisc.prediction import Prediction
 from idisc.provenance_text import record
 
 MAX_UINT16 = int(np.iinfo(np.uint16).max)
 MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
+_ROWS = 256  # converted at a time, which needs little memory
 FINE_UNIT, FEW_STEPS = 1e-5, 100  # of a scene that would have fewer steps of a millimetre
 
 
@@ -46,8 +49,7 @@ def describe_unusual_unit(prediction: Prediction) -> str | None:
 
 def _deepest(prediction: Prediction) -> float:
     depth = prediction.metres
-    there = geometry.is_present(depth)
-    return float(depth[there].max()) if there.any() else 0.0
+    return float(np.max(depth, where=geometry.is_present(depth), initial=0.0))
 
 
 def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
@@ -57,8 +59,7 @@ def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, by
     """
     if prediction.unit == "relative":
         return _encode_inverse(prediction, options)
-    depth, deepest = prediction.metres, _deepest(prediction)
-    there = geometry.is_present(depth)
+    deepest = _deepest(prediction)
     unit = options.metres_per_unit or png16_unit(prediction.provenance.model.domain, deepest)
     more: dict[str, Any] = {"metres_per_unit": unit, "empty": 0}
     limit = MAX_UINT16 * unit
@@ -73,13 +74,26 @@ def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, by
                 "save npy instead",
             )
         more["empty_beyond_m"] = limit
-        there &= depth <= limit
-    units = np.rint(np.where(there, depth, 0) / np.float64(unit))
-    values = np.where(there, np.clip(units, 1, MAX_UINT16), 0).astype(np.uint16)
+    values = _to_steps(prediction.metres, lambda depth: depth / unit, limit)
     about = record(prediction, **more)
     said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
     picture = png_bytes(values, about, metres_per_unit=repr(unit), Description=said)
     return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
+
+
+def _to_steps(
+    depth: NDArray[np.float32],
+    convert: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    limit: float = math.inf,
+) -> NDArray[np.uint16]:
+    """Convert depth (H, W) to whole steps from 1 on; 0 where there is none up to `limit`."""
+    steps = np.empty(depth.shape, np.uint16)
+    for first in range(0, len(depth), _ROWS):
+        band = depth[first : first + _ROWS]
+        there = geometry.is_present(band) & (band <= limit)
+        found = np.rint(convert(np.where(there, band, 1).astype(np.float64)))
+        steps[first : first + _ROWS] = np.where(there, np.clip(found, 1, MAX_UINT16), 0)
+    return steps
 
 
 def inverse_unit(nearest: float) -> float:
@@ -89,10 +103,9 @@ def inverse_unit(nearest: float) -> float:
 
 def _encode_inverse(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
     depth = prediction.depth_values
-    there = geometry.is_present(depth)
-    unit = options.inverse_per_unit or inverse_unit(float(depth[there].min()))
-    units = np.rint(1 / (np.where(there, depth, 1) * np.float64(unit)))
-    values = np.where(there, np.clip(units, 1, MAX_UINT16), 0).astype(np.uint16)
+    nearest = float(depth[geometry.is_present(depth)].min())
+    unit = options.inverse_per_unit or inverse_unit(nearest)
+    values = _to_steps(depth, lambda depth: 1 / (depth * unit))
     about = record(prediction, inverse_per_unit=unit, empty=0)
     said = f"relative inverse depth = value * {unit!r}, near is large, no metres; 0 = none"
     picture = png_bytes(values, about, Description=said)
@@ -149,13 +162,3 @@ def encode_exr(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:
         except RuntimeError as error:  # a full disk, for example
             raise InputError("format exr", f"cannot be written ({error})") from None
         return {"_depth.exr": path.read_bytes()}
-
-
-def png_bytes(picture: NDArray[Any], about: dict[str, Any], **texts: str) -> bytes:
-    """Encode a PNG with its record as text: all of it under `idisc`, single values by name."""
-    info = PngImagePlugin.PngInfo()
-    for key, text in {**texts, "idisc": json.dumps(about)}.items():
-        info.add_text(key, text)
-    buffer = io.BytesIO()
-    Image.fromarray(picture).save(buffer, format="PNG", pnginfo=info)
-    return buffer.getvalue()

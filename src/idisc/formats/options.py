@@ -36,6 +36,7 @@ class FormatOptions:
     metres_per_unit: float | None = None  # of png16; None: by domain and depth
     inverse_per_unit: float | None = None  # of png16 of relative depth; None: by depth
     drop_beyond: bool = False  # png16: store depth beyond 16 bits as none instead of an error
+    full_size: bool = False  # coloured pictures as large as the photo, however large
     clean: bool = False  # pictures without legend and caption
     sidecar: bool = True  # write the JSON file of formats that have one; clips share one
 

@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from idisc import visualize
 from idisc.errors import InputError
-from idisc.formats.numbers import png_bytes
 from idisc.formats.options import AXES, FormatOptions
-from idisc.prediction import Prediction, colour_limits
+from idisc.formats.png import png_bytes
+from idisc.prediction import FloatMap, Prediction, colour_limits
 from idisc.provenance_text import UNIT_SYMBOLS, caption, record
 from idisc.sizes import Size
 from idisc.visualize import Picture
@@ -21,6 +21,7 @@ UNCERTAINTY_COLORMAP = "magma"
 _WORDS = (98, 105, 117)
 _PAPER = (255, 255, 255)
 _LEAST_WIDTH = 320  # px: legend and caption need as much; smaller pictures are enlarged
+_SCREEN_WIDTH = 2048  # px: wider pictures are reduced
 _LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the picture
 
 
@@ -37,7 +38,7 @@ def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, byte
     """Encode depth in colours above a legend and a caption of one line."""
     depth, unit = prediction.depth_values, prediction.unit
     low, high = options.limits or colour_limits(unit, depth)
-    picture = visualize.depth_picture(depth, low, high, options.colormap)
+    picture = visualize.depth_picture(_thinned(depth, options), low, high, options.colormap)
     if not options.clean:
         legend = Legend(low, high, options.colormap, UNIT_SYMBOLS[unit])
         picture = _framed(picture, legend, caption(prediction))
@@ -50,6 +51,7 @@ def encode_uncertainty(prediction: Prediction, options: FormatOptions) -> dict[s
     values = prediction.level_std
     if values is None:
         raise InputError("format uncertainty", "this prediction has none", "leave it out")
+    values = _thinned(values, options)
     there = values[np.isfinite(values)]
     high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
@@ -69,6 +71,12 @@ def encode_normals(prediction: Prediction, options: FormatOptions) -> dict[str, 
     picture = visualize.normals_picture(normals * np.array(AXES[axes].signs, np.float32))
     about = record(prediction, axes=f"{axes}: {AXES[axes].text}", encoding="rgb = (n + 1) / 2")
     return {"_normals.png": png_bytes(picture, about)}
+
+
+def _thinned(values: FloatMap, options: FormatOptions) -> FloatMap:
+    """Return every n-th pixel, so that the picture fits on a screen."""
+    step = 1 if options.full_size else math.ceil(values.shape[1] / _SCREEN_WIDTH)
+    return values[step // 2 :: step, step // 2 :: step]
 
 
 def enlargement(size: Size) -> int:

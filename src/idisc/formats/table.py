@@ -55,7 +55,7 @@ _ROWS = (
         description="depth in colours with a legend in metres",
         in_video=True,
         on_web=True,
-        options=("colormap", "limits", "clean"),
+        options=("colormap", "limits", "clean", "full_size"),
         encode=encode_png,
     ),
     Format(
@@ -131,7 +131,7 @@ _ROWS = (
         media_type="image/png",
         description="standard deviation of the network's answers, in colours with a legend",
         needs=("level_std",),
-        options=("clean",),
+        options=("clean", "full_size"),
         encode=encode_uncertainty,
     ),
     Format(
