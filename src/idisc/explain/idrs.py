@@ -29,7 +29,7 @@ from torch import Tensor
 
 from idisc.errors import InputError
 from idisc.images import Photo
-from idisc.model.discretization import SceneDiscretization
+from idisc.model.discretization import SceneDiscretization, SceneLayer
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of, to_placed_tokens
@@ -191,8 +191,9 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
             iterations: list[Tensor] = []
             idrs.append(network.afp[index](to_placed_tokens(f), iterations))  # H (1, N, E)
             outputs.append(network.decode_level(index, p, idrs[index]))
-            first = cast(SceneDiscretization, network.isd[index]).layers[0]
-            _, weights = first(to_placed_tokens(p), idrs[index])  # (1, K, M, N)
+            first = cast(SceneLayer, cast(SceneDiscretization, network.isd[index]).layers[0])
+            source = first.attention.fold(idrs[index])
+            _, weights = first(to_placed_tokens(p), source)  # (1, K, M, N)
             levels.append(
                 Level(
                     index=index,

@@ -16,6 +16,7 @@ Every module here is for one level; the network has one of each for each resolut
 from __future__ import annotations
 
 import math
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +24,14 @@ from torch import Tensor, nn
 from idisc.configs.schema import Activation, AfpConfig, EddConfig, IsdConfig
 from idisc.model.layers import Mlp
 from idisc.model.tokens import in_chunks
+
+
+class Folded(NamedTuple):
+    """The source of cross-attention, seen from the sink: all heads with all T tokens."""
+
+    keys: Tensor  # (B, K T, sink)
+    offsets: Tensor  # (B, 1, K T), of the logits
+    values: Tensor  # (B, K T, sink)
 
 
 class CrossAttention(nn.Module):
@@ -51,6 +60,24 @@ class CrossAttention(nn.Module):
     def write(self, read: Tensor) -> Tensor:
         """Concatenate and project the output of the heads: (B, K, T, width/K) -> (B, T, sink)."""
         return self.out(read.transpose(1, 2).flatten(2))
+
+    def fold(self, source: Tensor) -> Folded:
+        """Map (B, T, source) to keys and values into which the other projections are multiplied.
+
+        Q K^T = norm(x) (W_q^T K^T) + b_q K^T, and the output projection of a mean of values is the
+        mean of the projected values. For a sink of many tokens and a source of few, this saves the
+        two projections of each token of the sink.
+        """
+        keys, values = self.keys_and_values(source)  # (B, K, T, width/K)
+        keys = keys * keys.shape[-1] ** -0.5
+        query = self.query.weight.unflatten(0, (self.heads, -1))  # (K, width/K, sink)
+        bias = self.query.bias.unflatten(0, (self.heads, -1, 1))  # (K, width/K, 1)
+        out = self.out.weight.mT.unflatten(0, (self.heads, -1))  # (K, width/K, sink)
+        return Folded(
+            (keys @ query).flatten(1, 2),
+            (keys @ bias).flatten(1).unsqueeze(1),
+            (values @ out).flatten(1, 2),
+        )
 
     def _by_head(self, tokens: Tensor) -> Tensor:
         return tokens.unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -137,16 +164,17 @@ class SceneLayer(nn.Module):
         self.mlp = Mlp(pixels, expansion, activation)
 
     def forward(
-        self, pixels: Tensor, idrs: Tensor, muted: Tensor | None = None
+        self, pixels: Tensor, idrs: Folded, muted: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Map D_i (B, M, C), H (B, N, E) to D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
-        keys, values = self.attention.keys_and_values(idrs)  # (B, K, N, C/K)
-        logits = self.attention.queries(pixels) @ keys.mT  # Q K^T
+        """Map D_i (B, M, C) and folded H to D_(i+1) (B, M, C) and the attention (B, K, M, N)."""
+        logits = self.attention.sink_norm(pixels) @ idrs.keys.mT + idrs.offsets  # Q K^T
+        logits = logits.unflatten(-1, (self.attention.heads, -1))  # (B, M, K, N)
         if muted is not None:
             logits = logits.masked_fill(muted, -torch.inf)  # weight 0; the others share the rest
         attention = logits.softmax(dim=-1)  # over the IDRs: each row sums to 1
-        pixels = pixels + self.attention.write(attention @ values)  # softmax(Q K^T) V + D_i
-        return pixels + self.mlp(pixels), attention
+        read = attention.flatten(2) @ idrs.values + self.attention.out.bias  # softmax(Q K^T) V
+        pixels = pixels + read  # + D_i
+        return pixels + self.mlp(pixels), attention.transpose(1, 2)
 
 
 class SceneDiscretization(nn.Module):
@@ -174,9 +202,11 @@ class SceneDiscretization(nn.Module):
         true for IDRs that no pixel attends to in any layer; at least one must remain.
         """
 
+        folded = [cast(SceneLayer, layer).attention.fold(idrs) for layer in self.layers]
+
         def discretize(pixels: Tensor) -> Tensor:
-            for layer in self.layers:
-                pixels, weights = layer(pixels, idrs, muted)
+            for layer, source in zip(self.layers, folded, strict=True):
+                pixels, weights = layer(pixels, source, muted)
                 if attention is not None:
                     attention.append(weights)
             return pixels

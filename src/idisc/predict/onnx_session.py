@@ -21,8 +21,14 @@ class OpenFile(NamedTuple):
     sealed: bool  # whether the file has a checksum, which is right then
 
 
-def open_session(path: Path, device: str = "cpu", threads: int = 0) -> OpenFile:
-    """Open a file; `threads`: 0 is one for each core of the CPU."""
+def open_session(
+    path: Path, device: str = "cpu", threads: int = 0, *, fused: bool = False
+) -> OpenFile:
+    """Open a file; `threads`: 0 is one for each core of the CPU.
+
+    `fused` says that a graph has fused operators already, so that searching it for more is a waste
+    of time: half of the time to open one of the shipped models.
+    """
     import onnxruntime  # heavy: only when a file is opened
 
     if not path.is_file():
@@ -35,6 +41,8 @@ def open_session(path: Path, device: str = "cpu", threads: int = 0) -> OpenFile:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are exceptions, not lines on stderr
         options.intra_op_num_threads = threads
+        if fused:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         # Planning the reuse of buffers took most of the start-up time and saves nothing for
         # dynamic sizes; the arena reuses freed memory anyway.
         options.enable_mem_reuse = False

@@ -153,7 +153,7 @@ def _open_onnx(
     from idisc.predict.onnx_engine import OnnxEngine, is_ours
     from idisc.predict.onnx_session import open_session
 
-    opened = open_session(path, device)
+    opened = open_session(path, device, fused=card is not None)
     if not is_ours(opened.session):
         return ConventionEngine.from_onnx(path, opened.session, convention)
     if convention:
