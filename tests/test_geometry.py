@@ -287,3 +287,10 @@ def test_a_blurred_edge_loses_its_ramp(width: int) -> None:
     depth = np.tile(1 / inverse, (48, 1))
     found = set(np.flatnonzero(is_between(depth).any(axis=0)).tolist())
     assert set(range(31, 30 + width)) <= found <= set(range(29, 32 + width))
+
+
+def test_normals_of_bands_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = np.random.default_rng(0).uniform(2, 2.1, SIZE).astype(np.float32)
+    whole = normals_from_depth(depth, CAMERA, pixels_per_feature=3)
+    monkeypatch.setattr("idisc.geometry._BAND", 5)
+    assert np.allclose(normals_from_depth(depth, CAMERA, pixels_per_feature=3), whole, atol=1e-6)

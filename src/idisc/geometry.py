@@ -20,6 +20,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 # A relative step of depth between neighbours from which they are on two surfaces. A road seen by
 # KITTI's camera has smaller steps up to 60 m.
+_BAND = 512  # rows of which normals are computed at a time
 DEPTH_EDGE = 0.05
 # For `is_between`: pixels on each side that count as "around", more than the ramp of an edge that a
 # network predicts at a quarter of the resolution; and the relative step that noise reaches.
@@ -70,6 +71,19 @@ def normals_from_depth(
     own slope is lost at a blurred edge.
     """
     _check_size(depth, camera)
+    halo = 2 * pixels_per_feature + 1  # rows that a normal depends on
+    normals = np.empty((*depth.shape, 3), np.float32)
+    for first in range(0, len(depth), _BAND):  # the memory of large pictures is bounded
+        top, bottom = max(0, first - halo), min(len(depth), first + _BAND + halo)
+        around = camera.cropped(top, 0, (bottom - top, depth.shape[1]))
+        found = _normals_of_slopes(depth[top:bottom], around, edge, pixels_per_feature)
+        normals[first : first + _BAND] = found[first - top :][:_BAND]
+    return normals
+
+
+def _normals_of_slopes(
+    depth: FloatArray, camera: Camera, edge: float, pixels_per_feature: int
+) -> NDArray[np.float32]:
     inverse = _inverse(depth)
     right, lower = _slope(inverse.T, edge).T, _slope(inverse, edge)  # 1/m for each pixel
     if pixels_per_feature > 1:

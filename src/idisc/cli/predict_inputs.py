@@ -70,29 +70,24 @@ class Run:
 
     def work(self, items: Sequence[Input]) -> None:
         """Predict, save and report each of them; InputError if some failed."""
+        self.aside = self.saving.streams(items)
+        self.titles = _titles(items)
         try:
-            self.add_all(items)
+            with progress.bar("predicting") as advance, warnings.catch_warnings():
+                warnings.simplefilter("ignore", IdiscWarning)  # the report has them
+                for done, (item, result) in enumerate(self._results(items, advance), start=1):
+                    self._keep(item, result)
+                    advance(done, len(items))
         except KeyboardInterrupt:
             self.tell()
             self.failures.tell()
             raise
+        finally:
+            self._write_sources()
         total = len(self.lines) + len(self.failures.found)
         self._write_gallery()
         self.tell()
         self.failures.finish(total)
-
-    def add_all(self, items: Sequence[Input]) -> None:
-        """Predict and save each of them."""
-        self.aside = self.saving.streams(items)
-        self.titles = _titles(items)
-        with progress.bar("predicting") as advance, warnings.catch_warnings():
-            warnings.simplefilter("ignore", IdiscWarning)  # the report has them
-            try:
-                for done, (item, result) in enumerate(self._results(items, advance), start=1):
-                    self._keep(item, result)
-                    advance(done, len(items))
-            finally:
-                self._write_sources()
 
     def _results(
         self, items: Sequence[Input], advance: progress.Move

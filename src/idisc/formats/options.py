@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from idisc import geometry
 from idisc.errors import InputError, lookup
 from idisc.visualize import DEPTH_COLOURS
+
+Content: TypeAlias = bytes | memoryview
+"""The content of a file."""
 
 
 class Axes(NamedTuple):

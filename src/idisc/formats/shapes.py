@@ -10,22 +10,17 @@ from PIL import Image
 
 from idisc import geometry
 from idisc.errors import InputError
-from idisc.formats.options import AXES, FormatOptions
+from idisc.formats.options import AXES, Content, FormatOptions
 from idisc.prediction import Prediction
 from idisc.provenance_text import describe_with_intrinsics, record
 
+_ROWS = 256  # of a picture, at a time
 
-def encode_ply(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+
+def encode_ply(prediction: Prediction, options: FormatOptions) -> dict[str, Content]:
     """Encode every pixel that has a depth, row by row; binary, little-endian."""
-    axes, depth = options.axes or "opencv", prediction.metres
-    there = geometry.is_present(depth)
+    axes, depth, camera = options.axes or "opencv", prediction.metres, prediction.camera
     kinds = [(name, "<f4") for name in "xyz"] + [(name, "u1") for name in ("red", "green", "blue")]
-    points = np.empty(int(there.sum()), kinds)
-    places = geometry.unproject(depth, prediction.camera)[there]  # (P, 3)
-    shades = prediction.image[there]  # (P, 3)
-    for column, sign in enumerate(AXES[axes].signs):
-        points[kinds[column][0]] = sign * places[:, column]
-        points[kinds[3 + column][0]] = shades[:, column]
     sentences = {"axes": f"{axes}: {AXES[axes].text}; metres"}
     sentences |= describe_with_intrinsics(prediction)
     comments = [
@@ -36,12 +31,28 @@ def encode_ply(prediction: Prediction, options: FormatOptions) -> dict[str, byte
     properties = [
         f"property {'float' if kind == '<f4' else 'uchar'} {name}" for name, kind in kinds
     ]
-    head = ["ply", "format binary_little_endian 1.0", "comment idisc", *comments]
-    head += [f"element vertex {len(points)}", *properties, "end_header\n"]
-    return {"_points.ply": "\n".join(head).encode("ascii") + points.tobytes()}
+    count = int(np.count_nonzero(geometry.is_present(depth)))
+    lines = ["ply", "format binary_little_endian 1.0", "comment idisc", *comments]
+    lines += [f"element vertex {count}", *properties, "end_header\n"]
+    head = "\n".join(lines).encode("ascii")
+    # One array for the whole file, filled in bands: the points of a large picture take gigabytes.
+    content = np.empty(len(head) + count * np.dtype(kinds).itemsize, np.uint8)
+    content[: len(head)] = np.frombuffer(head, np.uint8)
+    points, done = content[len(head) :].view(kinds), 0
+    for top in range(0, len(depth), _ROWS):
+        band = depth[top : top + _ROWS]
+        there = geometry.is_present(band)
+        places = geometry.unproject(band, camera.cropped(top, 0, band.shape))[there]  # (P, 3)
+        shades = prediction.image[top : top + _ROWS][there]  # (P, 3)
+        part = points[done : done + len(places)]
+        for column, sign in enumerate(AXES[axes].signs):
+            part[kinds[column][0]] = sign * places[:, column]
+            part[kinds[3 + column][0]] = shades[:, column]
+        done += len(places)
+    return {"_points.ply": content.data}
 
 
-def encode_glb(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+def encode_glb(prediction: Prediction, options: FormatOptions) -> dict[str, Content]:
     """Encode the surface with the picture as its texture; viewers add no light of their own."""
     import trimesh
 

@@ -6,7 +6,7 @@ this table. A format with less than 16 bits for depth is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Literal
 from idisc import files, geometry
 from idisc.errors import InputError, combine, lookup, require
 from idisc.formats.numbers import encode_exr, encode_npy, encode_npz, encode_png16
-from idisc.formats.options import DEFAULT_OPTIONS, FormatOptions
+from idisc.formats.options import DEFAULT_OPTIONS, Content, FormatOptions
 from idisc.formats.pictures import encode_normals, encode_png, encode_uncertainty
 from idisc.formats.shapes import encode_glb, encode_ply
 from idisc.formats.viewer import encode_html
@@ -39,7 +39,9 @@ class Format:
     on_web: bool = False  # offered by the server
     options: tuple[str, ...] = ()  # fields of FormatOptions that users set for this format
     package: str = ""  # optional dependency, brought by the extra of the same name as the format
-    encode: Callable[[Prediction, FormatOptions], dict[str, bytes]]  # {suffix: bytes}, main first
+    encode: Callable[
+        [Prediction, FormatOptions], Mapping[str, Content]
+    ]  # {suffix: ...}, main first
 
     @property
     def ending(self) -> str:
@@ -193,8 +195,8 @@ def _check_metric(prediction: Prediction, row: Format) -> None:
 
 def encode(
     prediction: Prediction, row: Format, options: FormatOptions = DEFAULT_OPTIONS
-) -> dict[str, bytes]:
-    """Return the files of one format as {suffix: bytes}, the main file first."""
+) -> Mapping[str, Content]:
+    """Return the files of one format as {suffix: content}, the main file first."""
     check(prediction, [row])
     return row.encode(prediction.with_normals() if "normals" in row.needs else prediction, options)
 

@@ -26,6 +26,7 @@ from idisc.tasks import TASKS
 from idisc.zoo.cards import ModelCard
 
 LEVEL_STD, SCENE = "level_std", "scene"  # names of the optional outputs
+LARGE = 20_000_000  # pixels, of outputs whose memory is not kept for the next picture
 _AXES = {LEVEL_STD: 3, SCENE: 2}
 
 
@@ -119,7 +120,9 @@ class OnnxEngine:
         if self._sized:
             feeds["size"] = np.array(size, dtype=np.int64)
         try:
-            outputs: list[NDArray[np.float32]] = self._session.run(names, feeds)
+            outputs: list[NDArray[np.float32]] = self._session.run(
+                names, feeds, _run_options(size[0] * size[1])
+            )
         except Exception as error:  # a file for one size, or from another program
             raise CheckpointError(
                 self.name, f"does not run on {describe_size(seen)} ({first_line(error)})"
@@ -136,3 +139,14 @@ class OnnxEngine:
         fits = isinstance(values, np.ndarray) and values.dtype == np.float32
         if not fits or values.ndim != axes or len(values) != count or not values.size:
             raise CheckpointError(self.name, "the output of the graph is no map of floats", AGAIN)
+
+
+def _run_options(pixels: int) -> Any:
+    """Return options that give the memory of large outputs back; None for small ones."""
+    if pixels < LARGE:
+        return None
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options

@@ -103,7 +103,7 @@ class InferenceService:
 
     def file(self, prediction: Prediction, row: Format) -> File:
         """Encode a prediction; the name of a rescaled one says so."""
-        content = formats.encode(prediction, row)[row.suffix]
+        content = bytes(formats.encode(prediction, row)[row.suffix])
         made = prediction.provenance
         scaled = "_rescaled" if made.rescalings or made.alignment else ""
         stem = Path(prediction.provenance.picture).stem
