@@ -99,7 +99,9 @@ notebooks: $(VENV)/installed
 	$(BIN)/python -m pytest tests/docs/test_notebooks.py
 
 bench: $(VENV)/installed
+	$(BIN)/python benchmarks/photos.py
 	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
+	$(BIN)/python benchmarks/msda.py nyu_swint --size 480x640 --train 2
 
 clean:
 	rm -rf $(VENV) $(DEMO_VENV) $(OLDEST_VENV) $(WHEEL_VENV) $(DEMO_OUT) site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
