@@ -2,10 +2,10 @@
 
 An ONNX file ends with a checksum of everything before it. It is an entry of the metadata, because
 the bytes of a message of protocol buffers may be followed by further fields. Another entry has the
-checksums of the files that the graph takes weights from. A safetensors file has
-a checksum for each tensor in its header, see `model.states`, and the card of a shipped model has
-one for each of its files. CRC-32 is ten to a hundred times as fast as the hashes of hashlib; a
-checksum finds damage, and it is no signature.
+checksums of the files that the graph takes weights from. A safetensors file has a checksum for each
+tensor in its header, see `model.states`. The record of a checkpoint has one of its own values, and
+the card of a shipped model has one for each of its files. CRC-32 is ten to a hundred times as fast
+as the hashes of hashlib; a checksum finds damage, and it is no signature.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import mmap
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from idisc.errors import CheckpointError
 
@@ -59,6 +61,23 @@ def check_external(folder: Path, stated: str | None) -> bool:
         if not path.is_file() or crc32(path) != crc:
             raise CheckpointError(path, DAMAGED, "get it again, or export it again")
     return True
+
+
+def sealed_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object of a checkpoint with a checksum of its values."""
+    return {**record, KEY: _record_crc32(record)}
+
+
+def check_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Raise a CheckpointError if a JSON object has a checksum and it is wrong."""
+    if KEY in record and record[KEY] != _record_crc32(record):
+        raise CheckpointError(path, DAMAGED, f"if you have edited it, remove {KEY} from it")
+
+
+def _record_crc32(record: Mapping[str, Any]) -> str:
+    """The CRC-32 of the values, however the file is indented."""
+    values = {name: value for name, value in record.items() if name != KEY}
+    return f"{zlib.crc32(json.dumps(values, sort_keys=True).encode()):08x}"
 
 
 def _crc32(path: Path, without: int) -> str:

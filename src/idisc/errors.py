@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TypeVar
 
@@ -81,6 +82,11 @@ def describe(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)
+
+
+def one_line(text: str) -> str:
+    """Escape line breaks and control characters, which a file name may contain, for a terminal."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text)
 
 
 def first_line(error: BaseException) -> str:

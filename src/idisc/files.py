@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from idisc.errors import InputError
+from idisc.errors import InputError, one_line
 
 
 @contextmanager
@@ -106,8 +106,9 @@ def name_text(name: str) -> str:
 
     Names on disk are bytes (Linux) or 16-bit units (Windows) that need not be text; Python
     represents what is not as surrogates, which cannot be encoded. They become question marks.
+    Control characters are escaped.
     """
-    return name.encode("utf-8", "replace").decode()
+    return one_line(name.encode("utf-8", "replace").decode())
 
 
 def sha256(*paths: Path) -> str:

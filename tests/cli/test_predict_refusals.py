@@ -146,12 +146,15 @@ def test_a_name_that_is_not_text_is_predicted_in_every_format(
     name = os.fsdecode(b"caf\xe9.png")
     try:
         (photos / "a.png").rename(photos / name)
+        (photos / "b.jpg").rename(photos / "b\n\x1b[2J.jpg")
     except OSError:
         pytest.skip("names are text on this file system")
     out, formats = photos.parent / "out", [n for n in table.FORMATS if n not in LATER]
     code, said, _ = run(photos, "-o", out, "--weights", model, "--save", ",".join(formats))
     assert code == 0
     assert "caf\\udce9" in said
+    assert "b\\n\\x1b[2J" in said
+    assert "\x1b" not in said
     for page in out.glob("*.html"):
         page.read_text("utf-8")
     picture = json.loads((out / os.fsdecode(b"caf\xe9_depth.json")).read_text())["provenance"]

@@ -84,6 +84,8 @@ class TestFile:
             (lambda text: text.replace('"kind": "depth"', '"kind": "dept"'), ": target 'dept'"),
             (lambda text: text.replace('"scene"', '"scenes"'), ":4"),
             (lambda text: text + "[]\n", ":5"),
+            (lambda text: text.replace('"prepared": {', '"prepared": "", "_": {'), ""),
+            (lambda text: text.replace("518.8, ", ""), ":4: intrinsics"),
         ],
     )
     def test_damage_is_named(self, tmp_path: Path, damage: object, where: str) -> None:

@@ -10,28 +10,56 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
+import torch
 from PIL import Image
 from safetensors.torch import save
 from starlette.testclient import TestClient
 from tests.fakes import onnx_files, pairs, served
 from tests.fakes.mutations import mutated, mutated_json, nothing_happens
 
-from idisc import configs
+from idisc import checksums, configs
+from idisc import files as stored
+from idisc.ancestry import Ancestry, Parent
 from idisc.configs.schema import Recipe
+from idisc.data import manifest
 from idisc.data.dataset import open_dataset
+from idisc.data.decode import DepthMap
 from idisc.errors import InputError
 from idisc.formats import table
 from idisc.model.checkpoint import CONFIG, WEIGHTS, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_state
-from idisc.predict.model_info import read_model_info
-from idisc.predict.onnx_engine import OnnxEngine
+from idisc.predict.conventions import CONVENTIONS, read_hub_folder
 from idisc.predict.open import open_engine
 from idisc.predict.predictor import Predictor
+from idisc.provenance_text import record
+from idisc.scale import read_scale
+from idisc.zoo import cards
 
 Case = Callable[[np.random.Generator], None]
+IMAGE = np.zeros((48, 64, 3), np.uint8)
+ORIGIN = Ancestry(
+    domain="road",
+    depth_range=(0.5, 80.0),
+    training_size=(48, 64),
+    training_fov_deg=80.0,
+    data=("KITTI",),
+    licence=("CC BY-NC 4.0",),
+    parents=(Parent(name="parent", sha256="ab"),),
+).to_json()
+PREPROCESSOR = {  # as `transformers` writes it
+    "rescale_factor": 1 / 255,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.5, 0.5, 0.5],
+    "resample": 3,
+    "size": {"height": 384, "width": 384},
+    "keep_aspect_ratio": True,
+    "ensure_multiple_of": 32,
+}
 PICTURES = (  # format of Pillow, mode
     ("JPEG", "RGB"),
     ("JPEG", "CMYK"),
@@ -40,8 +68,12 @@ PICTURES = (  # format of Pillow, mode
     ("PNG", "P"),
     ("WEBP", "RGBA"),
     ("TIFF", "RGB"),
+    ("TIFF", "CMYK"),
+    ("TIFF", "I;16"),
     ("GIF", "P"),
     ("BMP", "RGB"),
+    ("JPEG2000", "RGB"),
+    ("PPM", "RGB"),
 )
 
 
@@ -54,7 +86,7 @@ def pictures(folder: Path) -> Case:
     for kind, mode in PICTURES:
         picture, buffer = Image.fromarray(served.ramp()), io.BytesIO()
         picture = picture.convert("L").convert(mode) if mode == "I;16" else picture.convert(mode)
-        picture.save(buffer, kind, **({"exif": exif} if kind == "JPEG" else {}))
+        picture.save(buffer, kind, **({"exif": exif} if kind in ("JPEG", "PNG") else {}))
         whole.append(buffer.getvalue())
     predictor, path = Predictor(served.RedEngine()), folder / "damaged"
 
@@ -66,20 +98,24 @@ def pictures(folder: Path) -> Case:
 
 
 def onnx(folder: Path) -> Case:
-    """Graphs, opened and run."""
-    whole = onnx_files.depth_of_brightness(folder / "whole.onnx").read_bytes()
-    path, image = folder / "damaged.onnx", np.zeros((1, 33, 40, 3), np.uint8)
+    """Graphs, opened and run: ours with metadata, sealed or not, and those of others."""
+    plain, path = folder / "plain.onnx", folder / "damaged.onnx"
+    onnx_files.depth_of_brightness(plain)
+    onnx_files.describe(plain, **{name: json.dumps(value) for name, value in ORIGIN.items()})
+    others = onnx_files.foreign(folder / "others.onnx").read_bytes()
+    wholes = plain.read_bytes(), plain.read_bytes(), others, checksums.sealed(plain.read_bytes())
 
     def case(generator: np.random.Generator) -> None:
-        path.write_bytes(mutated(whole, generator))
+        path.write_bytes(mutated(wholes[generator.integers(len(wholes))], generator))
         with nothing_happens():
-            OnnxEngine(path)(image)
+            Predictor(open_engine(path)).predict(IMAGE)
 
     return case
 
 
 def _checkpoint(folder: Path) -> dict[str, bytes]:
-    save_checkpoint(folder / "whole", pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
+    save_checkpoint(folder / "whole", pairs.TINY, IDisc(pairs.TINY).state_dict(), ORIGIN)
+    Predictor(open_engine(folder / "whole")).predict(IMAGE)  # loads the libraries
     return {path.name: path.read_bytes() for path in (folder / "whole").iterdir()}
 
 
@@ -87,7 +123,7 @@ def _open_checkpoint(folder: Path, files: dict[str, bytes]) -> None:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     with nothing_happens():
-        read_model_info(open_engine(folder))
+        Predictor(open_engine(folder)).predict(IMAGE)
 
 
 def safetensors(folder: Path) -> Case:
@@ -103,27 +139,82 @@ def safetensors(folder: Path) -> Case:
     return case
 
 
-def json_files(folder: Path) -> Case:
-    """Records of checkpoints and recipes with damaged text or strange values."""
-    files = _checkpoint(folder)
-    recipe = json.dumps(configs.to_json(pairs.recipe())).encode()
+def torch_files(folder: Path) -> Case:
+    """Checkpoints of torch, as they are published."""
+    path = folder / "weights.pt"
+    torch.save({"model": {f"layer.{n}": torch.randn(3, 4) for n in range(8)}}, path)
+    whole = path.read_bytes()
+    read_state(path)  # loads the libraries
 
     def case(generator: np.random.Generator) -> None:
-        damage = mutated_json if generator.random() < 0.7 else mutated
-        if generator.random() < 0.5:
-            _open_checkpoint(folder, {**files, CONFIG: damage(files[CONFIG], generator)})
-        else:
-            try:
-                record = json.loads(damage(recipe, generator))
-            except ValueError:
-                return
-            configs.from_json(Recipe, record, "recipe")
+        path.write_bytes(mutated(whole, generator))
+        with nothing_happens():
+            read_state(path)
 
     return case
 
 
+def json_files(folder: Path) -> Case:
+    """Every JSON file that is read, with damaged text or strange values."""
+    files = _checkpoint(folder)
+    plain = json.loads(files[CONFIG])
+    del plain[checksums.KEY]  # which would hide the rest
+    model = onnx_files.foreign(folder / "model.onnx")
+    card, hub = folder / "card.json", folder / "hub"
+    hub.mkdir()
+    (hub / CONFIG).write_text('{"model_type": "dpt"}')
+    measured = Predictor(served.RedEngine()).predict(IMAGE).rescaled("5,24 60,24 = 2m")
+    readers: list[tuple[bytes, Callable[[bytes], object]]] = [
+        (
+            json.dumps(plain).encode(),
+            lambda content: _open_checkpoint(folder, {**files, CONFIG: content}),
+        ),
+        (
+            json.dumps(configs.to_json(pairs.recipe())).encode(),
+            lambda content: configs.from_json(Recipe, _loaded(card, content), "recipe"),
+        ),
+        (
+            json.dumps(configs.to_json(CONVENTIONS["fastdepth"])).encode(),
+            lambda content: (
+                model.with_suffix(".json").write_bytes(content),
+                Predictor(open_engine(model)).predict(IMAGE),
+            ),
+        ),
+        (
+            json.dumps(PREPROCESSOR).encode(),
+            lambda content: (
+                (hub / "preprocessor_config.json").write_bytes(content),
+                read_hub_folder(hub),
+            ),
+        ),
+        (
+            json.dumps(record(measured)).encode(),
+            lambda content: (card.write_bytes(content), read_scale(card)),
+        ),
+        (
+            (cards.HOME / "indoor.json").read_bytes(),
+            lambda content: (
+                (folder / "indoor.json").write_bytes(content),
+                cards.read_card(folder / "indoor.json"),
+            ),
+        ),
+    ]
+
+    def case(generator: np.random.Generator) -> None:
+        damage = mutated_json if generator.random() < 0.7 else mutated
+        whole, read = readers[generator.integers(len(readers))]
+        read(damage(whole, generator))
+
+    return case
+
+
+def _loaded(path: Path, content: bytes) -> Any:
+    path.write_bytes(content)
+    return stored.read_json(path)
+
+
 def manifests(folder: Path) -> Case:
-    """Lists of pairs as JSONL, CSV and text; every sample that they name is read."""
+    """Manifests, and lists of pairs as JSONL, CSV and text; every sample that they name is read."""
     root = pairs.make(folder / "data", train=2, test=2)
     names = [f"test/images/{path.name}" for path in sorted((root / "test/images").iterdir())]
     depths = [f"test/depth/{path.name}" for path in sorted((root / "test/depth").iterdir())]
@@ -139,6 +230,15 @@ def manifests(folder: Path) -> Case:
         "list.txt": "".join(f"{row['image']} {row['depth']} 50.0\n" for row in rows),
     }
 
+    records = tuple(
+        manifest.Record(image=name, target=depth, split="test", intrinsics=(50, 50, 32, 24))
+        for name, depth in zip(names, depths, strict=True)
+    )
+    target = DepthMap(metres_per_unit=0.001)
+    prepared = manifest.Manifest(dataset="folder", target=target, records=records, root=root)
+    manifest.write(prepared)
+    tables[manifest.NAME] = (root / manifest.NAME).read_text()
+
     def case(generator: np.random.Generator) -> None:
         name = list(tables)[generator.integers(len(tables))]
         for each in tables:
@@ -152,7 +252,7 @@ def manifests(folder: Path) -> Case:
 
 
 def http(folder: Path) -> Case:
-    """Requests with damaged bodies, fields and headers."""
+    """Requests with damaged bodies, fields, headers and addresses."""
     client = TestClient(
         served.serve().app, base_url="http://127.0.0.1", raise_server_exceptions=False
     )
@@ -161,20 +261,32 @@ def http(folder: Path) -> Case:
     kind = b"multipart/form-data; boundary=b0undary"
     part = '--b0undary\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n'
     file, fov = part.format("file", '; filename="a.png"'), part.format("fov", "")
-    form = file.encode() + served.png() + f"\r\n{fov}60\r\n--b0undary--\r\n".encode()
-    muted = json.dumps({"muted": {"0": [1]}}).encode()
+    form = file.encode() + served.png() + b"\r\n"
+    forms = {"/predict": form + f"{fov}60\r\n--b0undary--\r\n".encode()}
+    forms["/explain"] = form + b"--b0undary--\r\n"
+    muted = json.dumps({"muted": {"0": [1]}, "known_distance": "5,24 60,24 = 2m"}).encode()
+    addresses = [
+        f"/results/{token}/view?known_distance=5,24 60,24 = 2m".encode(),
+        f"/results/{token}/file?format=png16&known_distance=5,24 60,24 = 2m".encode(),
+        f"/results/{token}/maps".encode(),
+        b"/examples/kitchen.jpg",
+    ]
 
     def case(generator: np.random.Generator) -> None:
         choice = generator.random()
         path = "/predict" if choice < 0.4 else "/explain"
-        body, header = mutated(form, generator, head=0.5), kind
+        body, header = mutated(forms[path], generator, head=0.5), kind
         if choice < 0.1:
             header = mutated(kind, generator).translate(None, b"\r\n\0")
         if choice > 0.7:
             damage = mutated if choice < 0.8 else mutated_json
             path, body = f"/results/{token}/mute", damage(muted, generator)
             header = b"application/json"
-        response = client.post(path, content=body, headers={b"content-type": header})
+        if choice > 0.9:
+            where = mutated(addresses[generator.integers(len(addresses))], generator)
+            response = client.get(quote(where, safe="/?&=%,"))
+        else:
+            response = client.post(path, content=body, headers={b"content-type": header})
         if response.status_code >= 500:
             raise AssertionError(f"{path}: {response.status_code} {response.text[:200]}")
         if response.status_code >= 400:
@@ -187,6 +299,7 @@ KINDS: dict[str, Callable[[Path], Case]] = {
     "pictures": pictures,
     "onnx": onnx,
     "safetensors": safetensors,
+    "torch": torch_files,
     "json": json_files,
     "manifests": manifests,
     "http": http,

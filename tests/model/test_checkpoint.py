@@ -75,8 +75,20 @@ def test_five_changed_bytes_are_refused(folder: Path, part: str) -> None:
             load_network(folder)
 
 
-def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder: Path) -> None:
+def test_a_changed_record_is_refused_unless_its_checksum_is_removed(folder: Path) -> None:
+    path = folder / "config.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps(record))  # indented otherwise
     assert TorchEngine.load(folder).verified
+    path.write_text(json.dumps({**record, "origin": {"training_fov_deg": 90}}))
+    with refused(CheckpointError, path, "crc32"):
+        load_network(folder)
+    del record["crc32"]
+    path.write_text(json.dumps(record))
+    assert not TorchEngine.load(folder).verified
+
+
+def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder: Path) -> None:
     path = folder / "model.safetensors"
     save_file(load_file(path), path)
     assert not TorchEngine.load(folder).verified
@@ -85,6 +97,7 @@ def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder:
 def damaged(folder: Path, how: str) -> None:
     weights, config = folder / "model.safetensors", folder / "config.json"
     record = json.loads(config.read_text())
+    del record["crc32"]
     if how == "no config":
         config.unlink()
     elif how == "no weights":
@@ -138,6 +151,7 @@ def test_a_record_may_name_several_files_in_half_precision(folder: Path) -> None
     for name, state in names.items():
         save_file(state, folder / name)
     record = json.loads((folder / "config.json").read_text())
+    del record["crc32"]
     (folder / "rooms.json").write_text(json.dumps({**record, "weights": [*names]}))
     for name, value in load_network(folder / "rooms.json").state_dict().items():
         assert value.dtype == weights[name].dtype

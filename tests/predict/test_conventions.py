@@ -196,3 +196,7 @@ def test_a_folder_of_transformers_states_its_convention(tmp_path: Path) -> None:
     found = read_hub_folder(tmp_path)
     assert found is not None
     assert (found.name, found.sizing.size) == ("depth-anything-v2-outdoor", (256, 256))
+    for damaged in ({"image_mean": True, "image_std": [1]}, {"rescale_factor": "x"}):
+        (tmp_path / "preprocessor_config.json").write_text(json.dumps(damaged))
+        with refused(CheckpointError, tmp_path / "preprocessor_config.json"):
+            read_hub_folder(tmp_path)

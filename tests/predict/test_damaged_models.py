@@ -1,4 +1,4 @@
-"""Damaged models: they are read or refused with one line, and nothing in them is executed."""
+"""Hostile models are refused with one line; damaged ones are the subject of `tests.fuzz`."""
 
 from __future__ import annotations
 
@@ -8,42 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tests.fakes import onnx_files, pairs
-from tests.fakes.mutations import mutated, nothing_happens
+from tests.fakes.mutations import nothing_happens
 from tests.fakes.refusals import refused
 
-from idisc.errors import CheckpointError, IdiscError
+from idisc.errors import CheckpointError
 from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
 from idisc.model.network import IDisc
-from idisc.model.states import read_state
 from idisc.predict.onnx_engine import OnnxEngine
-
-IMAGE = np.zeros((1, 33, 40, 3), np.uint8)
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights") / "tiny"
     save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
-    load_network(folder)  # whatever is imported on first use, is now
     return folder
-
-
-def test_60_damaged_files_of_torch_are_read_or_refused(tmp_path: Path) -> None:
-    path, refused = tmp_path / "weights.pt", []
-    torch.save({"model": {f"layer.{n}": torch.randn(3, 4) for n in range(8)}}, path)
-    whole = path.read_bytes()
-    read_state(path)
-    for seed in range(60):
-        path.write_bytes(mutated(whole, np.random.default_rng(seed)))
-        try:
-            with nothing_happens():
-                read_state(path)
-        except IdiscError as error:
-            refused.append(str(error))
-    assert len(refused) > 40
-    assert all(str(path) in text and "\n" not in text for text in refused)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +33,7 @@ def test_a_record_of_a_network_beyond_all_memory_is_refused(
     checkpoint: Path, tmp_path: Path, group: str, field: str, value: int
 ) -> None:
     record = json.loads((checkpoint / CONFIG).read_text())
+    del record["crc32"]
     record["model"][group][field] = value
     (tmp_path / CONFIG).write_text(json.dumps(record))
     (tmp_path / WEIGHTS).write_bytes((checkpoint / WEIGHTS).read_bytes())

@@ -115,6 +115,13 @@ def test_a_damaged_graph_is_one_line(tmp_path: Path, kept: int) -> None:
         open_engine(path)
 
 
+def test_metadata_that_are_no_text_are_one_line(tmp_path: Path) -> None:
+    path = onnx_files.depth_of_brightness(tmp_path / "strange.onnx")
+    path.write_bytes(path.read_bytes() + b"\x72\x06\x0a\x01k\x12\x01\xff")  # k: 0xff
+    with refused(CheckpointError, path, "ONNX"):
+        open_engine(path)
+
+
 def test_a_picture_that_a_graph_was_not_made_for_is_one_line(
     images: NDArray[np.uint8], tmp_path: Path
 ) -> None:

@@ -54,6 +54,9 @@ def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_run_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError):
         launch.resume(tmp_path, ALONE)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(CheckpointError):
+        launch.resume(tmp_path, ALONE)
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_can_be_started_again(

@@ -15,7 +15,7 @@ import click
 
 from idisc import __version__
 from idisc.cli import tables
-from idisc.errors import IdiscError, describe
+from idisc.errors import IdiscError, describe, one_line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
 LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
@@ -117,5 +117,5 @@ def run_script(script: Callable[[], None]) -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    click.echo(f"idisc: {message}", err=True)
+    click.echo(f"idisc: {one_line(message)}", err=True)
     sys.exit(code)

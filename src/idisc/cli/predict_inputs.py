@@ -18,7 +18,7 @@ import numpy as np
 from idisc.cli import progress, tables
 from idisc.cli.batch import Failures
 from idisc.cli.saving import Saving, Sources
-from idisc.errors import IdiscError, IdiscWarning, InputError, pluralize
+from idisc.errors import IdiscError, IdiscWarning, InputError, one_line, pluralize
 
 if TYPE_CHECKING:
     from idisc.formats.gallery import Entry
@@ -220,7 +220,7 @@ class Run:
     def tell(self) -> None:
         """Print what was done."""
         for line in self.lines:
-            click.echo(line, err=self.aside)
+            click.echo(one_line(line), err=self.aside)
         for text, labels in self.notes.items():
             more = f" (and {len(labels) - 1} more)" if len(labels) > 1 else ""
             tables.note(f"{labels[0]}{more}: {text}")

@@ -119,7 +119,8 @@ class Sources:
         if folder is not None and (folder / SOURCES).is_file():
             found = files.read_json(folder / SOURCES)
             sources = found.get("sources") if isinstance(found, dict) else None
-            self.known = dict(sources) if isinstance(sources, dict) else {}
+            texts = sources.items() if isinstance(sources, dict) else ()
+            self.known = {name: text for name, text in texts if isinstance(text, str)}
 
     def check(self, item: Input) -> None:
         """Raise an InputError if the name belongs to another picture that still exists."""

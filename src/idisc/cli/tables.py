@@ -12,6 +12,8 @@ from contextlib import suppress
 
 import click
 
+from idisc.errors import one_line
+
 GAP = 3  # columns between two of a table
 
 
@@ -106,4 +108,4 @@ def give_up_stdout() -> None:
 
 def note(text: str) -> None:
     """Print a line to stderr that is not part of the result."""
-    click.echo(text, err=True)
+    click.echo(one_line(text), err=True)

@@ -42,6 +42,12 @@ class Record:
     valid: float | None = None  # share of the target's pixels with a value
     sha256: str = ""  # of the image's bytes followed by the target's
 
+    def __post_init__(self) -> None:
+        for name, count in (("size", 2), ("intrinsics", 4)):
+            values = getattr(self, name)
+            if values is not None and len(values) != count:
+                raise InputError(name, f"{len(values)} numbers, {count} expected")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
@@ -92,8 +98,10 @@ def read(root: Path) -> Manifest:
     header = rows[0] if rows and isinstance(rows[0], dict) else {}
     if header.get("format") != configs.FORMAT:
         raise DataError(path, f"no header of {configs.FORMAT} in its first line")
-    if len(rows) < 2:
-        raise DataError(path, "contains no images", "prepare the dataset again")
+    prepared = header.get("prepared", {})
+    if len(rows) < 2 or not isinstance(prepared, dict):
+        found = "contains no images" if len(rows) < 2 else "prepared is not an object"
+        raise DataError(path, found, "prepare the dataset again")
     return Manifest(
         dataset=str(header.get("dataset")),
         target=_target(header.get("target"), path),
@@ -102,7 +110,7 @@ def read(root: Path) -> Manifest:
             for number, row in enumerate(rows[1:], start=2)
         ),
         root=root,
-        prepared=header.get("prepared", {}),
+        prepared=prepared,
         sha256=files.sha256(path),
     )
 

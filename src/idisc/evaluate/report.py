@@ -116,4 +116,4 @@ def _without_nan(value: Any) -> Any:
 
 def _write_text(path: Path, text: str) -> None:
     with files.atomic(path) as draft:
-        draft.write_bytes(files.name_text(text).encode())
+        draft.write_bytes(text.encode("utf-8", "replace"))  # names of files may not be text

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from idisc import configs, files
+from idisc import checksums, configs, files
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.network import IDisc
-from idisc.model.states import State, check_state, read_state, write_state
+from idisc.model.states import State, check_state, has_checksums, read_state, write_state
 
 CONFIG, WEIGHTS = configs.FILE, "model.safetensors"
 
@@ -26,10 +26,15 @@ def save_checkpoint(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
     """Write a new checkpoint folder atomically; `origin` describes where it comes from."""
-    record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with files.atomic_folder(folder) as draft:
-        files.write_json(draft / CONFIG, record)
+        files.write_json(draft / CONFIG, record_of(model, origin))
         write_state(draft / WEIGHTS, state)
+
+
+def record_of(model: ModelConfig, origin: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of the config.json of a checkpoint folder."""
+    record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
+    return checksums.sealed_record(record)
 
 
 def load_network(source: str | Path) -> IDisc:
@@ -65,6 +70,11 @@ def read_origin(source: Path) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
+def is_verified(folder: Path) -> bool:
+    """Return whether both files of a checkpoint have checksums, which are compared on loading."""
+    return checksums.KEY in _read_record(folder)[0] and has_checksums(folder / WEIGHTS)
+
+
 def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
     path = source / CONFIG if source.is_dir() else source
     if path.suffix != ".json" or not path.parent.is_dir():
@@ -79,6 +89,7 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
     stated = record.get("format") if isinstance(record, dict) else None
     if stated != configs.FORMAT:
         raise CheckpointError(path, f"format {stated!r}, this version reads {configs.FORMAT!r}")
+    checksums.check_record(path, record)
     return record, path
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from idisc import configs, files
 from idisc.ancestry import UNKNOWN, Ancestry
-from idisc.errors import CheckpointError, InputError, lookup
+from idisc.errors import CheckpointError, InputError, first_line, lookup
 from idisc.prediction import Unit
 from idisc.sizes import Border, Resize, Size, Sizing
 
@@ -385,7 +385,12 @@ def read_hub_folder(folder: Path) -> Convention | None:
     else:
         return None
     row, path = CONVENTIONS[name], folder / "preprocessor_config.json"
-    return _preprocessed(row, files.read_json(path)) if path.is_file() else row
+    if not path.is_file():
+        return row
+    try:
+        return _preprocessed(row, files.read_json(path))
+    except (ArithmeticError, TypeError, ValueError) as error:  # any value may be of any type
+        raise CheckpointError(path, f"not an image processor ({first_line(error)})") from None
 
 
 def _preprocessed(row: Convention, stated: object) -> Convention:

@@ -50,7 +50,7 @@ def open_session(
         session = onnxruntime.InferenceSession(
             str(path), options, providers=providers, enable_fallback=0
         )  # no fallback to the CPU, which would print, and hide that there is no GPU
-        session.get_modelmeta()
+        graph_of(session)  # names and metadata may be no text
     except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
         raise CheckpointError(path, f"not readable as ONNX ({_reason(error)})", AGAIN) from None
     return OpenFile(session, sealed)

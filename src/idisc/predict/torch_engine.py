@@ -16,10 +16,9 @@ from idisc.camera import Camera
 from idisc.configs.schema import Precision
 from idisc.errors import InputError
 from idisc.model import devices
-from idisc.model.checkpoint import WEIGHTS, load_network, read_origin
+from idisc.model.checkpoint import WEIGHTS, is_verified, load_network, read_origin
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
-from idisc.model.states import has_checksums
 from idisc.model.tokens import size_of
 from idisc.predict.conventions import Convention
 from idisc.predict.engine import RawOutput
@@ -68,7 +67,7 @@ class TorchEngine:
             name, origin, verified = card.name, card.origin, True  # `cards.locate` has checked it
         else:
             weights, name, origin = [path / WEIGHTS], path.resolve().name, read_origin(path)
-            verified = has_checksums(path / WEIGHTS)
+            verified = is_verified(path)
         sha256 = files.sha256(*weights)
         return cls(network, name, sha256, origin, precision, verified=verified)
 

@@ -174,7 +174,8 @@ def _record(out: Path) -> dict[str, Any]:
     if not path.is_file():
         raise CheckpointError(out, f"no {configs.FILE} in it, so not the folder of a run")
     record: dict[str, Any] = files.read_json(path)
-    if record.get("format") != configs.FORMAT or "recipe" not in record:
+    known = isinstance(record, dict) and record.get("format") == configs.FORMAT
+    if not known or "recipe" not in record:
         raise CheckpointError(path, "not the record of a run")
     return record
 

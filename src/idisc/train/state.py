@@ -24,7 +24,7 @@ from torch import Tensor
 from idisc import configs, files
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.model.checkpoint import CONFIG, WEIGHTS
+from idisc.model.checkpoint import CONFIG, WEIGHTS, record_of
 from idisc.model.states import write_state
 from idisc.train import migrations
 
@@ -73,11 +73,10 @@ def write_network(
     folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
 ) -> None:
     """Replace a checkpoint; each of its files is replaced atomically."""
-    record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
     with _room_for(folder):
         with files.atomic(folder / WEIGHTS) as draft:
             write_state(draft, state)
-        files.write_json(folder / CONFIG, record)
+        files.write_json(folder / CONFIG, record_of(model, origin))
 
 
 @contextmanager
