@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from idisc import configs, files
+from idisc import files
 from idisc.ancestry import read_ancestry
 from idisc.cli.main import run_script
 from idisc.export import external, onnx, parity
@@ -192,7 +192,7 @@ def pack(checkpoint: Path, name: str) -> None:
         "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
     }
     card = cards.ModelCard(**{**facts, **about})
-    files.write_json(cards.HOME / f"{name}.json", configs.to_json(card))
+    cards.write_card(cards.HOME / f"{name}.json", card)
     sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
 
 
@@ -217,9 +217,7 @@ def score(name: str, path: Path, dataset: str | None) -> None:
         for metric in SCORES
         if metric in report["totals"]
     ]
-    files.write_json(
-        cards.HOME / f"{name}.json", configs.to_json(replace(card, scores=tuple(scores)))
-    )
+    cards.write_card(cards.HOME / f"{name}.json", replace(card, scores=tuple(scores)))
 
 
 def main() -> None:

@@ -62,5 +62,5 @@ def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) 
         notes="Knows nothing of the world.",
     )
     path = model.with_suffix(".json")
-    files.write_json(path, configs.to_json(card))
+    cards.write_card(path, card)
     return path

@@ -27,7 +27,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def change(path: Path, **fields: Any) -> None:
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+    """Edit a card by hand, without its checksum."""
+    record = {**json.loads(path.read_text()), **fields}
+    del record["crc32"]
+    path.write_text(json.dumps(record))
 
 
 def grey(model: Predictor) -> float:
@@ -158,6 +161,13 @@ def test_an_invalid_card_is_refused(home: Path, fields: dict[str, Any], field: s
     path = shipped.make(home / "rooms")
     change(path, **fields)
     with refused(CheckpointError, f"{path}: {field}"):
+        cards.shipped()
+
+
+def test_a_damaged_card_is_refused(home: Path) -> None:
+    path = shipped.make(home / "rooms")
+    path.write_text(path.read_text().replace('"training_fov_deg": 60', '"training_fov_deg": 80'))
+    with refused(CheckpointError, path, "crc32"):
         cards.shipped()
 
 

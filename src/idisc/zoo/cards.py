@@ -153,12 +153,21 @@ def shipped() -> dict[str, ModelCard]:
 def read_card(path: Path) -> ModelCard:
     """Read a card; the name of the file is that of the model."""
     try:
-        card = configs.from_json(ModelCard, files.read_json(path), str(path))
+        record = files.read_json(path)
+        if isinstance(record, dict):
+            checksums.check_record(path, record)
+            record.pop(checksums.KEY, None)
+        card = configs.from_json(ModelCard, record, str(path))
     except InputError as error:
         raise CheckpointError(*error.args) from None
     if card.name != path.stem:
         raise CheckpointError(path, f"it is the card of {card.name!r}", "install idisc again")
     return card
+
+
+def write_card(path: Path, card: ModelCard) -> None:
+    """Write a card with a checksum of its values."""
+    files.write_json(path, checksums.sealed_record(configs.to_json(card)))
 
 
 def candidates(cards: Iterable[ModelCard]) -> list[ModelCard]:
