@@ -33,9 +33,12 @@ def call(*arguments):
 SERVED = """
 from starlette.testclient import TestClient
 from idisc.serve.app import create_app
+from idisc.serve.connections import server_config
 from idisc.serve.explorer import open_network
 
-with TestClient(create_app(open_network({model!r}, "cpu")), base_url="http://127.0.0.1") as client:
+app = create_app(open_network({model!r}, "cpu"))
+server_config(app).load()
+with TestClient(app, base_url="http://127.0.0.1") as client:
     answer = client.post("/predict?format=png16", files={{"file": open({photo!r}, "rb")}})
     assert answer.status_code == 200, answer.text
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tools import sbom
+from tools import audit, sbom
 
 ROOT = Path(__file__).parents[1]
 TEXT = {".py", ".md", ".txt", ".html", ".css", ".js", ".typed"}
@@ -23,3 +23,10 @@ def test_the_bill_of_materials_lists_every_file_that_is_not_our_text() -> None:
     }
     assert present <= listed
     assert "idisc/assets/three.min.js" in listed
+
+
+def test_a_licence_with_further_terms_is_not_permissive() -> None:
+    for licence in ("MIT", "MPL-2.0 AND MIT", "GPL-2.0-only OR BSD-3-Clause"):
+        assert audit.is_permissive(licence)
+    for licence in ("MIT AND LGPL-3.0-or-later", "GPL-3.0-only", "not stated"):
+        assert not audit.is_permissive(licence)

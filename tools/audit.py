@@ -27,6 +27,7 @@ PERMISSIVE = re.compile(
     r"|HPND|Zlib|Unlicense|CC0|Public Domain|0BSD|NVIDIA|3-Clause",
     re.IGNORECASE,
 )
+COPYLEFT = re.compile(r"GPL|SSPL|non-?commercial|proprietary", re.IGNORECASE)
 EXCEPTIONS = {
     "pillow-heif": "BSD-3-Clause; its wheel bundles x265 (GPL), so it is an extra, never base",
     "cuda-toolkit": "NVIDIA's terms; comes with torch on Linux",
@@ -44,7 +45,13 @@ def licence_of(name: str) -> str:
         if each.startswith("License ::")
     ]
     stated = found.get("License-Expression") or ", ".join(classified) or found.get("License", "")
-    return (stated.strip().splitlines() or ["not stated"])[0][:80]
+    return (stated.strip().splitlines() or ["not stated"])[0]
+
+
+def is_permissive(licence: str) -> bool:
+    """Tell whether a licence, or one that may be chosen, asks for no more than its notice."""
+    choices = re.split(r"\bOR\b", licence)
+    return any(PERMISSIVE.search(each) and not COPYLEFT.search(each) for each in choices)
 
 
 def dependencies(name: str, extras: frozenset[str]) -> Iterator[str]:
@@ -99,8 +106,8 @@ def main() -> int:
     refused = []
     for name in names:
         licence = EXCEPTIONS.get(name) or licence_of(name)
-        print(f"{name:28} {metadata.version(name):16} {licence}")
-        if name not in EXCEPTIONS and not PERMISSIVE.search(licence):
+        print(f"{name:28} {metadata.version(name):16} {licence[:80]}")
+        if name not in EXCEPTIONS and not is_permissive(licence):
             refused.append(name)
     report_vulnerabilities(names)
     if refused:
