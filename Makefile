@@ -54,13 +54,14 @@ test: $(VENV)/installed
 test-fast: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow and not browser"
 
-# uv chooses the lowest version of each direct dependency; pip has no such option.
+# uv chooses the lowest version of each direct dependency; pip has no such option. These versions
+# warn about newer ones of what they need themselves.
 test-oldest:
 	$(PYTHON) -m venv $(OLDEST_VENV)
 	$(OLDEST_VENV)/bin/python -m pip install --quiet uv
 	$(OLDEST_VENV)/bin/uv pip install --quiet --python $(OLDEST_VENV) --resolution lowest-direct --editable '.[train,data,fast,video,exr,heif,figures,serve]'
 	$(OLDEST_VENV)/bin/uv pip install --quiet --python $(OLDEST_VENV) httpx hypothesis pytest pytest-cov schemathesis playwright
-	$(OLDEST_VENV)/bin/python -m pytest -m "not slow and not browser"
+	$(OLDEST_VENV)/bin/python -m pytest -m "not slow and not browser" -W ignore::DeprecationWarning -W ignore::FutureWarning
 
 fuzz: $(VENV)/installed
 	$(BIN)/python -m tests.fuzz --cases $(CASES)

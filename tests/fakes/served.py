@@ -89,7 +89,7 @@ class ThirdsExplorer:
     def __init__(self) -> None:
         self.calls = 0
 
-    def explain(self, image: NDArray[np.uint8], size: tuple[int, int]) -> Thirds:
+    def __call__(self, image: NDArray[np.uint8], size: tuple[int, int]) -> Thirds:
         self.calls += 1
         return Thirds(resize_map(1 + image[..., 0].astype(np.float32) / 100, size))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import math
 import re
 import tempfile
@@ -91,20 +90,6 @@ def test_files_are_those_of_the_library(client: TestClient, kind: str, known: st
 def test_the_usual_format_is_a_png_of_16_bits(client: TestClient) -> None:
     answer = send(client)
     assert (answer.headers["content-type"], answer.content) == ("image/png", expected("png16"))
-
-
-def test_a_rescaling_is_said_in_every_file(client: TestClient) -> None:
-    for kind, text in (
-        ("png16", b'"first": [10.0, 20.0]'),
-        ("ply", b"known 10,20 50,20 = 5 m"),
-        ("glb", b'"first":[10.0,20.0]'),
-    ):
-        assert text in send(client, format=kind, known_distance=KNOWN).content
-    named = send(client, format="npy", known_distance=KNOWN).headers["content-disposition"]
-    assert "room_rescaled_depth.npy" in named  # there is no room inside
-    stored = np.load(io.BytesIO(send(client, format="npz", known_distance=KNOWN).content))
-    (rescaling,) = json.loads(str(stored["record"]))["provenance"]["rescalings"]
-    assert rescaling["known"]["metres"] == 5
 
 
 def test_json_is_short_and_names_a_result(client: TestClient) -> None:
@@ -200,21 +185,13 @@ def test_muting_follows_a_known_distance(client: TestClient) -> None:
     assert answer["mean_m"] == pytest.approx(0.5 * scale, rel=1e-3)
 
 
-def test_explain_answers_an_upload_too(client: TestClient) -> None:
-    files = {"file": ("room.png", PNG)}
-    about = client.post("/explain", files=files).json()
-    assert client.get(f"/results/{about['result']}/maps").status_code == 200
-    arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
-    assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
-    assert arrays["depth"].shape == (48, 64)
-
-
 def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(
     client: TestClient, server: served.Served
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (60, 1300, 3), np.uint8)
     files = {"file": ("room.png", served.png(noise))}
     arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
+    assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
     assert arrays["depth"] == pytest.approx(1 + noise[..., 0] / 100)
     assert server.engine.calls == 0  # the explanation has depth of its own
     token = client.post("/explain", files=files).json()["result"]
@@ -233,7 +210,7 @@ def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
     def fails(*_: object) -> None:
         raise InputError("room.png", "too dark")
 
-    monkeypatch.setattr(server.explorer, "explain", fails)
+    monkeypatch.setattr(served.ThirdsExplorer, "__call__", fails)
     answer = client.post(f"/explain?format={kind}", files={"file": ("room.png", PNG)})
     assert (answer.status_code, answer.json()) == (400, {"error": "room.png: too dark"})
     assert "idisc_results_kept 0" in client.get("/metrics").text
@@ -355,13 +332,7 @@ def test_a_result_is_forgotten_when_its_page_says_so(client: TestClient) -> None
     assert client.delete(f"/results/{token}").status_code == 204
 
 
-def test_files_leave_nothing_behind(client: TestClient, server: served.Served) -> None:
-    send(client, format="npy")
-    client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
-    assert "idisc_results_kept 0.0" in client.get("/metrics").text
-
-
-def test_neither_uploads_nor_files_touch_the_disk(
+def test_neither_uploads_nor_files_touch_the_disk_or_stay_in_memory(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
@@ -371,9 +342,11 @@ def test_neither_uploads_nor_files_touch_the_disk(
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", spilt.append)
     for name in ("mkdtemp", "mkstemp"):
         monkeypatch.setattr(tempfile, name, spilt.append)
-    for kind in ("json", "png", "png16", "npz", "glb"):
+    for kind in ("png", "png16", "npz", "glb"):
         assert send(client, content, format=kind).status_code == 200
+    client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
     assert spilt == []
+    assert "idisc_results_kept 0.0" in client.get("/metrics").text  # of files
 
 
 # The rest

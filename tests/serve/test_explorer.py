@@ -85,7 +85,7 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor) -> None:
 def test_a_network_without_idrs_cannot_be_explored() -> None:
     network = IDisc(replace(pairs.TINY, discretization="none"))
     opened = with_explorer(Predictor(TorchEngine(network, "plain")))
-    assert opened.explorer is None
+    assert opened.explain is None
     assert opened.missing.subject == "plain"
 
 

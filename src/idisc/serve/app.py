@@ -348,7 +348,7 @@ async def health(request: Request) -> Any:
         "typical_s": server.queue.typical_s(),
         "upload_mb": limits.upload_mb,
         "megapixels": limits.megapixels,
-        "explorer_missing": "" if opened.explorer else str(opened.missing),
+        "explorer_missing": "" if opened.explain else str(opened.missing),
     }
 
 

@@ -6,9 +6,9 @@ server opens the checkpoint if torch is installed, and the exported file otherwi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +23,13 @@ if TYPE_CHECKING:
     from idisc.explain.idrs import Explanation  # needs torch, which not every server has
 
 
-class Explorer(Protocol):
-    """A network whose IDRs can be computed."""
-
-    def explain(self, image: NDArray[np.uint8], size: Size) -> Explanation:
-        """Return depth of a `size` and the IDRs of a picture, RGB (H, W, 3) of any size."""
-
-
-@dataclass(frozen=True)
-class NetworkExplorer:
-    """An explorer that uses `idisc.explain`."""
-
-    predictor: Predictor
-    network: Any  # idisc.model.network.IDisc, which needs torch
-
-    def explain(self, image: NDArray[np.uint8], size: Size) -> Explanation:
-        """Explain the picture at the size at which the predictor shows it to the network."""
-        from idisc.explain.idrs import explain
-
-        seen = self.predictor.network_size((image.shape[0], image.shape[1]))
-        return explain(self.network, resize_smooth(image, seen), size)
-
-
 class Opened(NamedTuple):
-    """The network of a server, and its explorer."""
+    """The network of a server, and the function that explains pictures by its IDRs."""
 
     predictor: Predictor
-    explorer: Explorer | None
-    missing: IdiscError = InputError("IDRs", "not available")  # why there is no explorer
+    # Takes RGB (H, W, 3) of any size and the size of the depth in its result.
+    explain: Callable[[NDArray[np.uint8], Size], Explanation] | None
+    missing: IdiscError = InputError("IDRs", "not available")  # why there is no such function
 
 
 def open_network(
@@ -65,12 +44,19 @@ def open_network(
 
 
 def with_explorer(predictor: Predictor) -> Opened:
-    """Add the explorer of a predictor's network, or the reason why there is none."""
+    """Add what explains pictures by a predictor's network, or the reason why nothing does."""
     try:
         network = network_of(predictor.engine)
     except InputError as error:
         return Opened(predictor, None, error)
-    return Opened(predictor, NetworkExplorer(predictor, network))
+
+    def explain(image: NDArray[np.uint8], size: Size) -> Explanation:
+        from idisc.explain import idrs  # needs torch
+
+        seen = predictor.network_size((image.shape[0], image.shape[1]))
+        return idrs.explain(network, resize_smooth(image, seen), size)
+
+    return Opened(predictor, explain)
 
 
 def _missing(card: cards.ModelCard) -> MissingExtra | None:

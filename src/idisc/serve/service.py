@@ -133,9 +133,9 @@ class InferenceService:
 
     def explain(self, image: NDArray[np.uint8]) -> Explanation:
         """Explain a picture, with depth at its size; nothing is kept."""
-        if self.opened.explorer is None:
+        if self.opened.explain is None:
             raise InputError(*self.opened.missing.args)
-        return self.opened.explorer.explain(image, (image.shape[0], image.shape[1]))
+        return self.opened.explain(image, (image.shape[0], image.shape[1]))
 
     def summary(self, token: str) -> dict[str, Any]:
         """Return the summary of an explanation; see `schemas.Explained`."""

@@ -241,7 +241,9 @@ def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
         cards.check_files(card, "checkpoint", checkpoint.parent)
         sha256 = files.sha256(*(checkpoint.parent / name for name in card.weights))
         return ancestry_of(card.origin, card.name).as_parent(card.name, sha256)
-    name, path = checkpoint.resolve().name, checkpoint / WEIGHTS
+    path = checkpoint / WEIGHTS
+    parts = checkpoint.resolve().parts
+    name = "/".join(parts[-2:]) if parts[-1] in (state.BEST, state.LAST) else parts[-1]
     sha256 = files.sha256(path) if path.is_file() else ""  # if not, opening it fails
     return ancestry_of(read_origin(checkpoint), str(checkpoint)).as_parent(name, sha256)
 
