@@ -266,6 +266,7 @@ async function rescale(photo, { unit, provenance }, distances) {
 function tell(data) {
   byId("title").textContent = data.name;
   document.title = `${data.name}: depth`;
+  if (data.unit === "relative") byId("shown-note").textContent = "along the camera's axis, relative";
   byId("lead").textContent = `Depth along the camera's axis ${data.unit === "relative" ? "in relative units, without metres" : "in metres"}. Camera: ${data.description.camera}.`;
   const messages = data.record.provenance.warnings.map((warning) => warning.message);
   byId("warning").hidden = !messages.length;
