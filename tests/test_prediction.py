@@ -56,6 +56,18 @@ def test_a_known_distance_scales_all_and_is_recorded(wall: Prediction) -> None:
     np.testing.assert_array_equal(wall.metres, 2.0)
 
 
+def test_several_known_distances_are_averaged_and_their_disagreement_is_told(
+    wall: Prediction,
+) -> None:
+    scaled = wall.rescaled("10,20 30,20 = 4m; 10,20 50,20 = 2m")  # predicted 1 and 2 m
+    np.testing.assert_allclose(scaled.metres, 4.0, rtol=1e-6)
+    (change,) = scaled.provenance.rescalings
+    assert (change.factor, len(change.known)) == (pytest.approx(2.0), 2)
+    assert describe(scaled)["rescaled"].endswith("whose factors differ by 300.0 %")
+    with pytest.raises(InputError):
+        wall.rescaled([])
+
+
 @pytest.mark.parametrize(
     ("text", "metres"),
     [

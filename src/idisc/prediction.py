@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -132,7 +133,7 @@ class KnownDistance:
         """Read one distance, a list of them, or a text with several, separated by semicolons."""
         if isinstance(value, str):
             value = value.split(";")
-        if isinstance(value, (list, tuple)) and not _is_one(value):
+        if isinstance(value, (list, tuple)) and value and not _is_one(value):
             return tuple(map(cls.parse, value))
         return (cls.parse(value),)
 
@@ -163,10 +164,11 @@ class CameraCorrection:
 
 @dataclass(frozen=True, kw_only=True)
 class Rescaling:
-    """Depth was multiplied so that two points are a known distance apart."""
+    """Depth was multiplied so that two points are a known distance apart, or by such a mean."""
 
-    factor: float
-    known: KnownDistance
+    factor: float  # the geometric mean of the factors that the distances give
+    known: tuple[KnownDistance, ...]
+    disagreement: float = 1.0  # the largest of these factors over the smallest
     first_frame: bool = False  # the points are pixels of the first frame of a clip
 
 
@@ -334,9 +336,8 @@ class Prediction:
         ends = [ray * depth for ray, depth in map(self._seen, (first, second))]
         return float(np.linalg.norm(ends[0] - ends[1]))
 
-    def scale_for(self, known: object) -> float:
+    def scale_for(self, wanted: KnownDistance) -> float:
         """Return the factor that gives two points their known distance; metric depth only."""
-        wanted = KnownDistance.parse(known)
         found = self.measure(wanted.first, wanted.second)
         if not found > 1e-6:  # also NaN
             raise InputError(
@@ -350,8 +351,9 @@ class Prediction:
         """Return the prediction in metres that give the points of known distances these distances.
 
         `known` is "x1,y1 x2,y2 = 2.40m", in pixels of the upright picture, the tuple ((x1, y1),
-        (x2, y2), 2.40), or a list of these. Metric depth takes one distance, which scales it;
-        relative depth takes two, which fix scale and shift.
+        (x2, y2), 2.40), or a list of these. Metric depth takes one distance or more, and is
+        scaled by the geometric mean of their factors; relative depth takes two, which fix scale
+        and shift.
         """
         wanted = KnownDistance.parse_all(known)
         return self.apply(self.change_for(wanted))
@@ -360,17 +362,20 @@ class Prediction:
         self, wanted: Sequence[KnownDistance], *, first_frame: bool = False
     ) -> Rescaling | Alignment:
         """Return the change that gives the points of known distances these distances."""
-        needed = 1 if self.unit == "metre" else 2
-        if len(wanted) != needed:
-            kind = "metric depth takes one" if needed == 1 else "relative depth takes two"
+        if self.unit == "metre":
+            factors = [self.scale_for(known) for known in wanted]
+            return Rescaling(
+                factor=geometric_mean(factors),
+                known=tuple(wanted),
+                disagreement=max(factors) / min(factors),
+                first_frame=first_frame,
+            )
+        if len(wanted) != 2:
             raise InputError(
                 f"known distance {'; '.join(map(str, wanted))}",
-                kind,
-                "leave out the others" if needed == 1 else "give another one, nearer or farther",
+                "relative depth takes two",
+                "give one that is near and one that is far",
             )
-        if needed == 1:
-            factor = self.scale_for(wanted[0])
-            return Rescaling(factor=factor, known=wanted[0], first_frame=first_frame)
         first, second = (self._span(known) for known in wanted)
         return Alignment(fit=fit_spans(first, second), known=tuple(wanted), first_frame=first_frame)
 

@@ -194,9 +194,13 @@ def describe_change(change: CameraCorrection | Rescaling | BorrowedScale | Align
     if isinstance(change, BorrowedScale):
         known = ", ".join(map(str, change.known))
         return f"{factor}, as in {change.picture}" + (f" (known {known})" if known else "")
+    known, where = ", ".join(map(str, change.known)), " in the first frame" * change.first_frame
+    if len(change.known) > 1:
+        apart = f"{100 * (change.disagreement - 1):.1f} %"
+        return f"{factor}, the mean of known {known}{where}, whose factors differ by {apart}"
     if change.first_frame:
-        return f"{factor}, known {change.known} in the first frame"
-    return f"{factor}, known {change.known}, predicted {change.known.metres / change.factor:.4g} m"
+        return f"{factor}, known {known}{where}"
+    return f"{factor}, known {known}, predicted {change.known[0].metres / change.factor:.4g} m"
 
 
 def describe_level_std(prediction: Prediction) -> str:

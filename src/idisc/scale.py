@@ -50,7 +50,7 @@ def read_scale(path: str | Path) -> FoundScale:
         scale = BorrowedScale(
             factor=math.prod(float(change["factor"]) for change in changes),
             picture=str(made["picture"]),
-            known=tuple(known for change in changes for known in _known(change)),
+            known=tuple(_known(each) for change in changes for each in change["known"]),
         )
         height, width = made["network_size"]
         found = FoundScale(
@@ -113,12 +113,9 @@ def _doubts(prediction: Prediction, found: FoundScale) -> Iterator[Warning]:
         yield Warning(code="scale_size", details={"picture": picture, **sizes})
 
 
-def _known(change: Mapping[str, Any]) -> Iterator[KnownDistance]:
-    """Yield the distances behind a factor: one of a prediction, several of a viewer."""
-    known = change["known"]
-    for each in known if isinstance(known, list) else [known]:
-        (x1, y1), (x2, y2) = each["first"], each["second"]
-        yield KnownDistance((x1, y1), (x2, y2), each["metres"])
+def _known(distance: Mapping[str, Any]) -> KnownDistance:
+    (x1, y1), (x2, y2) = distance["first"], distance["second"]
+    return KnownDistance((x1, y1), (x2, y2), distance["metres"])
 
 
 def _focal(fx: float, size: Size) -> float:

@@ -157,7 +157,7 @@ def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     made = record["provenance"]
     assert (made["network_size"], made["network_size_reason"]) == ([48, 64], "user")
     assert record["camera"]["origin"] == "given 70 deg"
-    assert made["rescalings"][0]["known"]["metres"] == 2
+    assert made["rescalings"][0]["known"][0]["metres"] == 2
     assert (made["flip"], made["normals"]) == (True, "depth")
     assert "known 5,5 30,5 = 2 m" in said
     assert (out / "a_normals.png").is_file()

@@ -92,6 +92,61 @@ def foreign(
     return _write(path, helper.make_model(graph, opset_imports=opset, ir_version=8))
 
 
+# Graphs with the inputs and outputs of published files; {size} is their height and width.
+PUBLISHED = {
+    "midas": """(float[1, 3, {size}] x) => (float[1, {size}] y) <int64[1] one = {{1}}> {{
+        map = Conv (x, weights, bias)
+        y = Squeeze (map, one)
+    }}""",
+    "metric3d": """(float[1, 3, {size}] image) => (float[1, 1, {size}] pred_depth) {{
+        pred_depth = Conv (image, weights, bias)
+    }}""",
+    "metric3d, hub": """(float[B, 3, H, W] pixel_values) =>
+    (float[B, H, W] predicted_depth, float[B, 3, H, W] predicted_normal,
+     float[B, H, W] normal_confidence) <int64[1] one = {{1}}> {{
+        map = Conv (pixel_values, weights, bias)
+        predicted_depth = Squeeze (map, one)
+        predicted_normal = Identity (pixel_values)
+        normal_confidence = Identity (predicted_depth)
+    }}""",
+    "unidepth": """(float[B, 3, {size}] rgbs, float[B, 3, {size}] rays) =>
+    (float[B, 3, {size}] pts_3d, float[B, 1, {size}] confidence, float[B, 3, 3] intrinsics)
+    <float[1, 3, 3] intrinsics = {{1, 0, 0, 0, 1, 0, 0, 0, 1}}> {{
+        radius = Conv (rgbs, weights, bias)
+        pts_3d = Mul (rays, radius)
+        confidence = Identity (radius)
+    }}""",
+    "unidepth-matrix": """(float[B, 3, {size}] image, float[B, 3, 3] K) =>
+    (float[B, 3, 3] out_K, float[B, 1, {size}] depth, float[B, 1, {size}] depth_ssi,
+     float[B, 1, {size}] confidence) <int64[2] zero = {{0, 0}}, int64[2] one = {{1, 1}},
+     int64[2] axes = {{1, 2}}, int64[4] shape = {{1, 1, 1, 1}}, float hundred = {{100}}> {{
+        focal = Slice (K, zero, one, axes)
+        factor = Reshape (focal, shape)
+        scaled = Div (factor, hundred)
+        depth_ssi = Conv (image, weights, bias)
+        depth = Mul (depth_ssi, scaled)
+        confidence = Identity (depth_ssi)
+        out_K = Identity (K)
+    }}""",
+}
+
+
+def published(
+    path: Path, name: str, size: tuple[int, int], weights: list[float], bias: float
+) -> Path:
+    """A small network with the inputs and outputs of a published one: a map of three colours."""
+    model = _parsed(PUBLISHED[name].format(size=f"{size[0]}, {size[1]}"))
+    for key, shape, values in (("weights", [1, 3, 1, 1], weights), ("bias", [1], [bias])):
+        model.graph.initializer.append(
+            helper.make_tensor(key, onnx.TensorProto.FLOAT, shape, values)
+        )
+    if name == "midas":  # named by the tracer, which the text form does not allow
+        for node in model.graph.node:
+            node.input[:] = ["0" if each == "x" else each for each in node.input]
+        model.graph.input[0].name = "0"
+    return _write(path, model)
+
+
 def for_one_size(path: Path) -> Path:
     """Normals of 8x8 images only."""
     graph = """(uint8[B, 8, 8, 3] image) => (float[B, 8, 8, 3] normals) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,14 @@ from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
+from idisc.predict.convention_choice import Graph, matches, read_hub_folder
 from idisc.predict.convention_engine import ConventionEngine
-from idisc.predict.conventions import CONVENTIONS, Convention, Graph, matches, read_hub_folder
+from idisc.predict.conventions import (
+    CONVENTIONS,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Convention,
+)
 from idisc.predict.predictor import Predictor, load
 from idisc.sizes import Sizing
 
@@ -54,17 +59,10 @@ def predictor(rule: Convention, *names: str) -> tuple[Predictor, Mean]:
     ("inputs", "outputs", "expected"),
     [
         ({"0": (1, 3, 224, 224)}, ["350"], ["fastdepth"]),
-        ({"0": (1, 3, 384, 384)}, ["1195"], ["midas"]),
         ({"pixel_values": (1, 3, 384, 384)}, ["predicted_depth"], ["dpt"]),
         ({"pixel_values": (1, 3, 384, 512)}, ["predicted_depth"], ["zoedepth"]),
         ({"image": (1, 3, 518, 518)}, ["depth"], DEPTH_ANYTHING),
         ({"pixel_values": ANY}, ["predicted_depth", "field_of_view"], ["depth-pro"]),
-        (
-            {"pixel_values": ANY},
-            ["predicted_depth", "predicted_normal", "normal_confidence"],
-            ["metric3d"],
-        ),
-        ({"rgbs": ANY, "rays": ANY}, ["pts_3d", "confidence", "intrinsics"], ["unidepth"]),
         ({"pixel_values": ANY}, ["predicted_depth"], [*DEPTH_ANYTHING, "dpt", "zoedepth", "glpn"]),
         ({"tokens": (1, 77)}, ["text"], []),
     ],
@@ -162,29 +160,52 @@ def test_relative_tiles_are_aligned_by_scale_and_shift() -> None:
     np.testing.assert_allclose(tiled.depth_values, plain, rtol=0.02)
 
 
-def test_depth_of_a_canonical_camera_follows_the_focal_length_and_bars_are_cut_off() -> None:
-    rule = replace(
-        CONVENTIONS["metric3d"], output_name="", sizing=Sizing(kind="stretch", size=(60, 160))
+SEEN, FOCAL = (60, 90), 100.0  # of a picture and its camera
+PEERS = {  # size of the network, its convention, and the normalisation outside of the graph
+    "midas": ((384, 384), "midas", (0.0, 255.0)),
+    "metric3d": ((616, 1064), "metric3d", (0.0, 1.0)),
+    "metric3d, hub": ((616, 1064), "metric3d", (0.0, 1.0)),
+    "unidepth": ((462, 630), "unidepth", (IMAGENET_MEAN, IMAGENET_STD)),
+    "unidepth-matrix": ((462, 616), "unidepth-matrix", (IMAGENET_MEAN, IMAGENET_STD)),
+}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_published_inputs_and_outputs_are_prepared_and_converted(name: str, tmp_path: Path) -> None:
+    """Every colour has a weight of its own, so a wrong order or normalisation is seen."""
+    size, convention, (mean, std) = PEERS[name]
+    rows, columns = np.mgrid[: SEEN[0], : SEEN[1]]
+    image = np.stack([40 + 2 * columns, 60 + 3 * rows, 200 - rows - columns], axis=-1)
+    colours = image / 255 if "unidepth" in name else image
+    generator = np.random.default_rng(0)
+    weights, bias = generator.uniform(0.1, 0.6, 3), 2.0
+    answer = (colours - mean) / np.array(std) @ weights + bias
+    scale = min(size[0] / SEEN[0], size[1] / SEEN[1])  # bars fill the rest
+    x, y = (columns - (SEEN[1] - 1) / 2) / FOCAL, (rows - (SEEN[0] - 1) / 2) / FOCAL
+    expected = (
+        answer
+        * {
+            "midas": 1.0,
+            "metric3d": FOCAL * scale / 1000,
+            "unidepth": 1 / np.sqrt(1 + x**2 + y**2),
+            "unidepth-matrix": FOCAL * scale / 100,
+        }[convention]
     )
-    model, network = predictor(rule)
-    camera = Camera.from_focal(100, (60, 80), "test")
-    found = model.predict(ramp(), camera=camera)
-    assert network.fed["in"].shape == (1, 3, 60, 160)  # bars left and right
-    np.testing.assert_allclose(found.metres, ramp()[..., 0] * 0.1, rtol=0.05)
-    twice = model.predict(ramp(), camera=Camera.from_focal(200, (60, 80), "test"))
-    np.testing.assert_allclose(twice.metres, 2 * found.metres, rtol=1e-5)
+    model = load(onnx_files.published(tmp_path / "a.onnx", name, size, weights.tolist(), bias))
+    camera = Camera.from_focal(FOCAL, SEEN, "test")
+    found = model.predict(image.astype(np.uint8), camera=camera)
+    assert model.model.convention == convention
+    assert found.unit == ("relative" if name == "midas" else "metre")
+    values = 1 / found.depth_values if name == "midas" else found.metres
+    inner = np.s_[2:-2, 2:-2]  # beside a bar, its colour is mixed in
+    np.testing.assert_allclose(values[inner], expected[inner], rtol=0.02)
+
+
+def test_a_network_that_needs_the_camera_says_that_it_was_assumed(tmp_path: Path) -> None:
+    path = onnx_files.published(tmp_path / "a.onnx", "metric3d", (616, 1064), [0.1, 0.1, 0.1], 1.0)
     with pytest.warns(IdiscWarning):
-        assumed = model.predict(ramp())
+        assumed = load(path).predict(ramp())
     assert [each.code for each in assumed.provenance.warnings] == ["camera_assumed"]
-
-
-def test_a_network_that_takes_the_camera_gets_its_rays() -> None:
-    rule = replace(CONVENTIONS["unidepth"], channel=0, output_name="", sizing=Sizing(kind="own"))
-    model, network = predictor(rule, "rgbs", "rays")
-    model.predict(ramp(), camera=Camera.from_focal(100, (60, 80), "test"))
-    rays = network.fed["rays"][0]
-    np.testing.assert_allclose(np.linalg.norm(rays, axis=0), 1, rtol=1e-5)
-    np.testing.assert_allclose(rays[0, 0, 79] / rays[2, 0, 79], (79 - 39.5) / 100, rtol=1e-5)
 
 
 def test_a_folder_of_transformers_states_its_convention(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_known_distance_rescales_the_scene(engine: Brightness, known: object) 
     points = result.points
     assert np.linalg.norm(points[20, 50] - points[20, 10]) == pytest.approx(2.4, rel=1e-5)
     (rescaling,) = result.provenance.rescalings
-    assert rescaling.known == KnownDistance((10, 20), (50, 20), 2.4)
+    assert rescaling.known == (KnownDistance((10, 20), (50, 20), 2.4),)
 
 
 def test_a_wrong_known_distance_is_an_error_before_anything_runs(engine: Brightness) -> None:

@@ -269,7 +269,7 @@ def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: P
     factor = 10.0 / first.measure((4, 4), (60, 40))
     assert scaled.limits == pytest.approx([factor * limit for limit in plain.limits], rel=1e-4)
     (rescaling,) = scaled.last.provenance.rescalings
-    assert (rescaling.first_frame, rescaling.known.metres) == (True, 10.0)
+    assert (rescaling.first_frame, rescaling.known[0].metres) == (True, 10.0)
     outside = PredictOptions(known_distance=((4, 4), (900, 4), 1.0))
     with refused(InputError, f"{still}: point 900,4"):
         video.predict_video(predictor, still, tmp_path, options=outside)

@@ -129,16 +129,14 @@ def test_names_of_uploads_are_harmless(client: TestClient, name: str, stem: str)
 def test_the_view_holds_scene_photo_and_facts(client: TestClient) -> None:
     token = kept(client)
     plain = client.get(f"/results/{token}/view").json()
-    assert (plain["name"], plain["grid"], plain["scale"]) == ("room.png", [48, 64], 1.0)
+    assert (plain["name"], plain["grid"]) == ("room.png", [48, 64])
     depth = unpacked(plain, (48, 64))
     assert depth == pytest.approx(1 + served.ramp()[..., 0] / 100, abs=0.001)
     assert plain["photo"].startswith("data:image/jpeg;base64,")
     assert "assumed 60 deg" in plain["description"]["camera"]
     scaled = client.get(f"/results/{token}/view", params={"known_distance": KNOWN}).json()
-    assert scaled["description"]["rescaled"].startswith(
-        f"depth x {scaled['scale']:.4g}, known 10,20"
-    )
-    assert unpacked(scaled, (48, 64)) == pytest.approx(depth * scaled["scale"], rel=1e-3)
+    (change,) = scaled["record"]["provenance"]["rescalings"]
+    assert unpacked(scaled, (48, 64)) == pytest.approx(depth * change["factor"], rel=1e-3)
 
 
 def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client: TestClient) -> None:
@@ -175,14 +173,6 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
     assert answer["largest_m"] == pytest.approx(0.5, abs=0.001)
     assert server.explorer is not None
     assert server.explorer.calls == 1  # once for all of it
-
-
-def test_muting_follows_a_known_distance(client: TestClient) -> None:
-    token = kept(client)
-    scale = client.get(f"/results/{token}/view", params={"known_distance": KNOWN}).json()["scale"]
-    body = {"muted": {"0": [0, 1], "1": [2]}, "known_distance": KNOWN}
-    answer = client.post(f"/results/{token}/mute", json=body).json()
-    assert answer["mean_m"] == pytest.approx(0.5 * scale, rel=1e-3)
 
 
 def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(

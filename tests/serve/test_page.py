@@ -138,33 +138,37 @@ def test_a_photo_can_be_dropped(opened: Opened) -> None:
     assert opened.read("#title") == "dropped.png"
 
 
-def test_two_points_are_measured_and_a_known_distance_rescales(opened: Opened) -> None:
+def add_distance(opened: Opened, end: float, metres: float) -> None:
+    opened.page.mouse.click(*opened.at("#picture", 0.25, 0.5))
+    opened.page.mouse.click(*opened.at("#depth", end, 0.5))
+    opened.page.locator("#true-metres").fill(str(metres))
+    opened.page.keyboard.press("Enter")
+
+
+def test_known_distances_rescale_the_page_and_its_downloads(opened: Opened) -> None:
     page = opened.upload()
     page.mouse.click(*opened.at("#picture", 0.25, 0.5))
-    assert page.locator("#known").is_hidden()
+    assert page.locator("#true-distance").is_hidden()
     page.mouse.click(*opened.at("#depth", 0.75, 0.5))
     before = float(opened.read("#reading").partition("Between the marks: ")[2].split(" m")[0])
-    page.locator("#blend").fill("40")
-    page.locator("#edges").uncheck()
-    page.locator("#true-length").fill(str(3 * before))
-    page.locator("#known button").click()
-    page.locator("#rescaled", has_text=f"= {3 * before:.4g} m, predicted").wait_for()
-    assert page.locator("#blend").input_value() == "40"  # as it was left
-    assert not page.locator("#edges").is_checked()
-    page.mouse.move(1, 1)
-    assert f"Between the marks: {3 * before:.2f} m" in opened.read("#reading")
+    page.locator("#clear").click()
+    add_distance(opened, 0.75, 2 * before)
+    add_distance(opened, 0.75, 8 * before)
+    end = "the mean of 2 distances, whose factors differ by 300.0 %."
+    assert opened.read("#scale-summary").endswith(end)
     with page.expect_download() as waiting:
         page.locator("[data-format=npy]").click()
     assert waiting.value.suggested_filename == "room_rescaled_depth.npy"
-    tripled = np.load(waiting.value.path())
-    assert tripled == pytest.approx(3 * (1 + served.ramp(96, 128)[..., 0] / 100), rel=0.02)
+    scaled = np.load(waiting.value.path())
+    assert scaled == pytest.approx(4 * (1 + served.ramp(96, 128)[..., 0] / 100), rel=0.02)
     with page.expect_download() as waiting:
         page.locator("[data-format=ply]").click()
     assert b"comment rescaled: depth x" in Path(waiting.value.path()).read_bytes()
-    page.locator("#unscale").click()
-    page.locator("#rescaled").wait_for(state="hidden")
-    page.mouse.move(1, 1)
-    assert f"Between the marks: {before:.2f} m" in opened.read("#reading")
+    page.locator("#scale-reset").click()
+    assert page.locator("#distances").is_hidden()
+    with page.expect_download() as waiting:
+        page.locator("[data-format=npy]").click()
+    assert waiting.value.suggested_filename == "room_depth.npy"
 
 
 def test_every_format_is_downloaded(opened: Opened) -> None:
@@ -337,14 +341,12 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "Enter"):
         page.keyboard.press(key)
     assert "Between the marks:" in opened.read("#reading")
-    opened.tab_to("#true-length")
+    opened.tab_to("#true-metres")
     page.keyboard.press("Enter")
-    page.locator("#rescaled").wait_for()
-    page.locator("#true-length:focus").wait_for()
-    opened.tab_to("#unscale")
+    page.locator("#distances").wait_for()
+    opened.tab_to("#scale-reset")
     page.keyboard.press("Enter")
-    page.locator("#rescaled").wait_for(state="hidden")
-    page.locator("#title:focus").wait_for()
+    page.locator("#distances").wait_for(state="hidden")
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, [role=application], a")]
           .filter((each) => !each.closest("[hidden]"))
@@ -423,33 +425,6 @@ def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser: Any) -
         opened.explore()
         assert opened.complaints == []
         opened.context.close()
-
-
-def test_of_two_quick_rescalings_the_last_is_shown_and_the_other_closed(opened: Opened) -> None:
-    page = opened.upload()
-    page.mouse.click(*opened.at("#picture", 0.25, 0.5))
-    page.mouse.click(*opened.at("#depth", 0.75, 0.5))
-    page.evaluate(
-        """() => {
-          const open = viewer.open;
-          globalThis.alive = 0;
-          viewer.open = async (...given) => {
-            await new Promise((resolve) => setTimeout(resolve, 400));
-            const scene = await open(...given);
-            const { close } = scene;
-            alive++;
-            scene.close = () => { alive--; close(); };
-            return scene;
-          };
-          const [form, field] = ["known", "true-length"].map((id) => document.getElementById(id));
-          for (field.value of [6, 9]) form.requestSubmit();
-        }"""
-    )
-    page.locator("#rescaled", has_text="= 9 m, predicted").wait_for()
-    assert page.evaluate("alive") == 1
-    with page.expect_download() as waiting:
-        page.locator("[data-format=ply]").click()
-    assert b"= 9 m" in Path(waiting.value.path()).read_bytes()
 
 
 def test_a_model_without_idrs_says_so(browser: Any) -> None:

@@ -1,17 +1,20 @@
-// Known distances in the offline viewer: the true distance between two marks rescales the whole page.
-// Several are averaged. The page offers each as an option of `idisc predict`, and the factor as a file for
-// `--scale-from`: the record of the prediction with one more rescaling.
+// Known distances: the true distance between two marks rescales the whole page. Several are averaged. The
+// page offers each as an option of `idisc predict`, and the factor as a file for `--scale-from`: the record of
+// the prediction with one more rescaling. Relative depth has no factor: two distances give it metres, which
+// `idisc predict` or the server computes. `changed` is called with the distances, as texts.
 "use strict";
-globalThis.knownDistances = { wire(root, scene, record) {
+globalThis.knownDistances = { wire(root, scene, record, changed = null) {
   const byId = (id) => root.querySelector(`#${id}`);
   const known = []; // { first, second: (x, y) in pixels, metres: true, predicted: metres }
   const form = byId("true-distance");
+  const relative = record.unit === "relative";
+  const aligned = record.provenance.alignment; // relative depth that has become metres
   const fileName = `${record.provenance.picture.replace(/\.[^.]*$/, "")}_scale.json`;
 
   scene.watch(({ marks }) => {
     const opened = form.hidden && marks.length === 2;
-    form.hidden = marks.length !== 2;
-    if (opened) byId("true-metres").value = scene.between().toFixed(2);
+    form.hidden = marks.length !== 2 || Boolean(aligned);
+    if (opened) byId("true-metres").value = relative ? "" : scene.between().toFixed(2);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -19,12 +22,18 @@ globalThis.knownDistances = { wire(root, scene, record) {
     const predicted = scene.between() / scene.state.scale;
     if (!(predicted > 1e-6)) return; // the same pixel twice
     known.push({ first, second, metres: Number(byId("true-metres").value), predicted });
+    if (relative) known.splice(0, known.length - 2);
     scene.state.marks = [];
     update();
   });
   byId("scale-reset").addEventListener("click", () => { known.length = 0; update(); });
   byId("scale-download").addEventListener("click", download);
   byId("scale-copy").addEventListener("click", (event) => copy(byId("scale-option"), event.target));
+
+  if (aligned && changed) {
+    byId("scale-summary").textContent = `In metres by known distances: ${aligned.known.map(text).join(" and ")}.`;
+    byId("distances").hidden = !(byId("scale-download").hidden = byId("scale-elsewhere").hidden = true);
+  }
 
   /** The geometric mean of all factors, and the largest over the smallest. */
   function agreement() {
@@ -37,6 +46,12 @@ globalThis.knownDistances = { wire(root, scene, record) {
     byId("distances").hidden = !known.length;
     byId("distance-list").replaceChildren(...known.map(row));
     byId("scale-option").textContent = `--scale-from "${fileName}"`;
+    byId("scale-download").hidden = byId("scale-elsewhere").hidden = relative;
+    changed?.(known.map(text));
+    if (relative) {
+      byId("scale-summary").textContent = "Relative depth: two known distances, one near and one far, give metres.";
+      return scene.show();
+    }
     if (!known.length) return scene.rescale(1);
     const { mean, range } = agreement();
     const many = known.length > 1
@@ -49,11 +64,15 @@ globalThis.knownDistances = { wire(root, scene, record) {
     scene.rescale(mean);
   }
 
+  function text({ first, second, metres }) {
+    return `${first.join(",")} ${second.join(",")} = ${metres}m`;
+  }
+
   function row(distance) {
-    const { first, second, metres, predicted } = distance;
+    const { metres, predicted } = distance;
     const [line, option, about] = ["li", "code", "span"].map((name) => document.createElement(name));
-    option.textContent = `--known-distance "${first.join(",")} ${second.join(",")} = ${metres}m"`;
-    about.textContent = `predicted ${predicted.toPrecision(4)}\u202fm, factor ${(metres / predicted).toPrecision(4)}`;
+    option.textContent = `--known-distance "${text(distance)}"`;
+    about.textContent = relative ? "" : `predicted ${predicted.toPrecision(4)}\u202fm, factor ${(metres / predicted).toPrecision(4)}`;
     const remove = button("Remove", () => { known.splice(known.indexOf(distance), 1); update(); });
     line.append(option, button("Copy", (event) => copy(option, event.target)), about, remove);
     return line;
@@ -81,7 +100,8 @@ globalThis.knownDistances = { wire(root, scene, record) {
   function download() {
     const content = structuredClone(record);
     const distances = known.map(({ first, second, metres }) => ({ first, second, metres }));
-    content.provenance.rescalings.push({ factor: agreement().mean, known: distances });
+    const { mean: factor, range: disagreement } = agreement();
+    content.provenance.rescalings.push({ factor, known: distances, disagreement });
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([`${JSON.stringify(content, null, 2)}\n`], { type: "application/json" }));
     link.download = fileName;

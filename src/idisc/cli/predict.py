@@ -61,7 +61,7 @@ class PredictCommand(click.Command):
     "--known-distance",
     multiple=True,
     metavar="'X,Y X,Y = 2.40m'",
-    help="Two points and their true distance; twice for a model of relative depth.",
+    help="Two points and their true distance; several are averaged, relative depth needs two.",
 )
 @click.option(
     "--scale-from",

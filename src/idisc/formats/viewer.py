@@ -93,6 +93,7 @@ def encode_html(prediction: Prediction, options: FormatOptions) -> dict[str, byt
         width=width,
         height=height,
         wide=" wide" if width > 2 * height else "",
+        known_distances=assets.joinpath("known_distances.html").read_text("utf-8"),
         space=assets.joinpath("space.html").read_text("utf-8"),
         provenance=html_parts.entries(scene_description(prediction, data)),
         data=json.dumps(data).replace("<", "\\u003c"),

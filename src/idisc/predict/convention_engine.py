@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from idisc import files
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
-from idisc.predict.conventions import Convention, Graph, choose_convention
+from idisc.predict.convention_choice import Graph, choose_convention
+from idisc.predict.conventions import Convention
 from idisc.predict.engine import RawOutput
 from idisc.predict.onnx_session import graph_of
 from idisc.sizes import Size, interpolate_map, resize_map, size_text

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from idisc import checksums
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.predict.conventions import Graph
+from idisc.predict.convention_choice import Graph
 
 AGAIN = "get it again, or export it again"
 

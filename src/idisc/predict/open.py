@@ -10,7 +10,7 @@ from idisc import configs
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import Precision
 from idisc.errors import CheckpointError, InputError, nearest, require
-from idisc.predict.conventions import hub_type
+from idisc.predict.convention_choice import hub_type
 from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED

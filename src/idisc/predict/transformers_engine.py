@@ -1,7 +1,7 @@
 """Opens a depth model of Hugging Face `transformers` from a local folder; nothing is downloaded.
 
-The folder's own configuration says how pictures are prepared (`conventions.read_hub_folder`), so
-the model runs by the same `ConventionEngine` as an ONNX file.
+The folder's own configuration says how pictures are prepared, see `convention_choice`, so the model
+runs by the same `ConventionEngine` as an ONNX file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 
 from idisc import files
 from idisc.errors import CheckpointError, first_line, lookup, require
+from idisc.predict.convention_choice import Graph, read_hub_folder
 from idisc.predict.convention_engine import Arrays, ConventionEngine
-from idisc.predict.conventions import CONVENTIONS, Convention, Graph, read_hub_folder
+from idisc.predict.conventions import CONVENTIONS, Convention
 
 _PICTURE = "pixel_values"
 

@@ -44,6 +44,7 @@ PAGE = {  # address -> file and media type
     "/page/explorer.js": ("serve/page/explorer.js", "text/javascript; charset=utf-8"),
     "/page/viewer.css": ("assets/viewer.css", "text/css; charset=utf-8"),
     "/page/viewer.js": ("assets/viewer.js", "text/javascript; charset=utf-8"),
+    "/page/known_distances.js": ("assets/known_distances.js", "text/javascript; charset=utf-8"),
     "/page/three.min.js": ("assets/three.min.js", "text/javascript; charset=utf-8"),
 }
 BYTES: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
@@ -53,7 +54,7 @@ FILES: dict[int | str, dict[str, Any]] = {
 Token = Annotated[str, Path(min_length=1, max_length=100, description="Token of POST /predict")]
 KnownText = Annotated[
     str | None,
-    Query(max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"),
+    Query(max_length=2000, description=schemas.KNOWN),
 ]
 
 
@@ -160,12 +161,15 @@ def read_page() -> dict[str, StaticFile]:
     """Return the static files of the page by address."""
     found: dict[str, StaticFile] = {}
     package = resources.files("idisc")
-    space = package.joinpath("assets", "space.html").read_text("utf-8")
+    parts = {
+        name: package.joinpath("assets", f"{name}.html").read_text("utf-8")
+        for name in ("space", "known_distances")
+    }
     for address, (name, media) in PAGE.items():
         content = package.joinpath(name).read_bytes()
-        if address == "/":  # the 3D view is that of the viewer
-            parts = {"space": space, "downloads": _download_buttons()}
-            content = Template(content.decode()).substitute(parts).encode()
+        if address == "/":  # 3D view and known distances are those of the viewer
+            page = Template(content.decode()).substitute(parts, downloads=_download_buttons())
+            content = page.encode()
         found[address] = StaticFile(content, media, f'"{hashlib.sha256(content).hexdigest()}"')
     return found
 
@@ -278,7 +282,7 @@ async def mute(request: Request, token: Token, without: schemas.Mute) -> Any:
     server = Server.of(request)
     _check_kept(server, token)
     muted = {int(level): idrs for level, idrs in without.muted.items()}
-    work = partial(server.service.muted, token, muted, without.known_distance)
+    work = partial(server.service.muted, token, muted)
     return await server.queue.run(request, "mute", work)
 
 

@@ -67,6 +67,9 @@ class Examples(BaseModel):
     credits: str = Field(description="File with their credits; empty if there is none")
 
 
+KNOWN = "Two points and their distance, x1,y1 x2,y2 = 2.40m; several are separated by semicolons"
+
+
 class CameraInfo(BaseModel):
     """The camera of the upright picture, in pixels."""
 
@@ -128,12 +131,20 @@ class Packed(BaseModel):
     depth: str
 
 
+class Record(BaseModel):
+    """What is stored with a result."""
+
+    format: Literal["idisc/1"]
+    unit: Unit = Field(description="Of depth; relative depth has no metres")
+    camera: CameraInfo
+    provenance: Provenance
+
+
 class View(Packed):
     """A result as the page shows it."""
 
     name: str
     unit: Unit = Field(description="Of depth; relative depth has no metres")
-    scale: float = Field(description="Factor of a known distance")
     size: Size = Field(description="Height and width of the picture")
     grid: Size = Field(description="Height and width of the packed depth")
     first: int = Field(description="Row and column of its first pixel in the picture")
@@ -145,7 +156,7 @@ class View(Packed):
     colours: str
     edges: str
     photo: str = Field(description="The picture as a data: address")
-    provenance: Provenance
+    record: Record
     description: dict[str, str] = Field(description="The provenance as sentences, for people")
 
 
@@ -193,7 +204,6 @@ class Mute(BaseModel):
         description="Indices of IDRs by level, 0 the coarsest",
         json_schema_extra={"additionalProperties": False},
     )
-    known_distance: str | None = Field(None, max_length=200, description="As for the view")
 
 
 class NoFields(BaseModel):
@@ -208,9 +218,7 @@ class PredictFields(NoFields):
     fov: Annotated[float, Field(ge=1, le=179, allow_inf_nan=False)] | None = Field(
         None, description="Horizontal, degrees"
     )
-    known_distance: str | None = Field(
-        None, max_length=200, description="Two points and their distance: x1,y1 x2,y2 = 2.40m"
-    )
+    known_distance: str | None = Field(None, max_length=2000, description=KNOWN)
 
 
 class Muted(BaseModel):

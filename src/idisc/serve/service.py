@@ -26,7 +26,7 @@ from idisc.formats.viewer import colour_table, packed_depth, photo_uri, scene, s
 from idisc.images import Photo, TooManyPixels, read_photo
 from idisc.predict.options import PredictOptions
 from idisc.prediction import Prediction
-from idisc.provenance_text import provenance_json
+from idisc.provenance_text import provenance_json, record
 from idisc.serve.admission import Limits
 from idisc.serve.explorer import Opened
 from idisc.serve.results import Kept, Results
@@ -116,9 +116,8 @@ class InferenceService:
         return {
             **data,
             "name": prediction.provenance.picture,
-            "scale": scale(kept.prediction, known_distance),
             "photo": photo_uri(prediction),
-            "provenance": provenance_json(prediction),
+            "record": record(prediction),
             "description": scene_description(prediction, data),
         }
 
@@ -153,25 +152,21 @@ class InferenceService:
             "change_colours": colour_table(visualize.CHANGE_COLOURS),
         }
 
-    def muted(
-        self, token: str, idrs: Mapping[int, Collection[int]], known_distance: str | None
-    ) -> dict[str, Any]:
+    def muted(self, token: str, idrs: Mapping[int, Collection[int]]) -> dict[str, Any]:
         """Return depth without some IDRs; see `schemas.Muted`."""
         from idisc.explain import ablate  # needs torch
 
         effect = ablate.mute(
             self.explanation_of(token), {level: set(idrs[level]) for level in idrs}
         )
-        factor = scale(self.results.find(token).prediction, known_distance)
-        depth = self._thinned(token, effect.prediction) * np.float32(factor)
-        change = self._thinned(token, effect.change) * np.float32(factor)
+        change = self._thinned(token, effect.change)
         return {
-            "depth": packed_depth(depth),
+            "depth": packed_depth(self._thinned(token, effect.prediction)),
             # Packed separately: the difference of two packed depths would show their steps.
             "change": packed_depth(change - change.min()),
             "change_from_m": float(change.min()),
-            "mean_m": effect.mean * factor,
-            "largest_m": effect.largest * factor,
+            "mean_m": effect.mean,
+            "largest_m": effect.largest,
         }
 
     def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -181,15 +176,8 @@ class InferenceService:
 
 
 def rescaled(prediction: Prediction, known_distance: str | None) -> Prediction:
-    """Scale the scene by a known distance, if there is one."""
+    """Scale the scene by known distances, if there are any."""
     return prediction.rescaled(known_distance) if known_distance else prediction
-
-
-def scale(prediction: Prediction, known_distance: str | None) -> float:
-    """Return by how much a known distance enlarges the scene; 1 without one, or for two."""
-    if not known_distance or prediction.unit == "relative":
-        return 1.0
-    return prediction.scale_for(known_distance)
 
 
 def maps_bytes(explanation: Explanation) -> bytes:

@@ -3,17 +3,13 @@
 
 const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
 
-/** What a person chose; it survives a rescaling. */
-export function newState() {
-  return { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
-}
-
 /** Bring the explorer inside `root` to life. */
-export async function openExplorer({ root, scene, data, about, maps, mute, complain, state }) {
+export async function openExplorer({ root, scene, data, about, maps, mute, complain }) {
   const byId = (id) => root.querySelector(`#${id}`);
   const [height, width] = about.maps;
   const levels = await readLevels();
-  const whole = (await scene.unpackedDepth(about.depth)).map((value) => value * data.scale);
+  const state = { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
+  const whole = await scene.unpackedDepth(about.depth);
   const table = scene.bytes(about.change_colours);
   let [hovered, latest] = [null, 0];
   let [without, applied] = [null, new Map()]; // depth as it is shown, and what is muted in it
@@ -27,6 +23,11 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   }, (index) => idrName(...strongest(index)));
   scene.addView(byId("without"), () => {}, tellEffect);
   scene.watch(point);
+  let shownScale = scene.state.scale;
+  scene.watch(({ scale }) => {
+    if (scale !== shownScale) showEffect();
+    shownScale = scale;
+  });
   await mutes(state.muted);
 
   // Data
@@ -211,9 +212,10 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     byId("belongs").textContent = words.length ? `Pixel ${scene.pixel(cursor).join(", ")} ${verb}: ${words.join("; ")}.` : rest;
   }
 
-  function length(metres) {
+  function length(unscaled) {
+    const metres = unscaled * scene.state.scale;
     if (metres < 0.01) return `${(1000 * metres).toFixed(1)}\u202fmm`;
-    return metres < 0.1 ? `${(100 * metres).toFixed(1)}\u202fcm` : scene.metres(metres);
+    return metres < 0.1 ? `${(100 * metres).toFixed(1)}\u202fcm` : scene.metres(unscaled);
   }
 
   function percent(share) {

@@ -1,6 +1,7 @@
 // The served page: a photo goes to the server, its scene comes back and is shown by viewer.js; downloads,
-// a known distance, normals. The IDRs are in explorer.js. Nothing is loaded from anywhere else.
-import { newState, openExplorer } from "./explorer.js";
+// normals. Known distances are in known_distances.js, as in the offline viewer, the IDRs in explorer.js.
+// Nothing is loaded from anywhere else.
+import { openExplorer } from "./explorer.js";
 
 const byId = (id) => document.getElementById(id);
 const health = await fetch("/health").then((answer) => answer.json());
@@ -178,7 +179,7 @@ function stopAll() {
 async function take(file) {
   stopAll();
   const { signal } = stopped;
-  const photo = { token: "", explorer: null }; // the server's name of its result; what is pinned and muted
+  const photo = { token: "", known: "" }; // the server's name of its result; known distances of it
   byId("stop").hidden = false;
   try {
     if (file.size > health.upload_mb * 1e6) {
@@ -198,7 +199,7 @@ async function take(file) {
     }, signal);
     photo.token = answer.result;
     if (!signal.aborted) say("Drawing.", 0.97);
-    await show(photo, { signal });
+    await show(photo, signal);
     say("", null, "Depth is ready.");
     if (byId("intake").contains(document.activeElement)) byId("title").focus({ preventScroll: true });
     byId("title").scrollIntoView({ block: "start" });
@@ -217,19 +218,17 @@ function forget(photo) {
 // A result
 
 /** Show a photo's result, once earlier drawings are done: each finds the page as the last one left it. */
-function show(photo, { known = "", marks = [], signal = stopped.signal } = {}) {
-  const drawing = drawn.then(() => draw(photo, known, marks, signal));
+function show(photo, signal = stopped.signal) {
+  const drawing = drawn.then(() => draw(photo, signal));
   drawn = drawing.catch(() => null); // who asked for it is told
   return drawing;
 }
 
-/** The result, rescaled by a known distance if there is one; marks stay where they are. */
-async function draw(photo, known, marks, signal) {
+async function draw(photo, signal) {
   if (!photo.token) return; // another one has taken its place
-  const query = known ? `?${new URLSearchParams({ known_distance: known })}` : "";
-  const data = await (await request(`/results/${photo.token}/view${query}`, {}, signal)).json();
-  const focused = byId("scene").contains(document.activeElement) ? document.activeElement : null;
-  const chosen = current.photo === photo ? choices() : [];
+  const address = `/results/${photo.token}/view${photo.known ? `?${new URLSearchParams({ known_distance: photo.known })}` : ""}`;
+  const data = await (await request(address, {}, signal)).json();
+  const focused = byId("scene").contains(document.activeElement);
   const root = document.createElement("div"); // a new one: what is late still finds the old one
   root.append(byId("scene-template").content.cloneNode(true));
   for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
@@ -239,44 +238,37 @@ async function draw(photo, known, marks, signal) {
   const before = current.photo;
   Object.assign(current, { photo, scene });
   if (before !== photo) forget(before);
-  scene.state.marks = marks;
   tell(data);
   wireShown(photo);
-  wireDownloads(photo, known);
-  wireKnown(photo, known, scene, data);
-  wireExplorer(photo, known, scene, data, root);
+  wireDownloads(photo);
+  knownDistances.wire(root, scene, data.record, (distances) => rescale(photo, data.record, distances));
+  wireExplorer(photo, scene, data, root);
   scene.show();
-  chooseAgain(chosen);
-  if (focused) { // or the keyboard would begin again at the top of the page
-    const there = [byId(focused.id), byId("title")].find((each) => each?.checkVisibility());
-    there.focus({ preventScroll: true });
-  }
+  if (focused) byId("title").focus({ preventScroll: true }); // or the keyboard would begin again at the top of the page
   document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
 }
 
-/** Sliders, switches and pills as a person left them, [selector, value or checked] each. */
-function choices() {
-  return [...byId("scene").querySelectorAll("input[type=range], input[type=checkbox], input[type=radio]:checked")].map((input) => {
-    const selector = input.id ? `#${input.id}` : `[name=${input.name}][value="${input.value}"]`;
-    return [selector, input.type === "range" ? { value: input.value } : { checked: input.checked }];
-  });
-}
-
-/** The same in a scene that was drawn anew. */
-function chooseAgain(chosen) {
-  for (const [selector, state] of chosen) {
-    const input = byId("scene").querySelector(selector);
-    const differs = Object.keys(state).some((key) => input[key] !== state[key]);
-    Object.assign(input, state);
-    if (differs) for (const name of ["input", "change"]) input.dispatchEvent(new Event(name, { bubbles: true }));
+/** Downloads contain the known distances. Two of them turn relative depth into metres, which is drawn anew. */
+async function rescale(photo, { unit, provenance }, distances) {
+  const relative = unit === "relative";
+  if (relative && distances.length < 2) return;
+  photo.known = distances.join("; ");
+  if (!relative && !provenance.alignment) return; // the viewer has done it
+  try {
+    await show(photo);
+    say("", null, relative ? "Depth is in metres." : "Depth is relative again.");
+  } catch (error) {
+    photo.known = "";
+    complain(error);
   }
 }
 
 function tell(data) {
   byId("title").textContent = data.name;
   document.title = `${data.name}: depth`;
+  if (data.unit === "relative") byId("shown-note").textContent = "along the camera's axis, relative";
   byId("lead").textContent = `Depth along the camera's axis ${data.unit === "relative" ? "in relative units, without metres" : "in metres"}. Camera: ${data.description.camera}.`;
-  const messages = data.provenance.warnings.map((warning) => warning.message);
+  const messages = data.record.provenance.warnings.map((warning) => warning.message);
   byId("warning").hidden = !messages.length;
   byId("warning").textContent = messages.join("; ");
   byId("provenance").replaceChildren(...Object.entries(data.description).flatMap(([key, text]) => {
@@ -310,13 +302,13 @@ function wireShown(photo) {
   for (const choice of [depth, normals]) choice.addEventListener("change", change);
 }
 
-function wireDownloads(photo, known) {
+function wireDownloads(photo) {
   for (const button of document.querySelectorAll("[data-format]")) {
     button.addEventListener("click", async () => {
       button.setAttribute("aria-busy", "true");
       try {
         const wanted = new URLSearchParams({ format: button.dataset.format });
-        if (known) wanted.set("known_distance", known);
+        if (photo.known) wanted.set("known_distance", photo.known);
         const answer = await request(`/results/${photo.token}/file?${wanted}`);
         const name = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("Content-Disposition"))?.[1];
         const link = document.createElement("a");
@@ -334,31 +326,7 @@ function wireDownloads(photo, known) {
   }
 }
 
-function wireKnown(photo, known, scene, data) {
-  const rescale = async (wanted) => {
-    try {
-      await show(photo, { known: wanted, marks: scene.state.marks });
-      say("", null, wanted ? "The scene is rescaled." : "The scene is as predicted.");
-    } catch (error) {
-      complain(error);
-    }
-  };
-  scene.watch(({ marks }) => {
-    const opened = byId("known").hidden && marks.length === 2;
-    byId("known").hidden = marks.length !== 2;
-    if (opened) byId("true-length").value = scene.between().toFixed(2);
-  });
-  byId("known").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const [first, second] = scene.state.marks.map((index) => scene.pixel(index).join(","));
-    rescale(`${first} ${second} = ${Number(byId("true-length").value)}m`);
-  });
-  byId("rescaled").hidden = !known;
-  byId("rescaled").firstElementChild.textContent = `Rescaled: ${data.description.rescaled}. Downloads contain this note.`;
-  byId("unscale").addEventListener("click", () => rescale(""));
-}
-
-function wireExplorer(photo, known, scene, data, root) {
+function wireExplorer(photo, scene, data, root) {
   const look = byId("look");
   if (health.explorer_missing) {
     byId("inside-lead").textContent = health.explorer_missing;
@@ -368,7 +336,6 @@ function wireExplorer(photo, known, scene, data, root) {
   const open = async () => {
     const focused = document.activeElement === look;
     look.disabled = true;
-    photo.explorer ??= newState(); // a rescaled scene opens it again, with the same pins and mutes
     try {
       say("Looking inside.", 0.5);
       const path = `/results/${photo.token}`;
@@ -378,21 +345,19 @@ function wireExplorer(photo, known, scene, data, root) {
         const answer = await request(`${path}/mute`, {
           method: "POST",
           headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ muted, known_distance: known || null }),
+          body: JSON.stringify({ muted }),
         });
         say(""); // no more of a full line or an earlier refusal
         return answer.json();
       };
-      await openExplorer({ root, scene, data, about, maps, mute, complain, state: photo.explorer });
+      await openExplorer({ root, scene, data, about, maps, mute, complain });
       look.hidden = true;
       if (focused) root.querySelector("#explorer").focus({ preventScroll: true });
       say("", null, "The IDRs are shown.");
     } catch (error) {
-      if (scene === current.scene) photo.explorer = null;
       complain(error);
     }
     look.disabled = false;
   };
   look.addEventListener("click", open);
-  if (photo.explorer) open();
 }
