@@ -65,13 +65,12 @@ def _frame(options: Options, normals: bool, line: ListLine) -> frames.Frame:
     generator = np.random.default_rng((options.seed, int(frames.stem_of(line))))
     kind: Kind = "street" if generator.random() < options.streets else "room"
     shot = make_shot(generator, kind, (options.size[0], options.size[1]))
-    rendered = shot.rendered
-    near = frames.in_millimetres(np.where(rendered.depth <= FARTHEST, rendered.depth, 0))
+    near = frames.in_millimetres(np.where(shot.depth <= FARTHEST, shot.depth, 0))
     return frames.Frame(
         name=frames.stem_of(line),
-        image=rendered.image,
+        image=shot.image,
         camera=lambda _: shot.camera,
-        target=lambda: rendered.normals if normals else near,
+        target=lambda: shot.normals if normals else near,
     )
 
 

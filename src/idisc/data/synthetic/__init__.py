@@ -4,6 +4,7 @@
 textures are plausible, and vary as much as those of photos.
 """
 
-from idisc.data.synthetic.viewpoints import Kind, Shot, make_shot
+from idisc.data.synthetic.render import Shot
+from idisc.data.synthetic.worlds import Kind, make_shot
 
 __all__ = ["Kind", "Shot", "make_shot"]

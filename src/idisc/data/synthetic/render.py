@@ -1,13 +1,17 @@
 """A scene and a camera -> an image with exact depth and normals.
 
-Shading is Lambertian: ambient light, and lamps or a sun, the first of which casts shadows. The film
-adds exposure, white balance, vignetting and noise. Only the geometry is physically exact.
+A ray is expressed in the axes of a shape, in units of its half extents; then every box, ball and
+tube is a unit one, and the parameter of the ray does not change. A camera ray has z = 1 in the axes
+of the camera, so its parameter is the depth. It is computed in float64: float32 depth is exact.
 
-Arrays of the image are (3, P) or (P,) for its P pixels.
+Shading is Lambertian: ambient light, and lamps or a sun, the first of which casts shadows. The film
+adds exposure, white balance, vignetting and noise. Arrays of the image are (3, P) or (P,) for its P
+pixels.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,40 +19,130 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
-from idisc.data.synthetic import casting, textures
-from idisc.data.synthetic.casting import Hits
-from idisc.data.synthetic.scenes import Pose, Scene, Shape, rotation
+from idisc.data.synthetic.materials import Surface, noise
+from idisc.data.synthetic.scene import Generator, Pose, Scene, Shape, rotation
 from idisc.sizes import Size
 
 FloatArray = NDArray[np.floating[Any]]
+NEAREST = 0.02  # metres: anything nearer to the camera is not seen
 _INFINITY = 1e4  # metres: where the sky is, for arithmetic
+_CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)  # (8, 3)
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """An image and its ground truth."""
+class Hits:
+    """What the camera sees."""
+
+    depth: NDArray[np.float64]  # (H, W) metres; inf: nothing
+    shape: NDArray[np.int32]  # (H, W) index of the shape; -1: nothing
+    rays: NDArray[np.float64]  # (3, H, W) direction in the world, of length 1 along the axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shot:
+    """An image, its ground truth, and everything it was made from."""
 
     image: NDArray[np.uint8]  # (H, W, 3) RGB
     depth: NDArray[np.float32]  # (H, W) metres along the optical axis; 0: sky
     normals: NDArray[np.float32]  # (H, W, 3) in camera axes, towards it; (0, 0, 0): sky
+    scene: Scene
+    camera: Camera
+    pose: Pose
+
+
+def camera_rays(camera: Camera, pose: Pose) -> NDArray[np.float64]:
+    """(3, H, W): a ray through the centre of each pixel."""
+    rows, columns = np.indices(camera.size)
+    across, down = (columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy
+    right, below, forward = pose.axes
+    return np.stack([across * right[i] + down * below[i] + forward[i] for i in range(3)])
+
+
+def cast(scene: Scene, camera: Camera, pose: Pose) -> Hits:
+    """Find the nearest surface in each pixel."""
+    rays, axes, origin = camera_rays(camera, pose), pose.axes, np.array(pose.position)
+    depth = np.full(camera.size, np.inf)
+    index = np.full(camera.size, -1, np.int32)
+    for number, shape in enumerate(scene.shapes):
+        window = _window(shape, camera, origin, axes)
+        near, far = interval(shape, origin, rays[:, window[0], window[1]])
+        seen = (near < far) & (near > NEAREST) & (near < depth[window])
+        np.copyto(depth[window], near, where=seen)
+        np.copyto(index[window], number, where=seen)
+    return Hits(depth, index, rays)
+
+
+def interval(
+    shape: Shape, origin: FloatArray, direction: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return where rays enter and leave a shape (H, W); near >= far if they miss it.
+
+    The direction is (3, H, W), the origin (3,) or (3, H, W).
+    """
+    start = _to_local(shape, [o - c for o, c in zip(origin, shape.centre, strict=True)])
+    way = _to_local(shape, direction)
+    if shape.form == "ball":
+        return _round(start, way)
+    slabs = [_slab(start[axis], way[axis]) for axis in (range(3) if shape.form == "box" else (2,))]
+    if shape.form == "tube":
+        slabs.append(_round(start[:2], way[:2]))
+    nears, fars = zip(*slabs, strict=True)
+    return np.maximum.reduce(nears), np.minimum.reduce(fars)
+
+
+def _to_local(shape: Shape, vector: Any) -> list[FloatArray]:
+    """Return a world vector (3, ...) in the axes of a shape, in units of its half extents."""
+    sin, cos = math.sin(shape.yaw), math.cos(shape.yaw)
+    x, y, z = vector
+    x, y = (cos * x + sin * y, cos * y - sin * x) if shape.yaw else (x, y)
+    return [x / shape.half[0], y / shape.half[1], z / shape.half[2]]
+
+
+def _slab(start: FloatArray, way: FloatArray) -> tuple[FloatArray, FloatArray]:
+    inverse = 1 / np.where(way == 0, way.dtype.type(1e-12), way)
+    middle, reach = -start * inverse, np.abs(inverse)
+    return middle - reach, middle + reach
+
+
+def _round(start: list[FloatArray], way: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Within a distance of 1, over as many axes as are given."""
+    square = sum(d * d for d in way)
+    along = sum(o * d for o, d in zip(start, way, strict=True))
+    root = along * along - square * (sum(o * o for o in start) - 1)
+    half = np.sqrt(np.maximum(root, 0))
+    far = np.where(root > 0, (half - along) / square, -np.inf)
+    return np.asarray((-half - along) / square), far
+
+
+def _window(
+    shape: Shape, camera: Camera, origin: FloatArray, axes: FloatArray
+) -> tuple[slice, slice]:
+    """Return the part of the image in which a shape may be seen; empty if it cannot be seen."""
+    corners = _CORNERS * shape.half @ rotation(shape.yaw).T + shape.centre
+    x, y, forward = ((corners - origin) @ axes.T).T  # (8,) each
+    if (forward <= NEAREST).any():  # its projection is unbounded
+        whole = slice(None if (forward > NEAREST).any() else 0)
+        return whole, whole
+    places = y / forward * camera.fy + camera.cy, x / forward * camera.fx + camera.cx
+    ends = [
+        np.clip([place.min() - 1, place.max() + 2], 0, length).astype(int)
+        for place, length in zip(places, camera.size, strict=True)
+    ]
+    return slice(*ends[0]), slice(*ends[1])
 
 
 def render(
-    scene: Scene,
-    camera: Camera,
-    pose: Pose,
-    generator: np.random.Generator,
-    hits: Hits | None = None,
-) -> Rendered:
+    scene: Scene, camera: Camera, pose: Pose, generator: Generator, hits: Hits | None = None
+) -> Shot:
     """Render an image of `camera.size`; the generator is for the film (exposure, noise).
 
     Rays that have been cast already can be passed as `hits`.
     """
-    hits = hits or casting.cast(scene, camera, pose)
+    hits = hits or cast(scene, camera, pose)
     index, rays = hits.shape.ravel(), hits.rays.reshape(3, -1)
     depth = np.minimum(hits.depth.ravel(), _INFINITY)
     points = np.array(pose.position)[:, None] + depth * rays
-    normals, albedo = np.zeros_like(points), np.zeros(points.shape, np.float32)
+    normals, light = np.zeros_like(points), np.zeros(points.shape, np.float32)
     glow = np.zeros(len(index), np.float32)
     for number in np.unique(index[index >= 0]):
         shape, seen = scene.shapes[number], np.flatnonzero(index == number)
@@ -56,28 +150,28 @@ def render(
         slant = -np.einsum("ip,ip->p", rays[:, seen], normal)
         slant /= np.linalg.norm(rays[:, seen], axis=0)
         pixel = depth[seen] / camera.fx / np.sqrt(np.maximum(slant, 0.15))
-        surface = textures.Surface(
-            shape.material, *(place.astype(np.float32) for place in (*places, pixel))
-        )
+        surface = Surface(shape.material, *(each.astype(np.float32) for each in (*places, pixel)))
         stain = 0.86 + 0.24 * surface.noise(1.7, int(number) + scene.seed)
-        albedo[:, seen] = textures.TEXTURES[shape.material.texture](surface) * stain
+        light[:, seen] = surface.colours() * stain
         normals[:, seen], glow[seen] = normal, shape.material.glow
-    light = albedo * (_irradiance(scene, points, normals, hits) + glow)
+    light *= _irradiance(scene, points, normals, camera.size) + glow
     sky = index < 0
     light[:, sky] = _sky(scene, rays[:, sky])
     depth[sky] = 0
-    smooth = _smooth_edges(light.reshape(3, *camera.size), hits.shape)
-    return Rendered(
-        _film(smooth, generator),
-        depth.reshape(camera.size).astype(np.float32),
-        (pose.axes @ normals).T.reshape(*camera.size, 3).astype(np.float32),
+    return Shot(
+        image=_film(_smooth_edges(light.reshape(3, *camera.size), hits.shape), generator),
+        depth=depth.reshape(camera.size).astype(np.float32),
+        normals=(pose.axes @ normals).T.reshape(*camera.size, 3).astype(np.float32),
+        scene=scene,
+        camera=camera,
+        pose=pose,
     )
 
 
 def _surface(shape: Shape, points: FloatArray) -> list[FloatArray]:
     """Of points (3, P) on a shape: normals (3, P); u, v, and the extents along them, (P,) each."""
     half, turn = np.array(shape.half)[:, None], rotation(shape.yaw)
-    local = np.stack(casting.to_local(shape, points - np.array(shape.centre)[:, None]))
+    local = np.stack(_to_local(shape, points - np.array(shape.centre)[:, None]))
     every = np.arange(points.shape[1])
     if shape.form == "box":  # a point on a side has |x|, |y| or |z| = 1
         axis = np.abs(local).argmax(axis=0)
@@ -97,7 +191,7 @@ def _surface(shape: Shape, points: FloatArray) -> list[FloatArray]:
     return [normal, u, (1 + local[2]) * half[2], *extents]
 
 
-def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, hits: Hits) -> FloatArray:
+def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, size: Size) -> FloatArray:
     """Light (3, P) that falls on each point."""
     points, normals = points.astype(np.float32), normals.astype(np.float32)
     if scene.room is None:  # darker at the foot of walls
@@ -113,7 +207,7 @@ def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, hits: Hit
         cosine = np.einsum("ip,ip->p", way, normals) / np.sqrt(np.maximum(square, 1e-6))
         strength = np.maximum(cosine, 0) / (1 + square * np.float32(3 / light.reach**2))
         if number == 0:
-            strength = strength * _shadow(scene, points, hits.shape.shape)
+            strength = strength * _unshaded(scene, points.reshape(3, *size), way.reshape(3, *size))
         total = total + _column(light.colour) * strength
     return total
 
@@ -122,11 +216,18 @@ def _column(values: tuple[float, float, float]) -> FloatArray:
     return np.array(values, np.float32)[:, None]
 
 
-def _shadow(scene: Scene, points: FloatArray, size: Size) -> FloatArray:
-    """(P,): 1 in the first light, 0 in its shadow; a quarter of the rays, so edges are soft."""
-    coarse = points.reshape(3, *size)[:, ::2, ::2]
-    reached = casting.is_lit(scene, coarse, np.array(scene.lights[0].position)).astype(np.float32)
-    full = reached.repeat(2, axis=0).repeat(2, axis=1)[: size[0], : size[1]]
+def _unshaded(scene: Scene, points: FloatArray, way: FloatArray) -> FloatArray:
+    """(P,): 1 where nothing is on the way (3, H, W) to the light, 0 in shadow.
+
+    Only a quarter of the rays is cast, so that shadows have soft edges.
+    """
+    size, points, way = points.shape[1:], points[:, ::2, ::2], way[:, ::2, ::2]
+    gap = 0.01 / np.sqrt((way**2).sum(axis=0))  # a centimetre: surfaces do not shade themselves
+    reached = np.ones(way.shape[1:], bool)
+    for shape in scene.shapes:
+        near, far = interval(shape, points, way)
+        reached &= (np.maximum(near, gap) >= far) | (near > 1)
+    full = reached.astype(np.float32).repeat(2, axis=0).repeat(2, axis=1)[: size[0], : size[1]]
     return _blurred(full[None]).ravel()
 
 
@@ -136,7 +237,7 @@ def _sky(scene: Scene, rays: FloatArray) -> FloatArray:
     low, high = (_column(colour) for colour in scene.sky)
     sky = low + (high - low) * np.sqrt(np.clip(z, 0, 1))
     height = np.maximum(z, 0.03) + np.float32(0.1)
-    coarse, fine = (textures.noise(x / height * f, y / height * f, scene.seed) for f in (1.0, 2.7))
+    coarse, fine = (noise(x / height * f, y / height * f, scene.seed) for f in (1.0, 2.7))
     clouds = 0.7 * np.clip((0.6 * coarse + 0.4 * fine) * 2.5 - 1.1, 0, 1)
     return np.asarray(sky + (1.1 - sky) * clouds)
 
@@ -149,14 +250,15 @@ def _blurred(values: FloatArray) -> FloatArray:
 
 
 def _smooth_edges(light: FloatArray, shape: NDArray[np.int32]) -> FloatArray:
-    """Pixels on a border between two shapes get the mean around them, as on a sensor."""
-    padded = np.pad(shape, 1, mode="edge")
-    neighbours = padded[:-2, 1:-1], padded[2:, 1:-1], padded[1:-1, :-2], padded[1:-1, 2:]
-    border = np.any([other != shape for other in neighbours], axis=0)
+    """Give pixels on a border between two shapes the mean around them, as on a sensor."""
+    across, down = np.diff(shape, axis=1, append=shape[:, -1:]), np.diff(shape, axis=0)
+    border = (across != 0) | (np.roll(across, 1, axis=1) != 0)
+    border[:-1] |= down != 0
+    border[1:] |= down != 0
     return np.where(border, _blurred(light), light)
 
 
-def _film(light: FloatArray, generator: np.random.Generator) -> NDArray[np.uint8]:
+def _film(light: FloatArray, generator: Generator) -> NDArray[np.uint8]:
     """Linear light (3, H, W) as a photo (H, W, 3): exposure, white balance, vignette, noise."""
     _, height, width = light.shape
     target = generator.uniform(0.16, 0.3)  # mean of the linear image; 0.18 is photographers' grey

@@ -7,7 +7,6 @@ to its right. Colours are linear RGB, 0 to 1.
 
 from __future__ import annotations
 
-import colorsys
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,9 +29,9 @@ class Material:
     """The look of a surface; textures are drawn in metres, so that they show perspective."""
 
     colour: Colour
-    second: Colour = (0.0, 0.0, 0.0)  # lines, gaps, frames, depending on the texture
-    texture: str = "plain"  # a name of textures.TEXTURES
-    scale: float = 0.3  # metres of its period
+    second: Colour = (0.0, 0.0, 0.0)  # lines, gaps or frames, depending on the texture
+    texture: str = "plain"  # a name of materials.TEXTURES
+    scale: float = 0.8  # metres of its period
     seed: int = 0  # of its irregularities
     glow: float = 0.0  # emitted light, in units of its colour
 
@@ -46,10 +45,6 @@ class Shape:
     half: Point  # half of its extent along its own axes
     material: Material
     yaw: float = 0.0
-    shadow: bool = True  # flat things on a wall or on the floor cast none
-
-
-Piece = tuple[Shape, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,26 +93,20 @@ def rotation(yaw: float) -> NDArray[np.float64]:
     return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
 
 
-def solid(
-    x: Span, y: Span, z: Span, material: Material, form: Form = "box", *, shadow: bool = True
-) -> Shape:
+def solid(x: Span, y: Span, z: Span, material: Material, form: Form = "box") -> Shape:
     """Return a shape from its two ends on each axis."""
     centre = (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (z[0] + z[1]) / 2
     half = (x[1] - x[0]) / 2, (y[1] - y[0]) / 2, (z[1] - z[0]) / 2
-    return Shape(form=form, centre=centre, half=half, material=material, shadow=shadow)
+    return Shape(form=form, centre=centre, half=half, material=material)
 
 
-def moved(shapes: Iterable[Shape], yaw: float, offset: Point) -> Piece:
+def moved(shapes: Iterable[Shape], yaw: float, offset: Point) -> list[Shape]:
     """Rotate shapes about the origin, then shift them."""
     turn = rotation(yaw)
-    return tuple(
-        replace(
-            shape,
-            centre=tuple((turn @ shape.centre + offset).tolist()),
-            yaw=shape.yaw + yaw,
-        )
-        for shape in shapes
-    )
+    return [
+        replace(each, centre=tuple((turn @ each.centre + offset).tolist()), yaw=each.yaw + yaw)
+        for each in shapes
+    ]
 
 
 def bounds(*shapes: Shape) -> Bounds:
@@ -130,34 +119,3 @@ def bounds(*shapes: Shape) -> Bounds:
 def overlap(one: Bounds, other: Bounds, margin: float) -> bool:
     """Return whether two boxes are nearer to each other than the margin along all axes."""
     return bool((one[0] < other[1] + margin).all() and (one[1] > other[0] - margin).all())
-
-
-def paint(
-    generator: Generator,
-    hue: Span = (0.0, 1.0),
-    saturation: Span = (0.0, 1.0),
-    value: Span = (0.1, 0.9),
-) -> Colour:
-    """Return a random colour between bounds in HSV."""
-    h, s, v = (generator.uniform(*part) for part in (hue, saturation, value))
-    red, green, blue = colorsys.hsv_to_rgb(h % 1, s, v)
-    return red**2, green**2, blue**2  # linear light; the film takes the root again
-
-
-def toned(colour: Colour, factor: float) -> Colour:
-    """Return a darker or brighter colour."""
-    return colour[0] * factor, colour[1] * factor, colour[2] * factor
-
-
-def textured(
-    generator: Generator,
-    texture: str,
-    scale: float,
-    colour: Colour,
-    second: Colour | float = 0.5,
-    glow: float = 0.0,
-) -> Material:
-    """Return a material with its own irregularities; `second` may be a factor of the colour."""
-    other = toned(colour, second) if isinstance(second, float) else second
-    seed = int(generator.integers(1 << 16))
-    return Material(colour=colour, second=other, texture=texture, scale=scale, seed=seed, glow=glow)
