@@ -61,7 +61,7 @@ class Dataset:
     def __getitem__(self, index: int) -> Sample:
         record = self.records[index]
         path = self.source.root / record.image
-        image, target = read_image(path), self.read_target(record)
+        image, target = read_image(path), read_target(self.source, record)
         try:
             stored = framing.as_stored(image, target, self._camera(record, image))
             framed = self.spec.framing(stored)
@@ -77,16 +77,6 @@ class Dataset:
             record=record,
             task=self.spec.task,
         )
-
-    def read_target(self, record: Record) -> FloatArray:
-        """Return the stored ground truth of a record, decoded and not yet framed."""
-        target, path = self.source.target, self.source.root / record.target
-        if record.scale is not None and isinstance(target, DepthMap):
-            try:
-                target = replace(target, metres_per_unit=record.scale)
-            except InputError as error:
-                raise error.within(path) from None
-        return target.read(path)
 
     def at_network_size(self, size: Size | framing.SizeRule) -> Dataset:
         """Return the same pictures in another network size than the catalog's.
@@ -183,6 +173,17 @@ def open_dataset(
     if spec.normals:
         dataset.check_camera()
     return dataset if size is None else dataset.at_network_size(size)
+
+
+def read_target(source: Manifest, record: Record) -> FloatArray:
+    """Return the stored ground truth of a record, decoded and not yet framed."""
+    target, path = source.target, source.root / record.target
+    if record.scale is not None and isinstance(target, DepthMap):
+        try:
+            target = replace(target, metres_per_unit=record.scale)
+        except InputError as error:
+            raise error.within(path) from None
+    return target.read(path)
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:

@@ -177,36 +177,36 @@ def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
     return list(kept.values()), list(repeated)
 
 
-def from_list(path: Path, root: Path, spec: DatasetSpec) -> Manifest:
+def from_list(path: Path, root: Path, spec: DatasetSpec, *, complete: bool = True) -> Manifest:
     """Use a published list as a manifest of the files below `root`.
 
-    Lines without files are left out, as is usual for KITTI (697 lines, 652 images); if all are,
-    it is an error. A repeated line counts once.
+    Lines without files are left out, as is usual for KITTI (697 lines, 652 images), unless
+    `complete` is False; if all are without, it is an error. A repeated line counts once.
     """
     lines, repeated = once(read_list(path, spec.list_column))
     matrices = _read_intrinsics(path)
     records = [
         Record(
             image=line.image,
-            target=target,
+            target=_existing(root, line.target) or line.target,
             split=line.split,
             scene=PurePosixPath(line.image).parent.as_posix(),
             sensor=next((s for s in spec.hidden_rows if f"/{s}/" in f"/{line.image}"), ""),
             intrinsics=matrices.get(line.image) or None,
         )
         for line in lines
-        if (target := _existing(root, line.target)) and (root / line.image).is_file()
     ]
-    if not records:
+    there = [r for r in records if (root / r.image).is_file() and (root / r.target).is_file()]
+    if not there:
         raise DataError(root, f"contains no files of the {len(lines)} lines of {path.name}")
     return Manifest(
         dataset=spec.name,
         target=spec.target,
-        records=tuple(records),
+        records=tuple(there if complete else records),
         root=root,
         prepared={
             "list": path.name,
-            "missing": sorted({line.image for line in lines} - {r.image for r in records}),
+            "missing": sorted({line.image for line in lines} - {r.image for r in there}),
             **({"repeated": repeated} if repeated else {}),
         },
         sha256=files.sha256(path),

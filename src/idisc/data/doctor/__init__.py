@@ -16,10 +16,9 @@ import numpy as np
 
 from idisc.data import catalog, folder, manifest
 from idisc.data.catalog import DatasetSpec
-from idisc.data.dataset import Dataset
 from idisc.data.doctor import leakage, pairing, scale, soundness
 from idisc.data.doctor.findings import Finding, Severity
-from idisc.data.doctor.inspection import Evidence, Inspection, inspect, sample_indices
+from idisc.data.doctor.inspection import Evidence, inspect, sample_indices
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
 from idisc.sizes import Size
@@ -90,7 +89,13 @@ def examine(
     named = {name for record in source.records for name in (record.image, record.target) if name}
     paths = ((name, source.root / name) for name in named)
     absent = frozenset(n for n, path in paths if not path.is_file() or not path.stat().st_size)
-    inspections = _inspect_samples(source, spec, samples, absent, progress)
+    chosen = list(_choose(source, samples, absent))
+    aligned = set(sample_indices(len(chosen), _ALIGNED))
+    inspections = []
+    for place, (index, record) in enumerate(chosen):
+        inspections.append(inspect(source, spec, index, record, keep_edges=place in aligned))
+        if progress is not None:
+            progress(place + 1, len(chosen))
     evidence = Evidence(
         source=source, spec=spec, samples=samples, absent=absent, inspections=inspections
     )
@@ -115,40 +120,11 @@ def examine(
 
 
 def _from_lists(data: Path, spec: DatasetSpec, lists: Sequence[Path]) -> Manifest:
-    sources = [manifest.from_list(path, data, spec) for path in lists]
-    found = [record for source in sources for record in source.records]
-    there = {(record.split, record.image) for record in found}
-    gone = [
-        Record(image=line.image, target=line.target, split=line.split)
-        for path in lists
-        for line in manifest.read_list(path, spec.list_column)
-        if (line.split, line.image) not in there
-    ]
+    sources = [manifest.from_list(path, data, spec, complete=False) for path in lists]
     repeated = [name for source in sources for name in source.prepared.get("repeated", ())]
-    return replace(
-        sources[0],
-        records=tuple(manifest.once([*found, *gone])[0]),
-        prepared={**sources[0].prepared, "repeated": repeated},
-    )
-
-
-def _inspect_samples(
-    source: Manifest,
-    spec: DatasetSpec,
-    samples: int,
-    absent: frozenset[str],
-    progress: Progress | None,
-) -> list[Inspection]:
-    chosen = list(_choose(source, samples, absent))
-    aligned = set(sample_indices(len(chosen), _ALIGNED))
-    datasets = {split: Dataset(source, split, spec) for split in {r.split for _, r in chosen}}
-    inspections = []
-    for place, (index, record) in enumerate(chosen):
-        dataset = datasets[record.split]
-        inspections.append(inspect(dataset, index, record, keep_edges=place in aligned))
-        if progress is not None:
-            progress(place + 1, len(chosen))
-    return inspections
+    records, _ = manifest.once(record for source in sources for record in source.records)
+    prepared = {**sources[0].prepared, "repeated": repeated}
+    return replace(sources[0], records=tuple(records), prepared=prepared)
 
 
 def _choose(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[tuple[int, Record]]:
@@ -162,7 +138,7 @@ def _choose(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[
             seen.add(pair)
     left, shares = samples, {}
     for rank, split in enumerate(sorted(splits, key=lambda name: len(splits[name]))):
-        fair = max(left // (len(splits) - rank), 1)  # what a small split leaves goes to the next
+        fair = max(left // (len(splits) - rank), 1)  # the rest of a small split goes to the next
         shares[split] = sample_indices(len(splits[split]), fair)
         left -= len(shares[split])
     for split, records in splits.items():

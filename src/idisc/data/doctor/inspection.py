@@ -7,7 +7,7 @@ faults and statistics into `Finding`s.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from PIL import Image, ImageOps
 
 from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
-from idisc.data.dataset import Dataset, has_value
+from idisc.data.dataset import has_value, read_target
 from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, find_edges
 from idisc.data.framing import as_stored
@@ -100,58 +100,60 @@ def sample_indices(count: int, samples: int) -> list[int]:
     return [int(start) + step for start in starts for step in range(min(RUN, samples))]
 
 
-def inspect(dataset: Dataset, index: int, record: Record, *, keep_edges: bool) -> Inspection:
+def inspect(
+    source: Manifest, spec: DatasetSpec, index: int, record: Record, *, keep_edges: bool
+) -> Inspection:
     """Read the files of a record."""
-    root, spec = dataset.source.root, dataset.spec
-    faults: list[Fault] = []
+    root, faults = source.root, list[Fault]()
     if manifest.is_changed(root, record):
         faults.append(Fault("changed", record.image, "another SHA-256"))
     image, image_mode = _read_image(root, record.image, faults)
     target_mode, target_size = _read_header(root, record.target, faults)
-    target = None
-    misplaced = _misplaced(spec, record, image_mode, target_mode)
+    target, misplaced = None, _misplaced(spec, record, image_mode, target_mode)
     faults += misplaced
     if target_mode and not misplaced:
         try:
-            target = dataset.read_target(record)
+            target = read_target(source, record)
             target_size = target.shape[0], target.shape[1]
         except InputError as error:
             faults.append(Fault("damaged", record.target, str(error)))
     size = None if image is None else (image.shape[0], image.shape[1])
     if size is not None:
         faults += _camera_faults(spec, record, size)
+    stats = edges = None
+    if target is not None and spec.target.kind == "depth":
+        stats = _depth_stats(target, spec.min_depth)
+        edges = find_edges(image, target) if image is not None and keep_edges else None
     if image is not None and target is not None:
         try:
             spec.framing(as_stored(image, target, None))
         except InputError as error:
             faults.append(Fault("framing", record.image, str(error)))
-    depth = target if target is not None and spec.target.kind == "depth" else None
     return Inspection(
         index=index,
         record=record,
         faults=tuple(faults),
         image_size=size,
         target_size=target_size,
-        depth=None if depth is None else _depth_stats(depth, spec.min_depth),
-        edges=None
-        if image is None or depth is None or not keep_edges
-        else find_edges(image, depth),
+        depth=stats,
+        edges=edges,
     )
 
 
 def _depth_stats(depth: FloatArray, min_depth: float) -> DepthStats:
     valid, finite = has_value(depth, min_depth), np.isfinite(depth)
-    share = float(valid.mean()) if valid.size else 0.0
-    undefined, negative = int((~finite).sum()), int((depth[finite] < 0).sum())
+    stats = DepthStats(
+        valid=float(valid.mean()),
+        undefined=int((~finite).sum()),
+        negative=int((depth[finite] < 0).sum()),
+    )
     values = depth[valid]
     if not values.size:
-        return DepthStats(valid=share, undefined=undefined, negative=negative)
+        return stats
     step = max(1, values.size // _SUBSET)
     subset = values[step // 2 :: step]
-    return DepthStats(
-        valid=share,
-        undefined=undefined,
-        negative=negative,
+    return replace(
+        stats,
         median=float(np.median(values)),
         far=float(np.percentile(values, 95)),
         constant=bool(values.min() == values.max()),
@@ -223,10 +225,7 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
         return
     height, width = camera.size
     if not (0 < camera.cx < width and 0 < camera.cy < height):
-        yield Fault(
-            "centre",
-            record.image,
-            f"({camera.cx:g}, {camera.cy:g}) of {describe_size((height, width))}",
-        )
+        centre = f"({camera.cx:g}, {camera.cy:g}) of {describe_size((height, width))}"
+        yield Fault("centre", record.image, centre)
     elif not _FOV_DEG[0] <= camera.fov_deg <= _FOV_DEG[1]:
         yield Fault("angle", record.image, f"{camera.fov_deg:.0f} degrees")

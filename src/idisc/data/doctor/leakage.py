@@ -82,12 +82,13 @@ def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -
         return
     found: dict[str, str] = {}  # the first of train for each of test
     names, others = list(tested), list(trained)
-    near = _distances(_bits(tested.values()), _bits(trained.values())) <= _NEAR  # (tests, trains)
+    one, other = _signs(tested.values()), _signs(trained.values())
+    near = (one.shape[1] - one @ other.T) / 2 <= _NEAR  # (tests, trains): bits that differ
     for i, j in zip(*np.nonzero(near), strict=True):
-        one, other = names[i], others[j]
-        alike = np.abs(tested[one] - trained[other]).mean() <= _ALIKE
-        if alike and one not in found and not _same_file(evidence.source.root, one, other):
-            found[one] = other
+        name, twin = names[i], others[j]
+        alike = np.abs(tested[name] - trained[twin]).mean() <= _ALIKE
+        if alike and name not in found and not _same_file(evidence.source.root, name, twin):
+            found[name] = twin
     if found:
         examples = tuple(f"{one} ~ {other}" for one, other in found.items())
         yield Finding("lookalikes", tuple(found), examples=examples)
@@ -113,15 +114,11 @@ def _thumbnail(path: Path) -> NDArray[np.float32] | None:
         return None  # reported as damaged when its pixels are read
 
 
-def _bits(thumbnails: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """(N, 64): is each pixel darker than its right neighbour? (the "difference hash")."""
+def _signs(thumbnails: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """(N, 64): 1 where a pixel is darker than its right neighbour, else -1 (a difference hash)."""
     stack = np.stack(list(thumbnails))
-    return (stack[:, :, 1:] > stack[:, :, :-1]).reshape(len(stack), -1).astype(np.float32)
-
-
-def _distances(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(N, M): number of bits that differ."""
-    return np.asarray(one.sum(1)[:, None] + other.sum(1) - 2 * one @ other.T)
+    darker = (stack[:, :, 1:] > stack[:, :, :-1]).reshape(len(stack), -1)
+    return np.where(darker, np.float32(1), np.float32(-1))
 
 
 def _same_file(root: Path, one: str, other: str) -> bool:

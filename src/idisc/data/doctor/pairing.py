@@ -43,15 +43,14 @@ def check_pairs(evidence: Evidence) -> Iterator[Finding]:
         for each in evidence.inspections
         if each.image_size and each.target_size
     }
-    odd = {name: pair for name, pair in sizes.items() if not _same_aspect(*pair)}
-    if odd:
-        examples = tuple(
-            f"{name}: {size_text(image)} and {size_text(depth)}"
-            for name, (image, depth) in odd.items()
-        )
-        yield Finding("shape", tuple(odd), examples=examples)
+    if odd := {
+        name: f"{name}: {size_text(image)} and {size_text(depth)}"
+        for name, (image, depth) in sizes.items()
+        if abs(math.log(image[0] * depth[1] / (image[1] * depth[0]))) > _ASPECT
+    }:
+        yield Finding("shape", tuple(odd), examples=tuple(odd.values()))
     named = {(r.image, r.target): None for r in evidence.source.records if r.target}
-    if apart := [pair for pair in named if not _belong(*pair)]:
+    if apart := [pair for pair in named if not _belong(*map(_numbers, pair))]:
         examples = tuple(f"{image} with {target}" for image, target in apart)
         yield Finding("names", tuple(image for image, _ in apart), examples=examples)
     if again := tuple(evidence.source.prepared.get("repeated", ())):
@@ -61,32 +60,31 @@ def check_pairs(evidence: Evidence) -> Iterator[Finding]:
 def check_alignment(evidence: Evidence) -> Iterator[Finding]:
     """Check over all pairs together that the edges of depth are edges of the image."""
     inspections = [each for each in evidence.inspections if each.edges is not None]
-    pairs = [each.edges for each in inspections if each.edges is not None]
-    if len(pairs) < _LEAST:
+    if len(inspections) < _LEAST:
         return
+    pairs = [each.edges for each in inspections if each.edges is not None]
     scores = alignment.cross_correlations(pairs)
     own = np.diag(scores)
     partners = _partners(scores)
     many = len(partners) >= _MANY * len(pairs)
-    mixed = _mixed_up(inspections, partners, many) if partners else None
+    mixed = None
+    if partners:
+        severity: Severity | None = "error" if many else None
+        mixed = _fitting("pairs", inspections, list(partners.items()), len(pairs), severity)
     finding = (
-        _find_flip(inspections, own)
+        _find_flip(inspections, pairs, own)
         or _find_offset(inspections, scores)
         or (mixed if many else None)
-        or _find_shift(inspections)
-        or _find_no_edges(inspections, own)
-        or mixed
+        or _find_shift(inspections, pairs)
     )
-    if finding is not None:
+    if finding is None and len(own) >= _NO_EDGES_LEAST and np.median(own) < _NO_EDGES:
+        finding = Finding("edges", _targets(inspections, own < _NO_EDGES), len(own))
+    if finding := finding or mixed:
         yield finding
 
 
-def _same_aspect(image: tuple[int, int], target: tuple[int, int]) -> bool:
-    return abs(math.log(image[0] * target[1] / (image[1] * target[0]))) <= _ASPECT
-
-
-def _belong(image: str, target: str) -> bool:
-    one, other = _numbers(image), _numbers(target)
+def _belong(one: list[int], other: list[int]) -> bool:
+    """Return whether the numbers of two names agree, as far as there are any to compare."""
     if not one or not other:
         return True
     return one == other if len(one) == len(other) else bool(set(one) & set(other))
@@ -97,50 +95,54 @@ def _numbers(path: str) -> list[int]:
     return [number for text in re.findall(r"\d+", stem) if (number := int(text)) < _STAMP]
 
 
-def _edges(inspections: Sequence[Inspection]) -> list[Edges]:
-    return [each.edges for each in inspections if each.edges is not None]
-
-
 def _targets(inspections: Sequence[Inspection], where: NDArray[np.bool_]) -> tuple[str, ...]:
-    return tuple(
-        each.record.target for each, chosen in zip(inspections, where, strict=True) if chosen
+    return tuple(inspections[index].record.target for index in np.flatnonzero(where).tolist())
+
+
+def _fitting(
+    code: str,
+    inspections: Sequence[Inspection],
+    fits: Sequence[tuple[int, int]],
+    total: int,
+    severity: Severity | None = None,
+    **details: float,
+) -> Finding:
+    """A finding about depth maps (first index) that fit another image (second index)."""
+    examples = tuple(
+        f"{inspections[row].record.target} fits {inspections[column].record.image}"
+        for row, column in fits
     )
+    names = tuple(inspections[row].record.target for row, _ in fits)
+    return Finding(code, names, total, examples, details, severity)
 
 
-def _find_flip(inspections: Sequence[Inspection], own: Scores) -> Finding | None:
+def _find_flip(
+    inspections: Sequence[Inspection], pairs: Sequence[Edges], own: Scores
+) -> Finding | None:
     scores = {
-        what: np.array([alignment.flipped_correlation(pair, axes) for pair in _edges(inspections)])
+        what: np.array([alignment.flipped_correlation(pair, axes) for pair in pairs])
         for axes, what in _FLIPS.items()
     }
     what = max(scores, key=lambda name: float(np.median(scores[name])))
     if not _explains(scores[what], own):
         return None
-    names = _targets(inspections, scores[what] > own)
-    return Finding("turned", names, len(own), details={"flip": what})
+    return Finding(
+        "turned", _targets(inspections, scores[what] > own), len(own), details={"flip": what}
+    )
 
 
 def _find_offset(inspections: Sequence[Inspection], scores: Scores) -> Finding | None:
     """Depth that fits the image some places further on in the list, also in a slow video."""
     place = {(each.record.split, each.index): row for row, each in enumerate(inspections)}
     for step in (1, -1, 2, -2):
-        pairs = [
-            (row, place[split, index + step])
-            for (split, index), row in place.items()
-            if (split, index + step) in place
-            and not np.isnan(scores[row, place[split, index + step]])
-        ]
+        steps = [(row, place.get((split, at + step))) for (split, at), row in place.items()]
+        pairs = [(row, to) for row, to in steps if to is not None and not np.isnan(scores[row, to])]
         rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
         other, own = scores[rows, columns], scores[rows, rows]
         if len(pairs) >= _LEAST and _explains(other, own, better=_BETTER / 2):
-            better = [pair for pair, is_better in zip(pairs, other > own, strict=True) if is_better]
-            names = tuple(inspections[row].record.target for row, _ in better)
-            examples = tuple(_fits(inspections, pair) for pair in better)
-            return Finding("offset", names, len(pairs), examples, {"offset": step})
+            fits = [pairs[index] for index in np.flatnonzero(other > own).tolist()]
+            return _fitting("offset", inspections, fits, len(pairs), offset=step)
     return None
-
-
-def _fits(inspections: Sequence[Inspection], pair: tuple[int, int]) -> str:
-    return f"{inspections[pair[0]].record.target} fits {inspections[pair[1]].record.image}"
 
 
 def _partners(scores: Scores) -> dict[int, int]:
@@ -159,21 +161,7 @@ def _partners(scores: Scores) -> dict[int, int]:
     return found
 
 
-def _mixed_up(inspections: Sequence[Inspection], partners: dict[int, int], many: bool) -> Finding:
-    names = tuple(inspections[row].record.target for row in partners)
-    examples = tuple(_fits(inspections, pair) for pair in partners.items())
-    severity: Severity | None = "error" if many else None
-    return Finding("pairs", names, len(inspections), examples, own_severity=severity)
-
-
-def _find_no_edges(inspections: Sequence[Inspection], own: Scores) -> Finding | None:
-    if len(own) < _NO_EDGES_LEAST or np.median(own) >= _NO_EDGES:
-        return None
-    return Finding("edges", _targets(inspections, own < _NO_EDGES), len(own))
-
-
-def _find_shift(inspections: Sequence[Inspection]) -> Finding | None:
-    pairs = _edges(inspections)
+def _find_shift(inspections: Sequence[Inspection], pairs: Sequence[Edges]) -> Finding | None:
     surfaces = np.stack([alignment.shift_correlations(pair) for pair in pairs])  # (N, down, across)
     mean = surfaces.mean(axis=0)
     row, column = (int(place) for place in np.unravel_index(mean.argmax(), mean.shape))
@@ -183,7 +171,6 @@ def _find_shift(inspections: Sequence[Inspection]) -> Finding | None:
     if max(abs(down), abs(right)) < _OFF or better.mean() < _MOST or mean[row, column] < enough:
         return None
     pixels = float(np.median([pair.pixels_per_cell for pair in pairs]))
-    details: dict[str, float | str]
     details = {"right_px": round(right * pixels), "down_px": round(down * pixels)}
     return Finding("shift", _targets(inspections, better), len(pairs), details=details)
 

@@ -7,16 +7,15 @@ from idisc.data.prepare import (
     kitti,
     nyu,
     nyu_labelled,
-    nyu_normals,
     sunrgbd,
     synthetic,
 )
 from idisc.data.prepare.frames import Preparation
 
 PREPARATIONS: dict[str, Preparation] = {
-    "nyu": nyu.PREPARATION,
+    "nyu": nyu.DEPTH,
     "nyu_labelled": nyu_labelled.PREPARATION,
-    "nyu_normals": nyu_normals.PREPARATION,
+    "nyu_normals": nyu.NORMALS,
     "sunrgbd": sunrgbd.PREPARATION,
     "diode": diode.PREPARATION,
     "kitti": kitti.PREPARATION,

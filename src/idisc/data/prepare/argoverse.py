@@ -19,10 +19,17 @@ from typing import Any, NamedTuple
 from idisc import files
 from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
-from idisc.data.lidar import Distortion, Points, Transform
+from idisc.data.lidar import Distortion, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
-from idisc.data.prepare.sweeps import Mount, Rig, SweepOptions, sweep_frame
+from idisc.data.prepare.sweeps import (
+    Mount,
+    Rig,
+    Sample,
+    SweepOptions,
+    drive_frames,
+    sweep_frame,
+)
 from idisc.errors import InputError
 
 CAMERAS = (
@@ -50,16 +57,13 @@ class Options(SweepOptions):
 
 def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each log of train1 to train4 and val."""
-    found = {
-        log.name: frames.Scene(name=log.name, split=split, source=log)
+    found = [
+        frames.Scene(name=log.name, split=split, source=log)
         for folder, split in _split_folders(raw)
         for log in sorted(folder.iterdir())
         if (log / "lidar").is_dir() or (log / CALIBRATION).is_file()
-    }
-    if lines is None:
-        return list(found.values())
-    sources = {name: scene.source for name, scene in found.items()}
-    return frames.by_scene(lines, raw, lambda line: _parts(line)[0], sources)
+    ]
+    return frames.chosen(found, raw, lines, _parts)
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:
@@ -71,7 +75,7 @@ def _split_folders(raw: Path) -> list[tuple[Path, str]]:
     return [(raw, SPLITS.get(raw.resolve().name, "train"))]
 
 
-def _parts(line: ListLine) -> tuple[str, str, int]:
+def _parts(line: ListLine) -> tuple[str, str, str]:
     """Log, camera and number of the sweep of a listed image."""
     parts = line.image.split("/")
     number = Path(parts[-1]).stem
@@ -79,7 +83,7 @@ def _parts(line: ListLine) -> tuple[str, str, int]:
         raise InputError(
             line.image, "not an image of Argoverse", "a list names rgb/<log>/<camera>/N.png"
         )
-    return parts[-3], parts[-2].lower(), int(number)
+    return parts[-3], parts[-2].lower(), str(int(number))
 
 
 class _Log(NamedTuple):
@@ -103,34 +107,12 @@ class _Log(NamedTuple):
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     """Yield the frames of one log: of its keyframes, or of the listed sweeps."""
     log = _read_log(scene.source)
-    cameras_of: dict[int, list[str]] = {}
-    if scene.lines is not None:
-        for line in scene.lines:
-            _, camera, number = _parts(line)
-            if number < len(log.sweeps):
-                cameras_of.setdefault(number, []).append(camera)
-            else:
-                reason = f"its log has {len(log.sweeps)} sweeps, counted from 0"
-                yield InputError(line.image, reason)
-    else:
-        positions: dict[int, Points] = {}
-        for number, stamp in enumerate(log.sweeps):
-            try:
-                positions[number] = _read_pose(log.pose(stamp))[:3, 3]
-            except InputError as error:
-                yield error
-        numbers = list(positions)
-        times_s = [(log.sweeps[number] - log.sweeps[0]) / 1e9 for number in numbers]
-        cameras = [name.lower() for name in options.cameras] or list(CAMERAS)
-        for index in options.keep([*positions.values()], times_s, scene.split, ELAPSED_S):
-            cameras_of[numbers[index]] = cameras
-    for number, cameras in cameras_of.items():
-        yield from _sweep_frames(scene, log, number, cameras, options)
+    samples = [_sample(scene, log, number, options) for number in range(len(log.sweeps))]
+    cameras = [name.lower() for name in options.cameras] or list(CAMERAS)
+    yield from drive_frames(scene, samples, options, cameras, ELAPSED_S, _parts)
 
 
-def _sweep_frames(
-    scene: frames.Scene, log: _Log, number: int, cameras: Sequence[str], options: Options
-) -> frames.Frames:
+def _sample(scene: frames.Scene, log: _Log, number: int, options: Options) -> Sample:
     stamp = log.sweeps[number]
     raster = lidar.ARGOVERSE_PUBLISHED if options.surface == "last" else lidar.Raster()
     read = cache(partial(lidar.read_ply, log.sweep(stamp)))  # once for all cameras
@@ -156,7 +138,8 @@ def _sweep_frames(
             mount.distortion if options.distortion else None,
         )
 
-    yield from frames.frame_by_frame(build, cameras)
+    images = dict.fromkeys(log.rig.mounts, str(number))
+    return Sample((stamp - log.sweeps[0]) / 1e9, lambda: pose()[:3, 3], images, build)
 
 
 def _nearest(log: _Log, camera: str, stamp: int) -> int:

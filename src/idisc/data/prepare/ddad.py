@@ -11,7 +11,7 @@ sweep and image, unlike extrinsics. Images are rectified. Annotations are not re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,14 @@ from idisc.data.catalog import KITTI_UNITS
 from idisc.data.lidar import Points, Transform
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
-from idisc.data.prepare.sweeps import Mount, Rig, SweepOptions, sweep_frame
+from idisc.data.prepare.sweeps import (
+    Mount,
+    Rig,
+    Sample,
+    SweepOptions,
+    drive_frames,
+    sweep_frame,
+)
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -41,13 +48,7 @@ ELAPSED_S = 20.0
 def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each scene file that the dataset file names."""
     index = _dataset_file(raw)
-    if index is None:
-        return []
-    found = _indexed(index)
-    if lines is None:
-        return list(found.values())
-    sources = {name: scene.source for name, scene in found.items()}
-    return frames.by_scene(lines, raw, lambda line: _parts(line)[0], sources)
+    return [] if index is None else frames.chosen(_indexed(index), raw, lines, _parts)
 
 
 def _dataset_file(raw: Path) -> Path | None:
@@ -60,22 +61,19 @@ def _dataset_file(raw: Path) -> Path | None:
     return None
 
 
-def _indexed(index: Path) -> dict[str, frames.Scene]:
-    """Return the scenes of a dataset file by the names of their folders."""
+def _indexed(index: Path) -> list[frames.Scene]:
+    """Return the scenes of a dataset file, named by their folders."""
     content = files.read_json(index)
     with frames.parsing(index):
-        splits = content["scene_splits"]
-        sources = [
-            (split, index.parent / name)
+        found = [
+            frames.Scene(name=source.parent.name, split=split, source=source)
             for key, split in SPLITS.items()
-            for name in splits.get(key, {"filenames": ()})["filenames"]
+            for name in content["scene_splits"].get(key, {"filenames": ()})["filenames"]
+            if (source := index.parent / name)
         ]
-    found: dict[str, frames.Scene] = {}
-    for split, source in sources:
-        folder = source.parent.name
-        if folder in found:
-            raise InputError(index, f"two scenes in the folder '{folder}'")
-        found[folder] = frames.Scene(name=folder, split=split, source=source)
+    names = [scene.name for scene in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(index, f"two scenes in the folder '{min(twice)}'")
     return found
 
 
@@ -91,19 +89,16 @@ def _parts(line: ListLine) -> tuple[str, str, str]:
 
 def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
     """Yield the frames of one scene: of its keyframes, or of the listed images."""
-    samples = _read_scene(scene.source)
-    rigs = {path: _read_calibration(path) for path in sorted({s.calibration for s in samples})}
-    sensors = {sensor for sample in samples for sensor in sample.data}
-    if samples and scene.lines is None:
-        for camera in _cameras(options):
-            if camera not in sensors:
-                yield frames.Absent(scene.name, camera)
-    for sample, cameras in _chosen(scene, samples, options):
-        yield from _sample_frames(scene, sample, cameras, rigs[sample.calibration], options)
-    there = {(datum.sensor, datum.path.stem) for s in samples for datum in s.data.values()}
-    for line in scene.lines or ():
-        if _parts(line)[1:] not in there:
-            yield InputError(line.image, f"{scene.source.name} does not list this image")
+    entries = _read_scene(scene.source)
+    rigs = {path: _read_calibration(path) for path in sorted({e.calibration for e in entries})}
+    samples = [_sample(scene, entry, rigs[entry.calibration], options) for entry in entries]
+    sensors = {sensor for entry in entries for sensor in entry.data}
+    cameras = [name.upper() for name in options.cameras] or list(CAMERAS)
+    for camera in cameras:
+        if samples and scene.lines is None and camera not in sensors:
+            yield frames.Absent(scene.name, camera)
+    there = [camera for camera in cameras if camera in sensors]
+    yield from drive_frames(scene, samples, options, there, ELAPSED_S, _parts)
 
 
 class _Datum(NamedTuple):
@@ -116,77 +111,46 @@ class _Datum(NamedTuple):
     columns: tuple[int, ...]  # of a sweep: where x, y and z stand
 
 
-class _Sample(NamedTuple):
+class _Entry(NamedTuple):
     """What all sensors recorded at about the same time."""
 
     stamp: str
-    position: Points  # (3,) of its first datum's sensor, as the released code takes it
+    time_s: float
     calibration: Path
     data: dict[str, _Datum]  # by sensor
 
-    @property
-    def time_s(self) -> float:
-        return float(np.datetime64(self.stamp.removesuffix("Z"), "us").astype(np.int64)) / 1e6
 
-
-_Choice = tuple[_Sample, Sequence[str]]
-
-
-def _cameras(options: SweepOptions) -> tuple[str, ...]:
-    return tuple(name.upper() for name in options.cameras) or CAMERAS
-
-
-def _chosen(
-    scene: frames.Scene, samples: Sequence[_Sample], options: SweepOptions
-) -> Iterator[_Choice]:
-    """Samples to take and the cameras of each."""
-    if scene.lines is not None:
-        wanted = {_parts(line)[1:] for line in scene.lines}
-        for sample in samples:
-            there = sample.data.values()
-            yield sample, [d.sensor for d in there if (d.sensor, d.path.stem) in wanted]
-        return
-    sensors = {sensor for sample in samples for sensor in sample.data}
-    cameras = [name for name in _cameras(options) if name in sensors]
-    # Keyframes are chosen within a scene, so that they do not depend on other scenes or workers.
-    with frames.parsing(scene.source):
-        times_s = [sample.time_s for sample in samples]
-    positions = [sample.position for sample in samples]
-    kept = options.keep(positions, times_s, scene.split, ELAPSED_S)
-    yield from ((samples[number], cameras) for number in kept)
-
-
-def _sample_frames(
-    scene: frames.Scene, sample: _Sample, cameras: Sequence[str], rig: Rig, options: SweepOptions
-) -> frames.Frames:
+def _sample(scene: frames.Scene, entry: _Entry, rig: Rig, options: SweepOptions) -> Sample:
     raster = lidar.DDAD_PUBLISHED if options.surface == "last" else lidar.Raster()
-    read = cache(lambda: _read_sweep(sample, scene))  # once for all cameras
+
+    @cache  # once for all cameras
+    def read() -> Points:
+        sweep = _of(entry, LIDAR, scene)
+        return lidar.read_npz(sweep.path, sweep.columns)
 
     def build(name: str) -> frames.Frame:
-        picture = _of(sample, name, scene)
+        picture = _of(entry, name, scene)
 
         def to_camera() -> Transform:
             if options.motion:
-                return lidar.compose(lidar.inverse(picture.pose), _of(sample, LIDAR, scene).pose)
+                return lidar.compose(lidar.inverse(picture.pose), _of(entry, LIDAR, scene).pose)
             camera, sensor = rig.mount(name), rig.mount(LIDAR)
             return lidar.compose(lidar.inverse(camera.extrinsics), sensor.extrinsics)
 
         label, camera = f"{scene.name}/{name}/{picture.path.stem}", partial(_camera, picture, rig)
         return sweep_frame(label, picture.path, camera, read, to_camera, raster)
 
-    yield from frames.frame_by_frame(build, cameras)
+    # The position is that of the first sensor, as the released code takes it.
+    position = next(iter(entry.data.values())).pose[:3, 3]
+    images = {name: datum.path.stem for name, datum in entry.data.items()}
+    return Sample(entry.time_s, lambda: position, images, build)
 
 
-def _read_sweep(sample: _Sample, scene: frames.Scene) -> Points:
-    sweep = _of(sample, LIDAR, scene)
-    return lidar.read_npz(sweep.path, sweep.columns)
-
-
-def _of(sample: _Sample, sensor: str, scene: frames.Scene) -> _Datum:
-    if sensor not in sample.data:
-        there = ", ".join(sorted(sample.data))
-        raise InputError(scene.source, f"no {sensor} at {sample.stamp}", f"available: {there}")
-    return sample.data[sensor]
+def _of(entry: _Entry, sensor: str, scene: frames.Scene) -> _Datum:
+    if sensor not in entry.data:
+        there = ", ".join(sorted(entry.data))
+        raise InputError(scene.source, f"no {sensor} at {entry.stamp}", f"available: {there}")
+    return entry.data[sensor]
 
 
 def _camera(picture: _Datum, rig: Rig, size: Size) -> Camera:
@@ -195,28 +159,32 @@ def _camera(picture: _Datum, rig: Rig, size: Size) -> Camera:
     return rig.camera(picture.sensor, size)
 
 
-def _read_scene(path: Path) -> list[_Sample]:
+def _read_scene(path: Path) -> list[_Entry]:
     content, folder = files.read_json(path), path.parent
     with frames.parsing(path):
-        data = {entry["key"]: _datum(entry, folder) for entry in content["data"]}
-        return [_sample(entry, data, folder) for entry in content["samples"]]
+        data = {row["key"]: _datum(row, folder) for row in content["data"]}
+        return [_entry(row, data, folder) for row in content["samples"]]
 
 
-def _sample(entry: Any, data: dict[str, _Datum], folder: Path) -> _Sample:
-    members = [data[key] for key in entry["datum_keys"]]
-    return _Sample(
-        stamp=str(entry["id"]["timestamp"]),
-        position=members[0].pose[:3, 3],
-        calibration=folder / "calibration" / f"{entry['calibration_key']}.json",
+def _entry(row: Any, data: dict[str, _Datum], folder: Path) -> _Entry:
+    stamp = str(row["id"]["timestamp"])
+    time = np.datetime64(stamp.removesuffix("Z"), "us")
+    members = [data[key] for key in row["datum_keys"]]
+    if not members:
+        raise ValueError(f"no data at {stamp}")
+    return _Entry(
+        stamp=stamp,
+        time_s=float(time.astype(np.int64)) / 1e6,
+        calibration=folder / "calibration" / f"{row['calibration_key']}.json",
         data={datum.sensor: datum for datum in members},
     )
 
 
-def _datum(entry: Any, folder: Path) -> _Datum:
-    (content,) = entry["datum"].values()  # {"image": ...} or {"point_cloud": ...}
+def _datum(row: Any, folder: Path) -> _Datum:
+    (content,) = row["datum"].values()  # {"image": ...} or {"point_cloud": ...}
     formats = [str(name).upper() for name in content.get("point_format", ())]
     return _Datum(
-        sensor=str(entry["id"]["name"]).upper(),
+        sensor=str(row["id"]["name"]).upper(),
         path=folder / content["filename"],
         pose=_transform(content["pose"]),
         size=(content["height"], content["width"]) if "height" in content else None,

@@ -91,16 +91,12 @@ def _camera(path: Path, image: str, size: Size) -> Camera | None:
     """From the devkit's file, `[fx, ...] = [886.81, ...]`, or from the catalog."""
     if not path.is_file():
         return frames.stated_camera(DIODE, image, size)
-    text = path.read_text(encoding="utf-8", errors="replace")
-    found = re.search(r"=\s*\[([^\]]*)\]", text)
-    try:
+    found = re.search(r"=\s*\[([^\]]*)\]", path.read_text(encoding="utf-8", errors="replace"))
+    with frames.parsing(path):
         fx, fy, cx, cy = (float(word) for word in (found[1] if found else "").split(","))
-    except ValueError:
-        raise InputError(path, "contains no `[fx, fy, cx, cy] = [...]`") from None
-    (_, stated), *_ = DIODE.cameras.values()
-    return frames.stated_camera(
-        replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)}), image, size
-    )
+    ((_, stated),) = DIODE.cameras.values()
+    own = replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)})
+    return frames.stated_camera(own, image, size)
 
 
 PREPARATION = frames.Preparation(

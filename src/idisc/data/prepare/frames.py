@@ -139,6 +139,18 @@ def by_scene(
     ]
 
 
+def chosen(
+    found: Sequence[Scene],
+    raw: Path,
+    lines: Sequence[ListLine] | None,
+    parts: Callable[[ListLine], tuple[str, str, str]],
+) -> list[Scene]:
+    """Return the scenes that were found below `raw`; or those of the lines, if there are any."""
+    if lines is None:
+        return list(found)
+    return by_scene(lines, raw, lambda line: parts(line)[0], {s.name: s.source for s in found})
+
+
 def stem_of(line: ListLine) -> str:
     """Return the name of a frame: the path of its image without suffix."""
     return PurePosixPath(line.image).with_suffix("").as_posix()

@@ -189,21 +189,18 @@ def _read_rig(date: Path, camera: str) -> _Rig:
     number = camera.removeprefix("image_")
     cameras, velodyne = date / "calib_cam_to_cam.txt", date / "calib_velo_to_cam.txt"
     table, mount = _read_calibration(cameras), _read_calibration(velodyne)
-    projection = _values(cameras, table, f"P_rect_{number}", 12).reshape(3, 4)
+    projection = _values(cameras, table, f"P_rect_{number}", 3, 4)
     width, height = _values(cameras, table, f"S_rect_{number}", 2)
-    rectify = _values(cameras, table, "R_rect_00", 9).reshape(3, 3)
-    turn = _values(velodyne, mount, "R", 9).reshape(3, 3)
+    rectify = _values(cameras, table, "R_rect_00", 3, 3)
+    turn, shift = _values(velodyne, mount, "R", 3, 3), _values(velodyne, mount, "T", 3)
     with frames.parsing(cameras):
         pinhole = Camera.from_matrix(projection, (int(height), int(width)), "calibration")
         offset = np.linalg.solve(projection[:, :3], projection[:, 3])  # t
-    return _Rig(
-        camera=pinhole,
-        from_velodyne=lidar.compose(
-            lidar.rigid_transform(np.eye(3), offset),
-            lidar.rigid_transform(rectify, np.zeros(3)),
-            lidar.rigid_transform(turn, _values(velodyne, mount, "T", 3)),
-        ),
-    )
+        rectified = lidar.compose(
+            lidar.rigid_transform(np.eye(3), offset), lidar.rigid_transform(rectify, np.zeros(3))
+        )
+    with frames.parsing(velodyne):
+        return _Rig(pinhole, lidar.compose(rectified, lidar.rigid_transform(turn, shift)))
 
 
 def _read_calibration(path: Path) -> dict[str, list[str]]:
@@ -218,14 +215,9 @@ def _read_calibration(path: Path) -> dict[str, list[str]]:
     return {key: rest.split() for key, _, rest in (line.partition(":") for line in lines)}
 
 
-def _values(path: Path, table: dict[str, list[str]], key: str, count: int) -> NDArray[np.float64]:
-    try:
-        values = np.array(table.get(key, ()), dtype=np.float64)
-    except ValueError:
-        values = np.array(())
-    if len(values) != count or not np.isfinite(values).all():
-        raise InputError(path, f"contains no '{key}' with {count} numbers")
-    return values
+def _values(path: Path, table: dict[str, list[str]], key: str, *shape: int) -> NDArray[np.float64]:
+    with frames.parsing(path):
+        return np.array(table[key], dtype=np.float64).reshape(shape)
 
 
 PREPARATION = frames.Preparation(

@@ -1,20 +1,27 @@
-"""NYU-Depth v2, the synchronised frames: `<scene>/rgb_NNNNN.jpg` and `sync_depth_NNNNN.png`.
+"""NYU-Depth v2: the synchronised frames, and the surface normals that GeoNet published.
+
+    <scene>/rgb_NNNNN.jpg        <scene>/sync_depth_NNNNN.png        (frames)
+    train/img/<class>/<id>.png   train/norm/<class>/<id>.png         (normals)
+    test/img/NNNNNN.png          test/norm/NNNNNN.png
 
 Archives have the scene folders at different levels (`sync/`, `train/`, `official_splits/test/`),
-and lists start at different ones; all are searched. Depth is 16-bit millimetres already and is
-copied byte for byte.
+and lists start at different ones; all are searched. Lists of normals have three fields, `img depth
+norm`; the depth is not read. Depth (16-bit millimetres) and normals are copied byte for byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path, PurePosixPath
 
-from idisc.data.catalog import MILLIMETRES, NYU
+from idisc.data.catalog import MILLIMETRES, NYU, NYU_NORMALS
+from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
 
+_CHUNK = 100  # images of a folder of normals that are prepared at once
 # Where archives have the scene folders that a list names.
 _ABOVE = ("", "sync", "train", "test", "official_splits/train", "official_splits/test")
 
@@ -56,9 +63,46 @@ def _locate(raw: Path, name: str) -> Path:
     return next((path for path in places if path.is_file()), places[0])
 
 
-PREPARATION = frames.Preparation(
+DEPTH = frames.Preparation(
     scenes=_scenes,
     frames=frames.line_by_line(_frame),
     stored=MILLIMETRES,
     needs="the extracted archive, <scene>/rgb_NNNNN.jpg with sync_depth_NNNNN.png,",
+)
+
+
+def _normal_scenes(
+    raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
+) -> list[frames.Scene]:
+    """Parts of a hundred images of each folder."""
+    counters: dict[str, count[int]] = {}
+
+    def scene_of(line: ListLine) -> str:
+        folder = PurePosixPath(line.image).parent.as_posix()
+        number = next(counters.setdefault(folder, count()))
+        return f"{folder}/{number // _CHUNK:04d}"
+
+    return frames.by_scene(_find_normals(raw) if lines is None else lines, raw, scene_of)
+
+
+def _find_normals(raw: Path) -> Iterator[ListLine]:
+    for split in ("train", "test"):
+        folders = raw / split / "img", raw / split / "norm"
+        # Names in either folder: a missing file in the other one is a fault.
+        names = {p.relative_to(f).as_posix() for f in folders for p in f.rglob("*.png")}
+        for name in sorted(names):
+            yield ListLine(f"{split}/img/{name}", f"{split}/norm/{name}", split)
+
+
+def _normal_frame(raw: Path, line: ListLine) -> frames.Frame:
+    camera = partial(frames.stated_camera, NYU_NORMALS, line.image)
+    image, target = raw / line.image, raw / line.target
+    return frames.Frame(name=frames.stem_of(line), image=image, camera=camera, target=target)
+
+
+NORMALS = frames.Preparation(
+    scenes=_normal_scenes,
+    frames=frames.line_by_line(_normal_frame),
+    stored=NormalMap(),
+    needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),",
 )

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from idisc.camera import Camera
 from idisc.data.catalog import MILLIMETRES, SUNRGBD
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
-from idisc.errors import InputError
 from idisc.sizes import Size
 
 _ROOT = "SUNRGBD"
@@ -71,16 +72,9 @@ def _camera(path: Path, size: Size) -> Camera | None:
     """From the nine numbers of K, row by row; None without the file."""
     if not path.is_file():
         return None
-    try:
-        numbers = [float(word) for word in path.read_text().split()]
-    except (OSError, ValueError) as error:
-        raise InputError(path, f"not readable as numbers ({error})") from None
-    if len(numbers) != 9 or numbers[8] == 0:
-        raise InputError(
-            path, f"{len(numbers)} numbers", "the nine numbers of a 3x3 matrix are needed"
-        )
     with frames.parsing(path):
-        return Camera.from_matrix([numbers[0:3], numbers[3:6], numbers[6:9]], size, "calibration")
+        matrix = np.array(path.read_text().split(), dtype=np.float64).reshape(3, 3)
+        return Camera.from_matrix(matrix, size, "calibration")
 
 
 PREPARATION = frames.Preparation(

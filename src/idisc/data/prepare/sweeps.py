@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from idisc.camera import Camera
 from idisc.data import lidar
 from idisc.data.lidar import Distortion, Points, Raster, Transform
-from idisc.data.prepare.frames import Frame, Pictures, Surface, parsing
+from idisc.data.manifest import ListLine
+from idisc.data.prepare.frames import (
+    Frame,
+    Frames,
+    Pictures,
+    Scene,
+    Surface,
+    frame_by_frame,
+    parsing,
+)
 from idisc.errors import InputError
 from idisc.sizes import Size
 
@@ -38,13 +47,50 @@ class SweepOptions:
             if getattr(self, name) < 0:
                 raise InputError(name, f"{getattr(self, name)}", "0 or more is needed")
 
-    def keep(
-        self, positions: Sequence[Points], times_s: Sequence[float], split: str, elapsed_s: float
-    ) -> list[int]:
-        """Return indices of the kept frames of a drive, by position (3,) and time."""
-        metres = self.train_metres if split == "train" else self.test_metres
-        limit_s = elapsed_s if self.keyframes == "elapsed" else None
-        return lidar.keyframes(positions, times_s, metres, limit_s)
+
+class Sample(NamedTuple):
+    """A sweep and the images that belong to it."""
+
+    time_s: float
+    position: Callable[[], Points]  # (3,) of the car
+    images: Mapping[str, str]  # names of its frames by camera
+    build: Callable[[str], Frame]  # the frame of a camera
+
+
+def drive_frames(
+    scene: Scene,
+    samples: Sequence[Sample],
+    options: SweepOptions,
+    cameras: Sequence[str],
+    elapsed_s: float,
+    parts: Callable[[ListLine], tuple[str, str, str]],
+) -> Frames:
+    """Yield the frames of a drive: those of its keyframes, or those that its lines name.
+
+    `elapsed_s` is the time of the keyframes of the released code; `parts` returns scene, camera and
+    name of a line.
+    """
+    if scene.lines is not None:
+        wanted = {parts(line)[1:]: line for line in scene.lines}
+        for sample in samples:
+            listed = [image for image in sample.images.items() if wanted.pop(image, None)]
+            yield from frame_by_frame(sample.build, [camera for camera, _ in listed])
+        for line in wanted.values():
+            yield InputError(line.image, f"{scene.source.name} does not contain this image")
+        return
+    # Keyframes are chosen within a drive, so that they do not depend on other drives or workers.
+    located: list[Sample] = []
+    positions: list[Points] = []
+    for sample in samples:
+        try:
+            positions.append(sample.position())
+            located.append(sample)
+        except InputError as error:
+            yield error
+    metres = options.train_metres if scene.split == "train" else options.test_metres
+    limit_s = elapsed_s if options.keyframes == "elapsed" else None
+    for index in lidar.keyframes(positions, [each.time_s for each in located], metres, limit_s):
+        yield from frame_by_frame(located[index].build, cameras)
 
 
 class Mount(NamedTuple):
@@ -86,10 +132,8 @@ def sweep_frame(
     """Return the frame `scene/sensor/number` of an image and a sweep (N, 3) in its own axes."""
 
     def project(points: Points, pinhole: Camera) -> NDArray[np.float32]:
-        depth = lidar.project(
-            lidar.transform_points(points, to_camera()), pinhole, raster, distortion
-        )
-        return np.minimum(depth, FARTHEST)
+        ahead = lidar.transform_points(points, to_camera())
+        return np.minimum(lidar.project(ahead, pinhole, raster, distortion), FARTHEST)
 
     sensor = name.split("/")[-2]
     return Frame(

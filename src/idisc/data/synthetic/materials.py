@@ -110,7 +110,8 @@ class Surface:
         mean = share.mean(axis=-1, keepdims=True)
         visible = np.clip(1.5 - 2 * self.pixel / self.material.scale, 0, 1)
         ends = np.array([self.material.colour, self.material.second], np.float32)[..., None]
-        return np.maximum(ends[0] + (ends[1] - ends[0]) * (mean + (share - mean) * visible), 0)
+        mixed = ends[0] + (ends[1] - ends[0]) * (mean + (share - mean) * visible)
+        return np.asarray(np.maximum(mixed, 0))
 
     def noise(self, frequency: float, shift: int = 0) -> FloatArray:
         """Smooth noise in [0, 1) of so many cells per metre."""
