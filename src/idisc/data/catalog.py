@@ -1,4 +1,4 @@
-"""Every dataset as a value: what its files contain, how they are framed, where it is scored.
+"""Every dataset as a value: the contents of its files, their framing, and where it is scored.
 
 This module states facts only. The evaluation protocol (`evaluate.protocols`) is the one place that
 applies windows and ranges, so that every result can state which it used. Where the paper's text and
@@ -26,7 +26,7 @@ Intrinsics = tuple[float, float, float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec:
-    """What is true of every frame of one dataset."""
+    """Facts about every frame of one dataset."""
 
     name: str
     title: str
@@ -272,7 +272,7 @@ def find(name: str) -> DatasetSpec:
 
 
 def name_for_task(name: str, task: Task) -> str:
-    """Return the variant of a dataset that holds what a network predicts, if there is one.
+    """Return the variant of a dataset that has the ground truth of a task, if there is one.
 
     Depth datasets serve networks for normals, too; `name` itself is returned in all other cases.
     """

@@ -93,7 +93,7 @@ class Dataset:
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """Hold out whole scenes, drawn by the seed: (rest, `share` or more of the pictures).
 
-        A picture without a scene is a scene by itself.
+        A picture without a scene counts as a scene of its own.
         """
         of = [record.scene or record.image for record in self.records]
         scenes = sorted(set(of))
@@ -167,7 +167,7 @@ def open_dataset(
         raise InputError(data, f"holds {source.dataset}, not {spec.name}")
     elif source is None and (data / f"{split}.txt").is_file():
         source = manifest.from_list(data / f"{split}.txt", data, spec)
-    elif source is None:  # manifest.read says what is missing
+    elif source is None:  # manifest.read raises an error that names the missing file
         source = folder.read(data) if plain == "folder" else manifest.read(data)
     dataset = Dataset(source, split, catalog.as_prepared(spec, source.prepared))
     if spec.normals:

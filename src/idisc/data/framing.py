@@ -2,7 +2,7 @@
 
 A framing takes a frame as it is on disk. The picture comes back in the size the network sees, the
 target in the size it is scored in; the two differ on purpose for Argoverse and DDAD. The camera
-follows the picture, and `Place` records where the target's crop lies in the full frame, for
+follows the picture, and `Place` records where the target's crop is in the full frame, for
 protocols that count from there.
 """
 
@@ -23,7 +23,7 @@ from idisc.sizes import Size, describe_size, resize_bilinear, resize_smooth, siz
 
 
 class Place(NamedTuple):
-    """Where a crop of the target lies in the target's full frame."""
+    """The position of a crop of the target in the target's full frame."""
 
     top: int
     left: int
@@ -62,7 +62,7 @@ def resized(frame: Framed, *, size: Size) -> Framed:
 
 
 def at_size(frame: Framed, *, first: Framing, size: Size | SizeRule) -> Framed:
-    """Another framing, whose picture is then brought to a size, or to the one of a rule."""
+    """Apply another framing, then resize the picture to a size, or to that of a rule."""
     framed = first(frame)
     seen = size(_size(framed.image)) if callable(size) else size
     camera = framed.camera and framed.camera.resized(seen)
@@ -80,13 +80,13 @@ def picture_top_left(frame: Framed) -> Framed:
 
 
 def bottom_middle(frame: Framed) -> Framed:
-    """KITTI: the lowest 352 rows and the middle 1216 columns, of picture and target by itself."""
+    """KITTI: the lowest 352 rows and the middle 1216 columns, of picture and target separately."""
     rows, columns = 352, 1216
     return _cut(frame, (rows, columns), lambda size: (size[0] - rows, (size[1] - columns) // 2))
 
 
 def covering(frame: Framed) -> Framed:
-    """SUN-RGBD: resized until 480x640 is covered, then the middle of it."""
+    """SUN-RGBD: both are resized so that they cover 480x640, then cropped to its middle."""
     rows, columns = 480, 640
     aspect = frame.image.shape[1] / frame.image.shape[0]
     size = (int(columns / aspect), columns) if aspect < 4 / 3 else (rows, int(rows * aspect))
@@ -111,7 +111,7 @@ ddad_paper = partial(road_window, top=210, left=8)  # the text's 210 px; the cod
 
 
 def resize_nearest(target: FloatArray, size: Size) -> FloatArray:
-    """Nearest by truncation, index floor(i * scale), as OpenCV does it."""
+    """Resize to the nearest pixel, rounded down: index floor(i * scale), as in OpenCV."""
     height, width = target.shape[:2]
     rows = np.minimum(np.arange(size[0]) * height // size[0], height - 1)
     columns = np.minimum(np.arange(size[1]) * width // size[1], width - 1)

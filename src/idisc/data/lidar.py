@@ -86,7 +86,7 @@ class Distortion(NamedTuple):
         """Distort rays (N, 2) at z = 1; NaN where they have no image.
 
         The polynomial is valid near the axis only. Farther out it decreases again, and would map
-        points beside the car into the image: beyond that radius there is no image.
+        points at the side of the car into the image: beyond that radius there is no image.
         """
         square = np.sum(rays * rays, axis=1, keepdims=True)  # r2 (N, 1)
         factor = 1 + square * (self.k1 + square * (self.k2 + square * self.k3))
@@ -190,20 +190,11 @@ def read_velodyne(path: Path) -> Points:
     return _float64(stored.view("<f4").reshape(-1, 4)[:, :3])
 
 
-_PLY_TYPES = {
-    name: kind
-    for kind, names in {
-        "i1": "char int8",
-        "u1": "uchar uint8",
-        "<i2": "short int16",
-        "<u2": "ushort uint16",
-        "<i4": "int int32",
-        "<u4": "uint uint32",
-        "<f4": "float float32",
-        "<f8": "double float64",
-    }.items()
-    for name in names.split()
-}
+_PLY_NAMES = (
+    *("char", "uchar", "short", "ushort", "int", "uint", "float", "double"),
+    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"),
+)
+_PLY_TYPES = dict(zip(_PLY_NAMES, ("i1 u1 <i2 <u2 <i4 <u4 <f4 <f8 " * 2).split(), strict=True))
 
 
 def read_ply(path: Path) -> Points:

@@ -1,4 +1,4 @@
-"""KITTI's drives: annotated depth byte for byte, sweeps in the picture, Eigen's drives apart."""
+"""KITTI's drives: annotated depth byte for byte, projected sweeps, and the test drives of Eigen."""
 
 from __future__ import annotations
 
@@ -27,28 +27,26 @@ def raw(tmp_path: Path) -> Path:
     return road.kitti(tmp_path / "kitti", tmp_path / "kitti")
 
 
-def test_drives_of_eigen_are_the_test_and_the_others_training(raw: Path, tmp_path: Path) -> None:
-    summary = prepare("kitti", raw, tmp_path / "out")
-    assert summary.counts == {"train": 2, "test": 2}
-    assert summary.faults == []
-    scenes = {(record.split, record.scene) for record in records(tmp_path / "out")}
+def test_the_drives_of_eigen_are_the_test_and_annotated_depth_is_copied(
+    raw: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    summary = prepare("kitti", raw, out)
+    assert (summary.counts, summary.faults) == ({"train": 2, "test": 2}, [])
+    scenes = {(record.split, record.scene) for record in records(out)}
     assert scenes == {("train", TRAIN), ("test", TEST)}
     assert len(kitti.EIGEN_TEST) == 28
-
-
-def test_annotated_depth_is_taken_byte_for_byte(raw: Path, tmp_path: Path) -> None:
-    prepare("kitti", raw, tmp_path / "out")
-    record = records(tmp_path / "out")[0]
-    assert (tmp_path / "out" / record.target).read_bytes() == road.annotated()
-    assert (tmp_path / "out" / record.image).read_bytes() == road.flat(road.KITTI_SIZE, "png")
+    record = records(out)[0]
     assert record.image == f"rgb/2011_09_26/{TEST}/image_02/0000000000.png"
+    assert (out / record.target).read_bytes() == road.annotated()
+    assert (out / record.image).read_bytes() == road.flat(road.KITTI_SIZE, "png")
     assert record.valid == pytest.approx(175 / 375 / 2, abs=1e-6)
 
 
-def test_a_wall_is_as_far_as_it_stands(raw: Path, tmp_path: Path) -> None:
+def test_a_wall_is_projected_at_its_distance(raw: Path, tmp_path: Path) -> None:
     prepare("kitti", raw, tmp_path / "out", SWEEP)
     depth = depth_of(tmp_path / "out")
-    middle = depth[:, 400:800]  # of the wall ahead; at the sides stand other walls
+    middle = depth[:, 400:800]  # of the wall ahead; the other walls are at the sides
     assert set(np.unique(middle)) == {0.0, int(road.KITTI_WALL * 256) / 256}
     # The wall's point (20, 0.5, 0) is at (-0.5 + 0.06, -0.08, 19.733) in the axes of camera 2.
     column = round(600 - 700 * 0.44 / road.KITTI_WALL)
@@ -56,35 +54,34 @@ def test_a_wall_is_as_far_as_it_stands(raw: Path, tmp_path: Path) -> None:
     assert depth[row, column] > 0
 
 
-def test_a_nearer_thing_hides_the_wall(raw: Path, tmp_path: Path) -> None:
-    sweep = np.zeros((2, 4), dtype=np.float32)
-    sweep[:, 0] = 10.0, 20.0  # one behind the other, as seen from the camera
-    sweep[:, 1] = 0.06, 0.06
-    sweep[:, 2] = -0.08, -0.08
+def test_the_nearest_or_the_last_of_two_points_in_a_pixel_is_kept(
+    raw: Path, tmp_path: Path
+) -> None:
+    # One behind the other, as seen from the camera.
+    sweep = np.array([[10, 0.06, -0.08, 0], [20, 0.06, -0.08, 0]], np.float32)
+    shutil.rmtree(raw / "2011_09_26" / TEST)
     for path in (raw / "2011_09_26" / TRAIN / "velodyne_points" / "data").glob("*.bin"):
         path.write_bytes(sweep.tobytes())
-    seen = {}
-    for surface in ("nearest", "last"):
-        out = tmp_path / surface
-        prepare("kitti", raw, out, kitti.Options(depth="sweep", surface=surface))
-        (record,) = (r for r in records(out) if TRAIN in r.scene and "000.png" in r.image)
-        seen[surface] = depth_of(out, record)[180, 600]
-    assert seen["nearest"] == pytest.approx(10 - 0.267, abs=1 / 256)
-    assert seen["last"] == pytest.approx(20 - 0.267, abs=1 / 256)
+    for surface, expected in (("nearest", 10 - 0.267), ("last", 20 - 0.267)):
+        options = kitti.Options(depth="sweep", surface=surface)  # type: ignore[arg-type]
+        prepare("kitti", raw, tmp_path / surface, options)
+        assert depth_of(tmp_path / surface)[180, 600] == pytest.approx(expected, abs=1 / 256)
 
 
 @pytest.mark.parametrize(
     ("pictures", "depth"), [("raw", "depth_annotated"), ("", "data_depth_annotated"), ("raw", "")]
 )
-def test_the_two_downloads_may_lie_side_by_side(tmp_path: Path, pictures: str, depth: str) -> None:
+def test_both_downloads_may_have_their_own_folder(
+    tmp_path: Path, pictures: str, depth: str
+) -> None:
     raw = tmp_path / "kitti"
-    road.kitti(raw / pictures, raw / depth)
+    road.kitti(raw / pictures, raw / depth, frames=1)
     (raw / depth / "val").mkdir()
     (raw / depth / "train" / TEST).rename(raw / depth / "val" / TEST)  # the two are merged
-    assert prepare("kitti", raw, tmp_path / "out").counts == {"train": 2, "test": 2}
+    assert prepare("kitti", raw, tmp_path / "out").counts == {"train": 1, "test": 1}
 
 
-def test_drives_without_annotated_depth_say_what_to_do(raw: Path, tmp_path: Path) -> None:
+def test_drives_without_annotated_depth_are_an_error(raw: Path, tmp_path: Path) -> None:
     shutil.rmtree(raw / "train")
     with refused(DataError, raw, "2 drives", "--set depth=sweep"):
         prepare("kitti", raw, tmp_path / "out")
@@ -110,42 +107,32 @@ def test_a_calibration_without_its_numbers_is_named(raw: Path, tmp_path: Path, b
 
 
 @pytest.mark.parametrize("options", [kitti.Options(), SWEEP])
-def test_both_dead_files_of_a_frame_are_listed(
+def test_every_unusable_file_of_a_frame_is_a_fault(
     raw: Path, tmp_path: Path, options: kitti.Options
 ) -> None:
     drive = raw / "2011_09_26" / TRAIN
-    picture = drive / "image_02" / "data" / "0000000000.png"
+    gone, other = (drive / "image_02" / "data" / f"000000000{n}.png" for n in range(2))
     annotated = raw / "train" / TRAIN / "proj_depth" / "groundtruth" / "image_02"
     sweep = drive / "velodyne_points" / "data" / "0000000000.bin"
-    target = sweep if options is SWEEP else annotated / "0000000000.png"
-    picture.unlink()
-    target.write_bytes(target.read_bytes()[:199])
-    summary = prepare("kitti", raw, tmp_path / "out", options)
-    assert [fault.subject for fault in summary.faults] == [str(picture), str(target)]
+    cut = sweep if options is SWEEP else annotated / "0000000000.png"
+    gone.unlink()
+    cut.write_bytes(cut.read_bytes()[:199])
+    other.write_bytes(road.flat((370, 1224), "png"))  # not the size of the calibration
+    faults = prepare("kitti", raw, tmp_path / "out", options).faults
+    assert [fault.subject for fault in faults] == [str(gone), str(cut), str(other)]
 
 
-def test_a_picture_that_is_not_of_its_calibration_is_a_fault(raw: Path, tmp_path: Path) -> None:
-    picture = raw / "2011_09_26" / TRAIN / "image_02" / "data" / "0000000000.png"
-    picture.write_bytes(road.flat((370, 1224), "png"))
-    (fault,) = prepare("kitti", raw, tmp_path / "out").faults
-    assert fault.subject == str(picture)
-    assert "370x1224" in fault.reason
-
-
-def test_the_real_sweep_is_the_real_map_bit_for_bit(tmp_path: Path) -> None:
+def test_the_real_sweep_gives_the_published_map_bit_for_bit(tmp_path: Path) -> None:
     shared = real_samples("kitti")
     prepare("kitti", shared, tmp_path / "out", SWEEP)
-    (record,) = records(tmp_path / "out")
-    ours = depth_of(tmp_path / "out", record)
     golden = DepthMap(metres_per_unit=1 / 256).read(shared / "lidar" / "0000000000.png")
     assert np.count_nonzero(golden) == 16293
-    assert np.array_equal(ours, golden)
+    assert np.array_equal(depth_of(tmp_path / "out"), golden)
 
 
 def test_the_real_list_prepares_the_real_frames(tmp_path: Path) -> None:
     shared = real_samples("kitti")
-    listing = shared / "split.txt"
-    summary = prepare("kitti", shared, tmp_path / "out", lists=[listing])
+    summary = prepare("kitti", shared, tmp_path / "out", lists=[shared / "split.txt"])
     assert summary.counts == {"train": 0, "test": 3}
     assert 0.18 < summary.valid["test"] < 0.21
     sample = open_dataset(tmp_path / "out", "kitti", "test")[0]

@@ -1,8 +1,8 @@
-"""Find what is wrong with a dataset on disk, and what to change.
+"""Find the problems of a dataset on disk, and state how to fix them.
 
 `gather` opens a prepared folder, a folder of a user's own pairs, or a tree that published lists
 name; `examine` runs every check. The files of all records are looked for; pixels are read for
-evenly spaced samples, always the same ones. Nothing is written, and a wrong file never raises.
+evenly spaced samples, always the same ones. Nothing is written, and a damaged file never raises.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def gather(
     if lists:
         return _from_lists(data, spec, lists), spec
     if spec.name != "folder":
-        return manifest.read(data), spec  # raises an error that says what is missing
+        return manifest.read(data), spec  # raises an error that names the missing file
     return folder.read(data, complete=False), spec
 
 

@@ -1,4 +1,4 @@
-"""What the doctor can find: `RULES` has a row for each code; docs/data.md explains them."""
+"""Findings of the doctor. `RULES` has a row for each code; docs/data.md explains them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the files of a dataset and collect what the checks need.
+"""Read the files of a dataset and collect the input of the checks.
 
 Reading never raises for a file that is wrong: the problem becomes a `Fault`, and the checks turn
 faults and statistics into `Finding`s.
@@ -29,12 +29,12 @@ RUN = 4
 """Consecutive records that are inspected together: only they show that a list is off by one."""
 _EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 _FOV_DEG = 15.0, 150.0  # a long lens, a fisheye
-_SUBSET = 1000  # values of a depth map that stand for all of them in percentiles
+_SUBSET = 1000  # values of a depth map from which percentiles are computed
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What was wrong with one file when it was read."""
+    """A problem that was met when a file was read."""
 
     code: str
     file: str
@@ -57,7 +57,7 @@ class DepthStats:
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """What the files of one record contain."""
+    """The contents of the files of one record, summarized."""
 
     index: int  # in the order of its split
     record: Record

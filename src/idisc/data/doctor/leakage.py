@@ -95,7 +95,7 @@ def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -
 
 
 def _thumbnails(evidence: Evidence, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Grey thumbnails (8, 9) of samples of the images, as far as they can be read."""
+    """Grey thumbnails (8, 9) of a sample of the images; unreadable images are left out."""
     there = [name for name in names if name not in evidence.absent]
     chosen = (there[i] for i in sample_indices(len(there), evidence.samples * _THUMBNAILS))
     read = {name: _thumbnail(evidence.source.root / name) for name in chosen}

@@ -84,7 +84,7 @@ def check_alignment(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _belong(one: list[int], other: list[int]) -> bool:
-    """Return whether the numbers of two names agree, as far as there are any to compare."""
+    """Return whether the numbers of two names agree; True if one of them has none."""
     if not one or not other:
         return True
     return one == other if len(one) == len(other) else bool(set(one) & set(other))
@@ -146,7 +146,7 @@ def _find_offset(inspections: Sequence[Inspection], scores: Scores) -> Finding |
 
 
 def _partners(scores: Scores) -> dict[int, int]:
-    """Depth -> the image that fits it much better than its own, and stands out of all others."""
+    """Depth -> the image that fits it much better than its own, and than all other images."""
     found = {}
     for row, all_scores in enumerate(scores):
         others = np.where(np.arange(len(scores)) == row, np.nan, all_scores)

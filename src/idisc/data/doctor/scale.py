@@ -1,4 +1,4 @@
-"""Check of the unit of depth, against the depth that is usual in rooms and on roads."""
+"""Check the unit of depth against the usual depth of rooms and roads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from idisc.data.units import UNITS, nearest_unit
 
 
 class Domain(NamedTuple):
-    """Metres that the median over all depth maps may have, and what is usual."""
+    """Bounds of the median over all depth maps, and a usual median, in metres."""
 
     low: float
     high: float
@@ -25,10 +25,10 @@ class Domain(NamedTuple):
 DOMAINS = {
     "indoor": Domain(0.3, 15.0, 2.5),  # NYU 2.6 and 2.8, SUN RGB-D 2.4, DIODE 5.4
     "road": Domain(3.0, 100.0, 14.0),  # KITTI 13.4
-    "any": Domain(0.1, 200.0, 3.0),  # only what is grossly wrong
+    "any": Domain(0.1, 200.0, 3.0),  # only gross errors
 }
 OWN = Domain(0.8, 10.0, 3.0)
-"""The median in a user's own images, of which nothing is stated; outside it is only a warning.
+"""The median in a user's own images, whose domain is unknown; a median outside is a warning.
 
 Rooms of TUM, stored in 1/5000 m, have 11 m when they are read as millimetres.
 """

@@ -45,7 +45,7 @@ def check_faults(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_depth_maps(evidence: Evidence) -> Iterator[Finding]:
-    """Depth maps whose values are useless or no depth, each judged by itself."""
+    """Depth maps whose values are useless or not depth."""
     maps = [(each.record.target, each.depth) for each in evidence.inspections if each.depth]
     for code, is_bad in _MAPS.items():
         if names := tuple(name for name, depth in maps if is_bad(depth)):

@@ -102,17 +102,17 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
 
 
 class _Datum(NamedTuple):
-    """What one sensor recorded."""
+    """A recording of one sensor."""
 
     sensor: str  # in upper case: DGP compares without
     path: Path
     pose: Transform  # sensor -> world
     size: Size | None  # of a picture
-    columns: tuple[int, ...]  # of a sweep: where x, y and z stand
+    columns: tuple[int, ...]  # of x, y and z in a sweep
 
 
 class _Entry(NamedTuple):
-    """What all sensors recorded at about the same time."""
+    """The recordings of all sensors at about the same time."""
 
     stamp: str
     time_s: float

@@ -72,7 +72,7 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
 
 
 def _depth(image: Path) -> FloatArray:
-    """Depth (H, W) in metres, 0 where the mask says that there is none."""
+    """Return depth (H, W) in metres, 0 where the mask excludes it."""
     path = image.with_name(f"{image.stem}_depth.npy")
     depth, mask = read_array(path), read_array(path.with_name(f"{path.stem}_mask.npy"))
     if depth.shape != mask.shape:

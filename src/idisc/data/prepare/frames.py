@@ -50,8 +50,8 @@ class Frame:
     image: Path | NDArray[np.uint8]  # a file to copy, or pixels (H, W, 3)
     camera: Callable[[Size], Camera | None]  # of an image of this size
     target: Path | Callable[[], Any]  # a file to copy, or a function that reads one
-    # What is read and the camera -> what is stored: depth in uint16 is written unchanged, metres
-    # are rounded down; or normals (H, W, 3).
+    # Converts the values read, with the camera, to those stored: depth in uint16 is written
+    # unchanged, metres are rounded down; or normals (H, W, 3).
     convert: Callable[[Any, Any], StoredDepth] = lambda values, _: values
     sensor: str = ""
 

@@ -162,7 +162,7 @@ def _pairs(scene: frames.Scene, options: Options) -> Iterator[_Pair]:
 
 
 def _picture(path: Path) -> Path:
-    """Copies of KITTI are often kept as JPEG, a fifth of the size; lists still say .png."""
+    """Return the image or its JPEG: copies of KITTI are often stored so, at a fifth of the size."""
     jpeg = path.with_suffix(".jpg")
     return jpeg if jpeg.is_file() and not path.is_file() else path
 

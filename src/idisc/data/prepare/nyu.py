@@ -36,7 +36,7 @@ def _scenes(
 
 
 def _find(raw: Path) -> Iterator[ListLine]:
-    """Both files of each frame of which one exists: a missing one is a fault."""
+    """Yield frames of which at least one file exists, so that a missing one is reported."""
     frames = {
         (path.relative_to(raw).parent, path.stem.removeprefix(prefix))
         for prefix, suffix in (("rgb_", "jpg"), ("sync_depth_", "png"))

@@ -204,7 +204,7 @@ def _write_frame(
     link: bool,
     faults: list[InputError],
 ) -> Record | None:
-    """Read all files of a frame and write it; or add what is wrong with any of them to `faults`."""
+    """Read all files of a frame and write it; or add the errors of all of them to `faults`."""
     before = len(faults)
 
     def attempt(read: Callable[[], Any]) -> Any:
@@ -313,7 +313,7 @@ def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
             f"no frame could be prepared; it lists {pluralize(len(faults), 'fault')}",
             f"download them from {catalog.find(source.dataset).home} and repeat the command",
         )
-    # The number of faults lets every result on the dataset say that it is incomplete.
+    # With the number of faults, results on the dataset can state that it is incomplete.
     prepared = {**source.prepared, **({"faults": len(faults)} if faults else {})}
     valid = {
         split: [record.valid or 0.0 for record in records if record.split == split]

@@ -22,7 +22,7 @@ from idisc.data.synthetic import Kind, make_shot
 from idisc.errors import InputError
 
 FARTHEST = 60.0  # metres
-_BLOCK = 20  # images, of which a worker renders those of one split at once
+_BLOCK = 20  # images; a worker renders those of one split together
 
 
 @dataclass(frozen=True, kw_only=True)
