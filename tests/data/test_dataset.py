@@ -1,9 +1,10 @@
-"""A manifest's line as a sample: decoded, framed, masked; and errors that name the file."""
+"""Samples of a manifest: decoded, framed, masked; errors name the file."""
 
 from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.fakes.refusals import refused
 from idisc.data import catalog, framing, manifest
 from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
 from idisc.data.dataset import Dataset, open_dataset, seen, valid_in_training
-from idisc.data.decode import DepthMap, NormalMap, Target
+from idisc.data.decode import DepthMap, Target
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
 from idisc.tasks import NORMALS
@@ -31,6 +32,12 @@ def written(
     return Record(  # type: ignore[arg-type]
         image=f"rgb/{name}.png", target=f"depth/{name}.png", split="test", **record
     )
+
+
+def whole_nyu(root: Path) -> None:
+    """A prepared folder with one frame of NYU."""
+    record = written(root, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
+    manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=root))
 
 
 def one(root: Path, name: str, record: Record, target: Target | None = None) -> Dataset:
@@ -56,18 +63,21 @@ class TestSamples:
         assert (sample.camera.fx, sample.camera.origin) == (518.85790117, "NYU-Depth v2")
         assert sample.record == record
 
-    def test_a_records_own_intrinsics_are_used(self, tmp_path: Path) -> None:
+    def test_a_record_may_have_its_own_camera_and_unit(self, tmp_path: Path) -> None:
+        depth = indoor.millimetres(3)
         record = written(
             tmp_path,
             "a",
-            indoor.picture(0, VGA),
-            indoor.millimetres(0, VGA),
-            size=VGA,
-            intrinsics=(500.0, 501.0, 320.0, 240.0),
+            indoor.picture(3),
+            depth,
+            scale=0.25,
+            size=(24, 32),
+            intrinsics=(500.0, 501.0, 16.0, 12.0),
         )
-        camera = one(tmp_path, "nyu", record)[0].camera
-        assert camera is not None
-        assert (camera.fy, camera.origin) == (501.0, "calibration")
+        sample = one(tmp_path, "folder", record)[0]
+        np.testing.assert_array_equal(sample.target, depth * np.float32(0.25))
+        assert sample.camera is not None
+        assert (sample.camera.fy, sample.camera.origin) == (501.0, "calibration")
 
     def test_normals_are_there_where_they_are_not_black(self, tmp_path: Path) -> None:
         pixels = indoor.normal_pixels(2, VGA)
@@ -79,13 +89,9 @@ class TestSamples:
         lengths = np.linalg.norm(sample.target[1:], axis=-1)
         assert np.abs(lengths - 1).max() < 0.01
 
-    def test_a_record_may_have_its_own_unit(self, tmp_path: Path) -> None:
-        depth = indoor.millimetres(3)
-        record = written(tmp_path, "a", indoor.picture(3), depth, scale=0.25)
-        sample = one(tmp_path, "folder", record)[0]
-        np.testing.assert_array_equal(sample.target, depth * np.float32(0.25))
-
-    def test_the_manifest_says_how_targets_are_stored_not_the_catalog(self, tmp_path: Path) -> None:
+    def test_the_manifest_states_how_targets_are_stored_not_the_catalog(
+        self, tmp_path: Path
+    ) -> None:
         depth = indoor.millimetres(4, VGA)  # prepared SUN RGB-D: plain millimetres
         record = written(tmp_path, "a", indoor.picture(4, VGA), depth)
         sample = one(tmp_path, "sunrgbd", record, DepthMap(metres_per_unit=1 / 1000))[0]
@@ -120,15 +126,12 @@ class TestTrainingMasks:
         assert seen((870, 1920), DDAD, "CAMERA_01").all()
         assert seen((870, 1920), DDAD, "CAMERA_09").sum() == 730 * 1920
 
-    def test_ranges_apply_everywhere(self) -> None:
+    def test_the_variant_of_the_papers_text_has_its_ranges_and_crop(self, tmp_path: Path) -> None:
         spec = catalog.find("sunrgbd:paper")
         assert (spec.capped, spec.capped_training, spec.max_depth) == (True, True, 10.0)
         assert not catalog.find("sunrgbd").capped
         assert catalog.find("ddad:paper").framing is framing.ddad_paper
-
-    def test_they_open_what_was_prepared_under_the_plain_name(self, tmp_path: Path) -> None:
-        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
-        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
+        whole_nyu(tmp_path)
         assert open_dataset(tmp_path, "nyu:paper", "test").spec.capped_training
 
     @pytest.mark.parametrize(
@@ -170,70 +173,61 @@ class TestErrors:
 
 
 class TestOpening:
-    def test_a_published_list_stands_for_a_manifest(self, tmp_path: Path) -> None:
-        indoor.nyu(tmp_path / "raw", {"kitchen": 1}, VGA)
+    def test_lists_replace_a_manifest(self, tmp_path: Path) -> None:
+        indoor.nyu(tmp_path / "raw", {"kitchen": 2}, VGA)
+        lines = [f"kitchen/rgb_0000{n}.jpg /kitchen/sync_depth_0000{n}.png 5\n" for n in (0, 1)]
         listing = tmp_path / "nyu_train.txt"
-        listing.write_text("/kitchen/rgb_00000.jpg /kitchen/sync_depth_00000.png 518.8579\n")
+        listing.write_text(lines[0])
         found = open_dataset(tmp_path / "raw", "nyu", "test", listing)
-        assert (found.split, len(found)) == ("train", 1)
-        assert found[0].target.shape == VGA
+        assert (found.split, len(found), found[0].target.shape) == ("train", 1, VGA)
+        (tmp_path / "raw/test.txt").write_text(lines[1])  # found by its name
+        found = open_dataset(tmp_path / "raw", "nyu", "test")
+        assert [record.image for record in found.records] == ["kitchen/rgb_00001.jpg"]
 
     def test_the_manifest_names_the_dataset_and_a_task_its_variant(self, tmp_path: Path) -> None:
-        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
-        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
+        whole_nyu(tmp_path)
         assert open_dataset(tmp_path, None, "test").spec.name == "nyu"
         assert open_dataset(tmp_path, None, "test", task=NORMALS).spec.name == "nyu:normals"
-
-    def test_another_dataset_in_the_folder_is_an_error(self, tmp_path: Path) -> None:
-        record = Record(image="a", target="b", split="test")
-        manifest.write(
-            Manifest(dataset="nyu", target=NormalMap(), records=(record,), root=tmp_path)
-        )
         with refused(InputError, tmp_path, "nyu", "kitti"):
             open_dataset(tmp_path, "kitti", "test")
 
-    def test_a_folder_that_is_not_there_or_not_prepared_is_an_error(self, tmp_path: Path) -> None:
+    def test_a_folder_that_is_missing_or_not_prepared_is_an_error(self, tmp_path: Path) -> None:
         with refused(InputError, tmp_path / "nowhere"):
             open_dataset(tmp_path / "nowhere", "nyu", "test")
         with refused(DataError, tmp_path, manifest.NAME):
             open_dataset(tmp_path, "nyu", "test")
 
-    def test_ones_own_pictures_may_have_a_size_of_ones_own(self, tmp_path: Path) -> None:
+    def test_pictures_may_enter_the_network_in_another_size(self, tmp_path: Path) -> None:
         indoor.save(tmp_path / "images/a.jpg", indoor.picture(0))
         indoor.save(tmp_path / "depth/a.png", indoor.millimetres(0))
         found = open_dataset(tmp_path, "folder", "train", size=(48, 64))
         sample = pickle.loads(pickle.dumps(found))[0]  # as the workers of a loader get it
         assert (sample.image.shape, sample.target.shape) == ((48, 64, 3), (24, 32))
-
-    def test_a_published_dataset_may_enter_the_network_smaller(self, tmp_path: Path) -> None:
-        record = written(tmp_path, "a", indoor.picture(0, VGA), indoor.millimetres(0, VGA))
-        manifest.write(Manifest(dataset="nyu", target=NYU.target, records=(record,), root=tmp_path))
-        sample = open_dataset(tmp_path, "nyu", "test", size=(240, 320))[0]
+        whole_nyu(tmp_path / "nyu")
+        sample = open_dataset(tmp_path / "nyu", "nyu", "test", size=(240, 320))[0]
         assert (sample.image.shape, sample.target.shape) == ((240, 320, 3), VGA)
         assert sample.camera is not None
         assert sample.camera.fx == pytest.approx(518.85790117 / 2)
 
-    def test_lists_called_train_and_test_are_found(self, tmp_path: Path) -> None:
-        indoor.nyu(tmp_path, {"kitchen": 2}, VGA)
-        (tmp_path / "test.txt").write_text("kitchen/rgb_00001.jpg kitchen/sync_depth_00001.png 5\n")
-        assert open_dataset(tmp_path, "nyu", "test").records[0].image == "kitchen/rgb_00001.jpg"
 
+def test_scenes_are_held_out_whole_and_pictures_without_a_scene_singly(tmp_path: Path) -> None:
+    def dataset(count: int, **scenes: Any) -> Dataset:
+        records = tuple(
+            Record(image=f"{n}.jpg", target="", split="train", scene=scenes.get(f"s{n // 4}", ""))
+            for n in range(count)
+        )
+        source = Manifest(dataset="nyu", target=NYU.target, records=records, root=tmp_path)
+        return Dataset(source, "train", NYU)
 
-def test_scenes_are_held_out_whole(tmp_path: Path) -> None:
-    records = tuple(
-        Record(image=f"{n}.jpg", target="", split="train", scene=f"room_{n // 4}")
-        for n in range(40)
-    )
-    source = Manifest(dataset="nyu", target=NYU.target, records=records, root=tmp_path)
-    whole = Dataset(source, "train", NYU)
+    whole = dataset(40, **{f"s{n}": f"room_{n}" for n in range(10)})
     rest, part = whole.without_scenes(0.2, seed=3)
     assert (len(rest), len(part), len(whole)) == (32, 8, 40)
     assert {r.scene for r in rest.records}.isdisjoint({r.scene for r in part.records})
-    assert [r.image for r in whole.without_scenes(0.2, seed=3)[1].records] == [
-        record.image for record in part.records
-    ]
+    assert whole.without_scenes(0.2, seed=3)[1].records == part.records
     with refused(InputError, tmp_path, 10):
         whole.without_scenes(1.0, seed=3)
+    rest, part = dataset(10).without_scenes(0.2, seed=3)
+    assert (len(rest), len(part)) == (8, 2)
 
 
 @pytest.mark.parametrize(
@@ -249,10 +243,3 @@ def test_a_title_says_which_depth_was_prepared(
     name: str, choice: dict[str, str], title: str
 ) -> None:
     assert catalog.as_prepared(catalog.find(name), {"choices": choice}).title == title
-
-
-def test_a_picture_of_no_scene_may_be_held_out_by_itself(tmp_path: Path) -> None:
-    records = tuple(Record(image=f"{n}.jpg", target="", split="train") for n in range(10))
-    source = Manifest(dataset="folder", target=NYU.target, records=records, root=tmp_path)
-    rest, part = Dataset(source, "train", NYU).without_scenes(0.2, seed=3)
-    assert (len(rest), len(part)) == (8, 2)

@@ -1,7 +1,7 @@
-"""Crops and sizes of each dataset as in the released code, and cameras that follow them.
+"""Crops, sizes and scored windows of each dataset, as in the released code.
 
-Pictures here are ramps: red counts columns and green counts rows, so that a pixel says where in the
-stored picture it comes from.
+Pictures are ramps: red counts columns and green counts rows, so that the colour of a pixel shows
+where in the stored picture it comes from.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
-from idisc.data import framing
+from idisc.data import framing, masks
 from idisc.data.framing import Framing, as_stored, resize_nearest
+from idisc.data.masks import Window, WindowRule
 from idisc.errors import InputError
 from idisc.sizes import resize_bilinear
 
@@ -43,23 +44,15 @@ def camera_of(size: Size) -> Camera:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ((53, 73), (48, 66)),
-        ((42, 56), (48, 64)),
-        ((24, 32), (48, 64)),
-        ((87, 48), (58, 32)),
-        ((5, 4), (1, 1)),
-    ],
+    ("before", "after"), [((53, 73), (48, 66)), ((24, 32), (48, 64)), ((87, 48), (58, 32))]
 )
 def test_bilinear_is_the_weighted_mean_of_four_pixels_rounded_to_nearest(
     before: Size, after: Size
 ) -> None:
     image = np.random.default_rng(0).integers(0, 256, (*before, 3), dtype=np.uint8)
-    resized = resize_bilinear(image, after)
-    assert resized.dtype == np.uint8
     pixels = torch.from_numpy(image).permute(2, 0, 1)[None].double()  # (1, 3, H, W)
     exact = F.interpolate(pixels, after, mode="bilinear", align_corners=False)
+    resized = resize_bilinear(image, after)
     assert np.abs(resized - exact[0].permute(1, 2, 0).numpy()).max() <= 0.5 + 1e-4
 
 
@@ -96,14 +89,13 @@ def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: 
     np.testing.assert_array_equal(framed.image, ramps(size)[corner[0] :, corner[1] :][:, :1216])
 
 
-def test_kitti_cuts_picture_and_target_each_by_its_own_size() -> None:
-    framed = framing.bottom_middle(
-        as_stored(ramps((375, 1242)), places((370, 1226)), camera_of((375, 1242)))
-    )
+def test_picture_and_target_may_differ_in_size() -> None:
+    framed = framing.bottom_middle(as_stored(ramps((375, 1242)), places((370, 1226)), None))
     assert framed.place == (18, 5, (370, 1226))
-    assert framed.camera is not None
-    assert framed.camera.cx == camera_of((375, 1242)).cx - 13
     assert framed.image.shape[:2] == framed.target.shape
+    normals = np.zeros((500, 700, 3), dtype=np.float32)
+    framed = framing.picture_top_left(as_stored(ramps((500, 700)), normals, None))
+    assert (framed.image.shape, framed.target.shape) == ((480, 640, 3), (500, 700, 3))
 
 
 @pytest.mark.parametrize(
@@ -144,12 +136,6 @@ def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
     assert framed.target[0, 0] == 10000 * top + left
     assert framed.target[-1, -1] == 10000 * (top + 869) + left + 1919
     assert framed.place == (top, left, size)
-
-
-def test_nyu_normals_are_not_cut_with_their_picture() -> None:
-    normals = np.zeros((500, 700, 3), dtype=np.float32)
-    framed = framing.picture_top_left(as_stored(ramps((500, 700)), normals, None))
-    assert (framed.image.shape, framed.target.shape) == ((480, 640, 3), (500, 700, 3))
 
 
 @pytest.mark.parametrize(
@@ -199,3 +185,29 @@ def test_a_frame_that_is_too_small_is_an_error(
 ) -> None:
     with refused(InputError, "", *facts):
         frame(as_stored(ramps(image), places(target), None))
+
+
+def bounds(window: Window) -> tuple[int, ...]:
+    rows, columns = window
+    return rows.start, rows.stop, columns.start, columns.stop
+
+
+@pytest.mark.parametrize(
+    ("rule", "size", "expected"),
+    [
+        (masks.garg, (352, 1216), (143, 349, 43, 1172)),
+        (masks.eigen_road, (352, 1216), (117, 321, 43, 1172)),
+        (masks.garg, (375, 1242), (153, 371, 44, 1197)),  # the usual one, of the full frame
+        (masks.eigen_indoor, (480, 640), (45, 471, 41, 601)),
+        (masks.eigen_indoor, (240, 320), (22, 236, 20, 300)),
+    ],
+)
+def test_windows_are_those_of_the_released_code(
+    rule: WindowRule, size: Size, expected: tuple[int, ...]
+) -> None:
+    assert bounds(rule(size)) == expected
+
+
+def test_windows_of_the_full_frame_are_moved_into_a_crop() -> None:
+    assert bounds(masks.shifted(masks.garg((375, 1242)), 23, 13)) == (130, 348, 31, 1184)
+    assert bounds(masks.shifted((slice(5, 50), slice(0, 9)), 10, 20)) == (0, 40, 0, 0)

@@ -1,4 +1,4 @@
-"""Manifests: what is written is read, the hash pins it, and damage is named; published lists."""
+"""Manifests and published lists: written, read, hashed; damage is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.refusals import refused
 
 from idisc.data import manifest
-from idisc.data.catalog import ARGOVERSE, DDAD, DIODE, KITTI, NYU
+from idisc.data.catalog import DDAD, KITTI, NYU
 from idisc.data.decode import DepthMap
 from idisc.data.manifest import ListLine, Manifest, Record
 from idisc.errors import DataError, InputError
@@ -55,22 +55,17 @@ def listed(path: Path, *lines: str) -> Path:
 
 
 class TestFile:
-    def test_what_is_written_is_read(self, tmp_path: Path) -> None:
+    def test_records_are_written_sorted_and_read_back(self, tmp_path: Path) -> None:
         digest = manifest.write(whole(tmp_path))
         found = manifest.read(tmp_path)
         assert found == whole(tmp_path, records=tuple(reversed(RECORDS)), sha256=digest)
-
-    def test_the_hash_does_not_depend_on_the_order_of_records(self, tmp_path: Path) -> None:
-        first = manifest.write(whole(tmp_path))
-        assert manifest.write(whole(tmp_path, records=RECORDS[::-1])) == first
-        assert manifest.write(whole(tmp_path, records=RECORDS[1:])) != first
+        assert manifest.write(whole(tmp_path, records=RECORDS[::-1])) == digest
+        assert manifest.write(whole(tmp_path, records=RECORDS[1:])) != digest
 
     def test_splits_are_chosen_by_name(self, tmp_path: Path) -> None:
         assert [record.image for record in whole(tmp_path).of("test")] == ["rgb/z.jpg"]
         with refused(manifest.EmptySplit, tmp_path, "'val'", "test, train"):
             whole(tmp_path).of("val")
-
-    def test_a_folder_without_one_says_how_it_is_made(self, tmp_path: Path) -> None:
         with refused(DataError, tmp_path, "`idisc prepare`"):
             manifest.read(tmp_path)
 
@@ -133,65 +128,43 @@ class TestLists:
         with refused(InputError, f"{path}:{line}" if b".png" in content[6:] else path):
             manifest.read_list(path)
 
-    def test_a_line_that_comes_again_counts_once(self, tmp_path: Path) -> None:
-        for name in ("a.png", "b.png"):
-            (tmp_path / name).touch()
-        path = listed(tmp_path / "test.txt", *["a.png a.png 5", "b.png b.png 5", "a.png a.png 5"])
-        found = manifest.from_list(path, tmp_path, NYU)
-        assert [record.image for record in found.records] == ["a.png", "b.png"]
-        assert found.prepared["repeated"] == ["a.png"]
-
 
 class TestManifestFromList:
-    def test_files_are_used_where_they_are(self, tmp_path: Path) -> None:
+    def test_existing_files_are_used_where_they_are_each_once(self, tmp_path: Path) -> None:
         touch(tmp_path / "kitchen/rgb.jpg", tmp_path / "kitchen/depth.png")
-        path = listed(tmp_path / "nyu_test.txt", "/kitchen/rgb.jpg /kitchen/depth.png 518")
-        found = manifest.from_list(path, tmp_path, NYU)
-        assert found.target == NYU.target
-        assert found.records == (
-            Record(
-                image="kitchen/rgb.jpg", target="kitchen/depth.png", split="test", scene="kitchen"
-            ),
+        line = "/kitchen/rgb.jpg /kitchen/depth.png 518"
+        path = listed(tmp_path / "nyu_test.txt", line, "gone.jpg gone.png 518", line)
+        record = Record(
+            image="kitchen/rgb.jpg", target="kitchen/depth.png", split="test", scene="kitchen"
         )
+        found = manifest.from_list(path, tmp_path, NYU)
+        assert (found.target, found.records) == (NYU.target, (record,))
+        assert found.prepared == {
+            "list": "nyu_test.txt",
+            "missing": ["gone.jpg"],
+            "repeated": ["kitchen/rgb.jpg"],
+        }
+        (tmp_path / "kitchen/rgb.jpg").unlink()
+        with refused(DataError, tmp_path, "nyu_test.txt"):
+            manifest.from_list(path, tmp_path, NYU)
 
     def test_train_and_val_of_kittis_depth_count_as_merged(self, tmp_path: Path) -> None:
         touch(*(tmp_path / name for name in ("a.png", "b.png", "train/a/d.png", "val/b/d.png")))
-        path = listed(
-            tmp_path / "kitti_eigen_test.txt", "a.png a/d.png 7", "b.png b/d.png 7", "c.png None 7"
-        )
+        path = listed(tmp_path / "kitti_eigen_test.txt", "a.png a/d.png 7", "b.png b/d.png 7")
         found = manifest.from_list(path, tmp_path, KITTI)
         assert [record.target for record in found.records] == ["train/a/d.png", "val/b/d.png"]
 
-    def test_lines_whose_files_are_not_there_are_left_out_and_counted(self, tmp_path: Path) -> None:
-        touch(tmp_path / "a.png", tmp_path / "a_depth.png")
-        path = listed(tmp_path / "val.txt", "a.png a_depth.png", "b.png b_depth.png")
-        found = manifest.from_list(path, tmp_path, DIODE)
-        assert found.prepared == {"list": "val.txt", "missing": ["b.png"]}
-
-    def test_a_list_of_another_folder_is_an_error(self, tmp_path: Path) -> None:
-        path = listed(tmp_path / "val.txt", "b.png b_depth.png")
-        with refused(DataError, tmp_path, "val.txt"):
-            manifest.from_list(path, tmp_path, DIODE)
-
-    def test_intrinsics_beside_the_list_belong_to_its_pictures(self, tmp_path: Path) -> None:
+    def test_intrinsics_next_to_the_list_belong_to_its_pictures(self, tmp_path: Path) -> None:
         image, depth = "000150/rgb/CAMERA_09/1.png", "000150/depth/CAMERA_09/1.png"
-        touch(tmp_path / image, tmp_path / depth)
+        touch(tmp_path / image, tmp_path / depth, tmp_path / "ddad_intrinsics.json")
         path = listed(tmp_path / "ddad_val.txt", f"{image} {depth}")
+        assert manifest.from_list(path, tmp_path, DDAD).records[0].intrinsics is None  # empty file
         matrix = [[1050, 0, 950.5, 0], [0, 1051, 600, 0], [0, 0, 1, 0]]
         (tmp_path / "ddad_intrinsics.json").write_text(json.dumps({image: matrix}))
         [record] = manifest.from_list(path, tmp_path, DDAD).records
         assert record.intrinsics == (1050, 1051, 950.5, 600)
         assert record.sensor == "CAMERA_09"
-
-    def test_an_empty_file_of_intrinsics_is_none(self, tmp_path: Path) -> None:
-        touch(tmp_path / "a.png", tmp_path / "d.png", tmp_path / "argo_intrinsics.json")
-        path = listed(tmp_path / "argo_val.txt", "a.png d.png")
-        assert manifest.from_list(path, tmp_path, ARGOVERSE).records[0].intrinsics is None
-
-    @pytest.mark.parametrize("content", ["[1, 2]", '{"a.png": [1, 2]}', '{"a.png": {"fx": 1}}'])
-    def test_intrinsics_of_another_form_are_an_error(self, tmp_path: Path, content: str) -> None:
-        touch(tmp_path / "a.png", tmp_path / "d.png")
-        (tmp_path / "argo_intrinsics.json").write_text(content)
-        path = listed(tmp_path / "argo_val.txt", "a.png d.png")
-        with refused(InputError, tmp_path / "argo_intrinsics.json"):
-            manifest.from_list(path, tmp_path, ARGOVERSE)
+        for content in ("[1, 2]", '{"a.png": [1, 2]}', '{"a.png": {"fx": 1}}'):
+            (tmp_path / "ddad_intrinsics.json").write_text(content)
+            with refused(InputError, tmp_path / "ddad_intrinsics.json"):
+                manifest.from_list(path, tmp_path, DDAD)

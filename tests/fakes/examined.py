@@ -99,13 +99,13 @@ def by_code(report: Report) -> dict[str, Finding]:
 
 
 def only(report: Report) -> Finding:
-    """The one finding: one thing was broken, so one line reports it."""
+    """Return the only finding of a report."""
     assert len(report.findings) == 1, [finding.describe() for finding in report.findings]
     return report.findings[0]
 
 
 def as_dataset(pairs: Pairs, **changes: Any) -> Report:
-    """The folder, read as a dataset of the catalog of which more is known."""
+    """Examine the folder as a dataset of the catalog with more known facts."""
     pairs.report()
     source, spec = doctor.gather(pairs.root)
     return doctor.examine(source, replace(spec, **changes))

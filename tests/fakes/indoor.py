@@ -1,7 +1,7 @@
-"""The indoor datasets, a few frames of each, in the folders and file formats of the real ones.
+"""A few frames of each indoor dataset, in the folders and file formats of the real ones.
 
-Every builder fills a raw folder and gives back what it put there, so that a test can compare.
-Pictures are small unless the format fixes their size.
+Every builder fills a raw folder and returns its contents, so that a test can compare. Pictures are
+small unless the format fixes their size.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
 def real_samples(name: str) -> Path:
-    """Real samples that lie beside the checkout on some machines; elsewhere the test is skipped."""
+    """Return a folder of real samples next to the checkout; without it the test is skipped."""
     if not (SHARED / name).is_dir():
-        pytest.skip(f"no real samples of {name} beside this checkout")
+        pytest.skip(f"no real samples of {name} next to this checkout")
     return SHARED / name
 
 
@@ -61,7 +61,7 @@ def load(path: Path) -> NDArray[Any]:
 
 
 def truncate(path: Path) -> None:
-    """A download that broke off in the middle."""
+    """Cut a file in half, as an interrupted download does."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
@@ -79,7 +79,7 @@ def nyu(raw: Path, scenes: dict[str, int], size: tuple[int, int] = SMALL) -> dic
 
 @dataclass(frozen=True)
 class Labelled:
-    """What is in a labelled file."""
+    """The contents of a labelled file."""
 
     images: Bytes  # (N, 480, 640, 3)
     depths: NDArray[np.float32]  # (N, 480, 640), in-painted
@@ -106,7 +106,7 @@ def nyu_matrices(raw: Path, *, rooms: bool = True, splits: bool = True) -> Label
     )
     raw.mkdir(parents=True, exist_ok=True)
     with h5py.File(raw / "nyu_depth_v2_labeled.mat", "w", userblock_size=512) as file:
-        # MATLAB stores column by column: its (H, W, 3, N) is what HDF5 calls (N, 3, W, H).
+        # MATLAB stores column by column: its (H, W, 3, N) is (N, 3, W, H) in HDF5.
         file["images"] = content.images.transpose(0, 3, 2, 1)
         file["depths"] = content.depths.transpose(0, 2, 1)
         file["rawDepths"] = content.raw_depths.transpose(0, 2, 1)
@@ -182,7 +182,7 @@ def nyu_normals(raw: Path) -> None:
 
 
 def rotated(depth: Depth) -> Depth:
-    """Sixteen bits rotated left by three: what SUN RGB-D stores for millimetres."""
+    """Rotate 16 bits left by three, as SUN RGB-D stores millimetres."""
     return (depth << np.uint16(3)) | (depth >> np.uint16(13))
 
 

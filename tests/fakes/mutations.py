@@ -1,4 +1,4 @@
-"""Files damaged as disks, downloads and ill will damage them; and an ear for what they set off."""
+"""Damaged files, and a check that reading them has no side effects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# What a file that is only read has no business to do.
+# Audit events that reading a file must not cause.
 DEEDS = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect")
 DEEDS += ("os.remove", "os.rename", "os.rmdir", "shutil.rmtree", "ctypes.dlopen", "webbrowser.open")
 
@@ -18,7 +18,7 @@ DEEDS += ("os.remove", "os.rename", "os.rmdir", "shutil.rmtree", "ctypes.dlopen"
 def mutated(content: bytes, generator: np.random.Generator, head: float = 1.0) -> bytes:
     """Bits flipped, bytes replaced, pieces cut out, doubled and moved; or the end cut off.
 
-    Most changes are within the first share `head` of the file, where formats say what follows.
+    Most changes are within the first share `head` of the file, where the headers are.
     """
     data = bytearray(content)
     reach = len(data) if generator.random() < 0.3 else max(1, int(len(data) * head))

@@ -1,4 +1,4 @@
-"""Three grey photos in a folder, and what a call left of them."""
+"""Three grey photos in a folder, and the results of a call."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def three_photos(place: Path) -> Path:
 
 
 def shown(folder: Path) -> set[str]:
-    """Names of the files in it that one sees."""
+    """Names of the visible files of a folder."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
 
 
 def metres(path: Path) -> float:
-    """The one depth of a 16-bit PNG, by the factor that lies beside it."""
+    """The only depth of a 16-bit PNG, by the factor in its sidecar file."""
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16
     record = json.loads(path.with_suffix(".json").read_text())

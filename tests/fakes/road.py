@@ -1,15 +1,14 @@
-"""KITTI, DDAD and Argoverse as they come: small raw trees whose depth is known by hand.
+"""Small raw trees of KITTI, DDAD and Argoverse, whose depth can be computed by hand.
 
-All around the car stand walls, `WALL` metres from the middle of its LiDAR frame, as far as the eye
-sees; so a camera that looks straight ahead has one depth everywhere, and what it is follows from
-where the camera sits. Pictures have their real sizes and one colour, to be small.
+Walls surround the car, `WALL` metres from the middle of its LiDAR frame, so that a camera looking
+straight ahead has one depth everywhere, which follows from the position of the camera. Pictures
+have their real sizes and one colour, to be small.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from scipy.spatial.transform import Rotation
 
 from idisc.data import manifest
 from idisc.data.decode import DepthMap
@@ -26,25 +26,13 @@ from idisc.data.prepare.runner import Summary
 
 Quaternion = tuple[float, float, float, float]
 WALL = 20.0
-AHEAD: Quaternion = (0.5, -0.5, 0.5, -0.5)  # camera axes in a car's: x right, y down, z forward
 
 
-def turned(angle_deg: float) -> Quaternion:
-    """About the vertical axis, to the left."""
-    half = math.radians(angle_deg) / 2
-    return math.cos(half), 0.0, 0.0, math.sin(half)
-
-
-def times(one: Quaternion, other: Quaternion) -> Quaternion:
-    """Hamilton's product: the other rotation first."""
-    a, b, c, d = one
-    e, f, g, h = other
-    return (
-        a * e - b * f - c * g - d * h,
-        a * f + b * e + c * h - d * g,
-        a * g - b * h + c * e + d * f,
-        a * h + b * g - c * f + d * e,
-    )
+def facing(angle_deg: float) -> Quaternion:
+    """The rotation (w, x, y, z) from camera axes to a car's, turned to the left about its z."""
+    ahead = Rotation.from_quat([-0.5, 0.5, -0.5, 0.5])  # x right, y down, z forward
+    x, y, z, w = (Rotation.from_euler("z", angle_deg, degrees=True) * ahead).as_quat().tolist()
+    return w, x, y, z
 
 
 @cache
@@ -158,7 +146,7 @@ DDAD_SIZE = (1216, 1936)
 DDAD_CAMERAS = {"CAMERA_01": 0.0, "CAMERA_05": 60.0, "CAMERA_06": -60.0, "CAMERA_09": 180.0}
 DDAD_FORWARD = 1.5  # metres from the middle of the car to the front camera, along its axis
 DDAD_SPEED = 15.0  # metres a second
-DDAD_LATE_S = 0.02  # pictures are taken so much after the sweep
+DDAD_LATE_S = 0.02  # time from the sweep to the picture
 DDAD_FIRST = 15_616_458_250_000_000
 
 
@@ -169,59 +157,53 @@ def _dgp_pose(rotation: Quaternion, x: float, z: float = 0.0) -> dict[str, Any]:
     }
 
 
-def _dgp_datum(key: str, sensor: str, kind: str, content: dict[str, Any]) -> dict[str, Any]:
-    return {"key": key, "id": {"name": sensor, "timestamp": ""}, "datum": {kind: content}}
-
-
 def ddad_calibration() -> dict[str, Any]:
-    """Cameras about the car's middle, 1.5 m up; the front one forward as well."""
-    cameras = [
-        _dgp_pose(times(turned(angle), AHEAD), DDAD_FORWARD if angle == 0 else 0.0, 1.5)
-        for angle in DDAD_CAMERAS.values()
-    ]
+    """Cameras at the middle of the car, 1.5 m up; the front one is also forward."""
     lens = {"fx": 1000.0, "fy": 1010.0, "cx": 960.0, "cy": 600.0, "skew": 0.0}
-    none = dict.fromkeys(lens, 0.0)
+    cameras = [_ddad_camera(angle, 0.0) for angle in DDAD_CAMERAS.values()]
     return {
         "names": ["LIDAR", *DDAD_CAMERAS],
-        "intrinsics": [none, *([lens] * len(DDAD_CAMERAS))],
+        "intrinsics": [dict.fromkeys(lens, 0.0), *([lens] * len(DDAD_CAMERAS))],
         "extrinsics": [_dgp_pose((1.0, 0.0, 0.0, 0.0), 0.0), *cameras],
     }
+
+
+def _ddad_camera(angle_deg: float, car: float) -> dict[str, Any]:
+    return _dgp_pose(facing(angle_deg), car + (DDAD_FORWARD if angle_deg == 0 else 0.0), 1.5)
 
 
 def ddad_scene(folder: Path, samples: int, suffix: str = "png") -> Path:
     """A scene of a car that drives straight on, with a sample every tenth of a second."""
     buffer = io.BytesIO()
     np.savez(buffer, data=np.concatenate([walls(), np.ones((len(walls()), 1))], axis=1))
-    data, entries = [], []
+    data: list[dict[str, Any]] = []
+    entries = []
+
+    def add(key: str, sensor: str, kind: str, name: str, file: bytes, **content: Any) -> None:
+        write(folder / name, file)
+        datum = {kind: {"filename": name, **content}}
+        data.append({"key": key, "id": {"name": sensor, "timestamp": ""}, "datum": datum})
+
     for number in range(samples):
         stamp = str(DDAD_FIRST + number * 1_000_000)  # in DDAD's own units
         swept = DDAD_SPEED * 0.1 * number
-        seen = swept + DDAD_SPEED * DDAD_LATE_S
-        cloud = {
-            "filename": f"point_cloud/LIDAR/{stamp}.npz",
-            "point_format": ["X", "Y", "Z", "INTENSITY"],
-            "pose": _dgp_pose((1.0, 0.0, 0.0, 0.0), swept),
-        }
-        write(folder / cloud["filename"], buffer.getvalue())
-        data.append(_dgp_datum(f"L{number}", "LIDAR", "point_cloud", cloud))
-        for sensor, angle in DDAD_CAMERAS.items():
-            place = seen + (DDAD_FORWARD if angle == 0 else 0.0)
-            picture = {
-                "filename": f"rgb/{sensor}/{stamp}.{suffix}",
-                "height": DDAD_SIZE[0],
-                "width": DDAD_SIZE[1],
-                "channels": 3,
-                "pose": _dgp_pose(times(turned(angle), AHEAD), place, 1.5),
-            }
-            write(folder / picture["filename"], flat(DDAD_SIZE, suffix))
-            data.append(_dgp_datum(f"{sensor}{number}", sensor, "image", picture))
-        entries.append(
-            {
-                "calibration_key": "c0ffee",
-                "datum_keys": [f"L{number}", *(f"{sensor}{number}" for sensor in DDAD_CAMERAS)],
-                "id": {"timestamp": f"2464-11-12T01:04:{10 + number:02d}.027900Z"},
-            }
+        add(
+            *(f"L{number}", "LIDAR", "point_cloud", f"point_cloud/LIDAR/{stamp}.npz"),
+            buffer.getvalue(),
+            point_format=["X", "Y", "Z", "INTENSITY"],
+            pose=_dgp_pose((1.0, 0.0, 0.0, 0.0), swept),
         )
+        for sensor, angle in DDAD_CAMERAS.items():
+            add(
+                *(f"{sensor}{number}", sensor, "image", f"rgb/{sensor}/{stamp}.{suffix}"),
+                flat(DDAD_SIZE, suffix),
+                height=DDAD_SIZE[0],
+                width=DDAD_SIZE[1],
+                pose=_ddad_camera(angle, swept + DDAD_SPEED * DDAD_LATE_S),
+            )
+        keys = [f"L{number}", *(f"{sensor}{number}" for sensor in DDAD_CAMERAS)]
+        time = {"timestamp": f"2464-11-12T01:04:{10 + number:02d}.027900Z"}
+        entries.append({"calibration_key": "c0ffee", "datum_keys": keys, "id": time})
     write(folder / "calibration" / "c0ffee.json", ddad_calibration())
     return write(folder / "scene_beef.json", {"data": data, "samples": entries, "name": "made up"})
 
@@ -255,11 +237,11 @@ ARGOVERSE_LENS = (-0.172, 0.117, -0.025)  # about those of the real cars
 ARGOVERSE_FORWARD = 1.5
 ARGOVERSE_SPEED = 10.0  # metres a second
 ARGOVERSE_FIRST_NS = 315_971_347_800_000_000
-ARGOVERSE_LATE_NS = 10_000_000  # pictures are taken so much after the sweep
+ARGOVERSE_LATE_NS = 10_000_000  # time from the sweep to the nearest picture
 
 
 def ply(points: NDArray[np.float64]) -> bytes:
-    """As Argoverse writes its sweeps."""
+    """Return a sweep as Argoverse stores it."""
     row = [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1"), ("laser_number", "<u2")]
     vertices = np.zeros(len(points), dtype=row)
     for axis, name in enumerate("xyz"):
@@ -271,7 +253,7 @@ def ply(points: NDArray[np.float64]) -> bytes:
 
 
 def argoverse_calibration() -> dict[str, Any]:
-    """The ring cameras about the car's middle, 1.4 m up; the front one forward as well."""
+    """Ring cameras at the middle of the car, 1.4 m up; the front one is also forward."""
     return {
         "camera_data_": [
             {
@@ -284,7 +266,7 @@ def argoverse_calibration() -> dict[str, Any]:
                     "skew_": 0.0,
                     "distortion_coefficients_": ARGOVERSE_LENS,
                     "vehicle_SE3_camera_": {
-                        "rotation": {"coefficients": times(turned(angle), AHEAD)},
+                        "rotation": {"coefficients": facing(angle)},
                         "translation": [ARGOVERSE_FORWARD if angle == 0 else 0.0, 0.0, 1.4],
                     },
                 },
@@ -295,7 +277,7 @@ def argoverse_calibration() -> dict[str, Any]:
 
 
 def argoverse_pose(log: Path, stamp: int) -> Path:
-    """Of a car that drives straight on."""
+    """Write the pose of a car that drives straight on."""
     x = ARGOVERSE_SPEED * (stamp - ARGOVERSE_FIRST_NS) / 1e9
     pose = {"rotation": [1.0, 0.0, 0.0, 0.0], "translation": [x, 0.0, 0.0]}
     return write(log / "poses" / f"city_SE3_egovehicle_{stamp}.json", pose)

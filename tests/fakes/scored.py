@@ -73,7 +73,7 @@ def a_tenth_too_far(data: Path, name: str, out: Path, factor: float = 1.1) -> Pa
 
 
 def own_pairs(place: Path) -> Path:
-    """The folder own with two pairs in millimetres; beside it guess, predictions of them."""
+    """Make the folder `own` with two pairs in millimetres, and predictions in `guess`."""
     root = place / "own"
     for number in range(2):
         depth = indoor.millimetres(number)

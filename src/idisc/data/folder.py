@@ -140,6 +140,8 @@ def _flat_pairs(folder: Path, row: Mapping[str, Any], complete: bool) -> Iterato
         if complete and len(groups[name]) > 2:
             names = ", ".join(path.name for path in groups[name])
             raise InputError(folder / name, f"several files of one name ({names})", "keep a pair")
+        if complete and picture and not depth:  # two photos may have one name
+            raise InputError(picture, f"no depth of that name in {folder}")
         if picture:
             yield _Pair(picture, depth or folder / f"{name}.png", row)
 

@@ -1,4 +1,4 @@
-"""The runner: resumable, the same bytes for any number of workers, faults kept in a list."""
+"""The runner: resumable, the same bytes for any number of workers; faults are listed."""
 
 from __future__ import annotations
 
@@ -41,14 +41,6 @@ def test_two_workers_write_the_bytes_of_one(raw: Path, tmp_path: Path) -> None:
     ]
     assert summaries[0] == summaries[1]
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
-
-
-def test_a_finished_run_does_nothing_the_second_time(raw: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    first = prepare("nyu", raw, out)
-    before = {path: path.stat().st_mtime_ns for path in (out / "rgb").rglob("*.jpg")}
-    assert prepare("nyu", raw, out) == first
-    assert before == {path: path.stat().st_mtime_ns for path in (out / "rgb").rglob("*.jpg")}
 
 
 def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
@@ -97,22 +89,26 @@ def test_a_missing_or_damaged_file_is_a_fault_and_the_others_are_prepared(
     assert manifest.read(tmp_path / "out").prepared["faults"] == 1
 
 
-def test_a_run_of_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
+def test_a_run_with_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
     indoor.nyu(tmp_path / "raw", {"kitchen": 1})
     indoor.truncate(tmp_path / "raw/kitchen/rgb_00000.jpg")
     with refused(DataError, tmp_path / "out" / MISSING, "1 fault", "https://cs.nyu.edu"):
         prepare("nyu", tmp_path / "raw", tmp_path / "out")
 
 
-def test_drafts_of_a_killed_run_are_removed(raw: Path, tmp_path: Path) -> None:
-    prepare("nyu", raw, tmp_path / "out")
+def test_a_finished_run_is_not_repeated_and_drafts_are_removed(raw: Path, tmp_path: Path) -> None:
+    def times() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "out/rgb").rglob("*.jpg")}
+
+    first, before = prepare("nyu", raw, tmp_path / "out"), times()
     draft = tmp_path / "out/rgb/.rgb_00000.jpg.x7.part"
-    draft.write_bytes(b"half of it")
-    prepare("nyu", raw, tmp_path / "out")
+    draft.write_bytes(b"half of it")  # of a run that was killed
+    assert prepare("nyu", raw, tmp_path / "out") == first
+    assert times() == before
     assert not draft.exists()
 
 
-def test_linked_pictures_stay_where_they_are(raw: Path, tmp_path: Path) -> None:
+def test_pictures_may_be_linked_and_the_manifest_is_the_same(raw: Path, tmp_path: Path) -> None:
     prepare("nyu", raw, tmp_path / "copy")
     prepare("nyu", raw, tmp_path / "link", LINK)
     copied, linked = (manifest.read(tmp_path / name) for name in ("copy", "link"))
@@ -123,12 +119,11 @@ def test_linked_pictures_stay_where_they_are(raw: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "link" / linked.records[0].target).is_symlink()
 
 
-def test_the_manifest_pins_every_byte(raw: Path, tmp_path: Path) -> None:
+def test_the_hash_of_the_manifest_depends_on_every_file(raw: Path, tmp_path: Path) -> None:
     first = prepare("nyu", raw, tmp_path / "a")
-    indoor.save(raw / "sync/office_0002/sync_depth_00000.png", indoor.millimetres(77))
-    second = prepare("nyu", raw, tmp_path / "b")
-    assert first.sha256 != second.sha256
     assert manifest.read(tmp_path / "a").sha256 == first.sha256
+    indoor.save(raw / "sync/office_0002/sync_depth_00000.png", indoor.millimetres(77))
+    assert prepare("nyu", raw, tmp_path / "b").sha256 != first.sha256
 
 
 def test_an_interrupted_run_continues_with_the_scenes_that_are_not_done(

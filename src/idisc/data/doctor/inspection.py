@@ -6,13 +6,15 @@ faults and statistics into `Finding`s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
 from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
@@ -22,9 +24,10 @@ from idisc.data.doctor.alignment import Edges, find_edges
 from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import InputError
-from idisc.images import FORMATS, open_picture
+from idisc.images import FORMATS, read_image
 from idisc.sizes import Size, describe_size, size_text
 
+Result = TypeVar("Result")
 RUN = 4
 """Consecutive records that are inspected together: only they show that a list is off by one."""
 _EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
@@ -105,18 +108,27 @@ def inspect(
 ) -> Inspection:
     """Read the files of a record."""
     root, faults = source.root, list[Fault]()
+
+    def attempt(code: str, name: str, read: Callable[[], Result]) -> Result | None:
+        try:
+            return read()
+        except InputError as error:
+            faults.append(Fault(code, name, str(error)))
+            return None
+
     if manifest.is_changed(root, record):
         faults.append(Fault("changed", record.image, "another SHA-256"))
-    image, image_mode = _read_image(root, record.image, faults)
-    target_mode, target_size = _read_header(root, record.target, faults)
-    target, misplaced = None, _misplaced(spec, record, image_mode, target_mode)
-    faults += misplaced
-    if target_mode and not misplaced:
-        try:
-            target = read_target(source, record)
-            target_size = target.shape[0], target.shape[1]
-        except InputError as error:
-            faults.append(Fault("damaged", record.target, str(error)))
+    image_mode, target_mode = (
+        attempt("damaged", name, partial(_mode, root / name)) if name else None
+        for name in (record.image, record.target)
+    )
+    image = target = None
+    if image_mode in _EIGHT_BITS:
+        image = attempt("damaged", record.image, lambda: read_image(root / record.image))
+    if fault := _misplaced(spec, record, image_mode, target_mode):
+        faults.append(fault)
+    elif target_mode:
+        target = attempt("damaged", record.target, lambda: read_target(source, record))
     size = None if image is None else (image.shape[0], image.shape[1])
     if size is not None:
         faults += _camera_faults(spec, record, size)
@@ -125,16 +137,14 @@ def inspect(
         stats = _depth_stats(target, spec.min_depth)
         edges = find_edges(image, target) if image is not None and keep_edges else None
     if image is not None and target is not None:
-        try:
-            spec.framing(as_stored(image, target, None))
-        except InputError as error:
-            faults.append(Fault("framing", record.image, str(error)))
+        stored = as_stored(image, target, None)
+        attempt("framing", record.image, lambda: spec.framing(stored))
     return Inspection(
         index=index,
         record=record,
         faults=tuple(faults),
         image_size=size,
-        target_size=target_size,
+        target_size=None if target is None else (target.shape[0], target.shape[1]),
         depth=stats,
         edges=edges,
     )
@@ -169,45 +179,30 @@ def _rank_correlation(values: FloatArray, rows: NDArray[np.intp]) -> float:
     return float(np.corrcoef(ranks, rows)[0, 1])
 
 
-def _read_image(root: Path, name: str, faults: list[Fault]) -> tuple[NDArray[np.uint8] | None, str]:
-    """Upright RGB (H, W, 3) or None, and the mode of the file."""
-    if Path(name).suffix.lower() in ARRAYS:
-        return None, "array"
+def _mode(path: Path) -> str:
+    """Return the mode of a picture from its header, or "array"."""
+    if path.suffix.lower() in ARRAYS:
+        return "array"
     try:
-        with open_picture(root / name) as picture:
-            if picture.mode not in _EIGHT_BITS:
-                return None, picture.mode
-            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB")), picture.mode
-    except InputError as error:
-        faults.append(Fault("damaged", name, str(error)))
-        return None, ""
-
-
-def _read_header(root: Path, name: str, faults: list[Fault]) -> tuple[str, Size | None]:
-    """Mode and size of a target; the size of an array is known when it is read."""
-    if not name:
-        return "", None
-    if Path(name).suffix.lower() in ARRAYS:
-        return "array", None
-    try:
-        with Image.open(root / name, formats=FORMATS) as picture:
-            return picture.mode, (picture.height, picture.width)
+        with Image.open(path, formats=FORMATS) as picture:
+            return picture.mode
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        faults.append(Fault("damaged", name, "not an image, or its header is damaged"))
-        return "", None
+        raise InputError(path, "not an image, or its header is damaged") from None
 
 
-def _misplaced(spec: DatasetSpec, record: Record, image_mode: str, target_mode: str) -> list[Fault]:
+def _misplaced(
+    spec: DatasetSpec, record: Record, image_mode: str | None, target_mode: str | None
+) -> Fault | None:
     """Depth in place of the image, an image in place of depth, or both."""
-    no_image = bool(image_mode) and image_mode not in _EIGHT_BITS
+    no_image = image_mode is not None and image_mode not in _EIGHT_BITS
     if no_image and target_mode in _EIGHT_BITS:
         reason = f"{record.image} is {image_mode}, {record.target} is {target_mode}"
-        return [Fault("swapped", record.image, reason)]
+        return Fault("swapped", record.image, reason)
     if no_image:
-        return [Fault("picture", record.image, f"mode {image_mode}")]
+        return Fault("picture", record.image, f"mode {image_mode}")
     if target_mode in _EIGHT_BITS and spec.task.metric:
-        return [Fault("bits", record.target, f"mode {target_mode}")]
-    return []
+        return Fault("bits", record.target, f"mode {target_mode}")
+    return None
 
 
 def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fault]:

@@ -29,8 +29,16 @@ def check_leakage(evidence: Evidence) -> Iterator[Finding]:
     train, test = evidence.images("train"), evidence.images("test")
     yield from _splits(evidence, train, test)
     yield from _scenes(evidence)
-    yield from _copies(evidence, train, test)
-    yield from _lookalikes(evidence, train, test)
+    trained = set(train)
+    new = [name for name in test if name not in trained]
+    copies = _copies(evidence, train, new)
+    if copies:
+        examples = tuple(f"{one} = {other}" for one, other in copies.items())
+        yield Finding("copies", tuple(copies), examples=examples)
+    found = _lookalikes(evidence, train, [name for name in new if name not in copies])
+    if found:
+        examples = tuple(f"{one} ~ {other}" for one, other in found.items())
+        yield Finding("lookalikes", tuple(found), examples=examples)
 
 
 def _splits(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
@@ -59,39 +67,30 @@ def _scenes(evidence: Evidence) -> Iterator[Finding]:
         yield Finding("scenes", names, examples=tuple(sorted(both)), own_severity=severity)
 
 
-def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
-    """Test images whose bytes are in train under another name."""
-    root, trained = evidence.source.root, set(train)
-    there = {name: root / name for name in {*train, *test} - evidence.absent}
+def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
+    """Test images whose bytes are in train under another name, with that name."""
+    there = {name: evidence.source.root / name for name in {*train, *test} - evidence.absent}
     sizes = {name: path.stat().st_size for name, path in there.items()}
     # Only files of equal length can be equal, so most need not be read.
     common = {sizes.get(name) for name in train} & {sizes.get(name) for name in test}
     digests = {name: files.sha256(there[name]) for name in there if sizes[name] in common}
     originals = {digests[name]: name for name in train if name in digests}
-    tests = (name for name in test if name in digests and name not in trained)
-    copies = {name: originals[digests[name]] for name in tests if digests[name] in originals}
-    if copies:
-        examples = tuple(f"{one} = {other}" for one, other in copies.items())
-        yield Finding("copies", tuple(copies), examples=examples)
+    return {name: originals[digests[name]] for name in test if digests.get(name) in originals}
 
 
-def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
-    """Test images that are nearly the same as one of train."""
+def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
+    """Test images that are nearly the same as one of train, with the first such image."""
     trained, tested = _thumbnails(evidence, train), _thumbnails(evidence, test)
     if not trained or not tested:
-        return
-    found: dict[str, str] = {}  # the first of train for each of test
+        return {}
     names, others = list(tested), list(trained)
     one, other = _signs(tested.values()), _signs(trained.values())
     near = (one.shape[1] - one @ other.T) / 2 <= _NEAR  # (tests, trains): bits that differ
+    found: dict[str, str] = {}
     for i, j in zip(*np.nonzero(near), strict=True):
-        name, twin = names[i], others[j]
-        alike = np.abs(tested[name] - trained[twin]).mean() <= _ALIKE
-        if alike and name not in found and not _same_file(evidence.source.root, name, twin):
-            found[name] = twin
-    if found:
-        examples = tuple(f"{one} ~ {other}" for one, other in found.items())
-        yield Finding("lookalikes", tuple(found), examples=examples)
+        if np.abs(tested[names[i]] - trained[others[j]]).mean() <= _ALIKE:
+            found.setdefault(names[i], others[j])
+    return found
 
 
 def _thumbnails(evidence: Evidence, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -119,7 +118,3 @@ def _signs(thumbnails: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
     stack = np.stack(list(thumbnails))
     darker = (stack[:, :, 1:] > stack[:, :, :-1]).reshape(len(stack), -1)
     return np.where(darker, np.float32(1), np.float32(-1))
-
-
-def _same_file(root: Path, one: str, other: str) -> bool:
-    return one == other or files.sha256(root / one) == files.sha256(root / other)

@@ -93,19 +93,12 @@ def _drive(roots: Sequence[Path], name: str) -> Path:
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     """Yield the frames of one drive, with the depth that `options.depth` asks for."""
-    pairs = list(_pairs(scene, options))
-    cameras = sorted({pair.camera for pair in pairs})
+    found = list(_files(scene, options))
+    cameras = sorted({camera for camera, _, _ in found})
     rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
-    for pair in pairs:
-        yield _frame(pair, scene, rigs[pair.camera], options)
-
-
-class _Pair(NamedTuple):
-    """Files of one frame; the target is a depth map, or the sweep to make it from."""
-
-    camera: str  # image_02
-    image: Path
-    target: Path
+    for camera, image, target in found:
+        name = f"{scene.source.parent.name}/{scene.name}/{camera}/{image.stem}"
+        yield _frame(name, camera, image, target, rigs[camera], options)
 
 
 class _Rig(NamedTuple):
@@ -115,50 +108,42 @@ class _Rig(NamedTuple):
     from_velodyne: lidar.Transform
 
 
-def _frame(pair: _Pair, scene: frames.Scene, rig: _Rig, options: Options) -> frames.Frame:
+def _frame(
+    name: str, sensor: str, image: Path, target: Path, rig: _Rig, options: Options
+) -> frames.Frame:
     def camera(size: Size) -> Camera:
         if size != rig.camera.size:
             expected = size_text(rig.camera.size)
-            raise InputError(
-                pair.image, f"{size_text(size)}, but its calibration is for {expected}"
-            )
+            raise InputError(image, f"{size_text(size)}, but its calibration is for {expected}")
         return rig.camera
 
     def project(points: lidar.Points, pinhole: Camera) -> NDArray[np.float32]:
         ahead = lidar.transform_points(points[points[:, 0] > 0], rig.from_velodyne)
         return lidar.project(ahead, pinhole, lidar.Raster(surface=options.surface))
 
-    frame = frames.Frame(
-        name=f"{scene.source.parent.name}/{scene.name}/{pair.camera}/{pair.image.stem}",
-        image=pair.image,
-        camera=camera,
-        target=pair.target,
-        sensor=pair.camera,
-    )
+    frame = frames.Frame(name=name, image=image, camera=camera, target=target, sensor=sensor)
     if options.depth == "annotated":
         return frame
-    return replace(frame, target=partial(lidar.read_velodyne, pair.target), convert=project)
+    return replace(frame, target=partial(lidar.read_velodyne, target), convert=project)
 
 
-def _pairs(scene: frames.Scene, options: Options) -> Iterator[_Pair]:
+def _files(scene: frames.Scene, options: Options) -> Iterator[tuple[str, Path, Path]]:
+    """Yield camera, image, and the depth map or the sweep to make it from."""
     drive, sweeps = scene.source, scene.source / "velodyne_points" / "data"
-    for line in scene.lines or ():
-        _, camera, name = _parts(line)
-        image = drive / camera / "data" / name
-        annotated = [root / line.target for root in _depth_roots(drive)]
-        target = next((path for path in annotated if path.is_file()), annotated[0])
-        if options.depth == "sweep":
-            target = sweeps / f"{image.stem}.bin"
-        yield _Pair(camera, _picture(image), target)
     if scene.lines is not None:
+        for line in scene.lines:
+            _, camera, name = _parts(line)
+            annotated = [root / line.target for root in _depth_roots(drive)]
+            target = next((path for path in annotated if path.is_file()), annotated[0])
+            if options.depth == "sweep":
+                target = sweeps / Path(name).with_suffix(".bin")
+            yield camera, _picture(drive / camera / "data" / name), target
         return
+    folder = _annotated_folder(drive)
     for camera in options.cameras or ("image_02",):
-        folder = _annotated_folder(drive)
-        targets = sorted((folder / camera).glob("*.png")) if folder else []
-        if options.depth == "sweep":
-            targets = sorted(sweeps.glob("*.bin"))
-        for target in targets:
-            yield _Pair(camera, _picture(drive / camera / "data" / f"{target.stem}.png"), target)
+        targets = (folder / camera).glob("*.png") if folder else ()
+        for target in sorted(sweeps.glob("*.bin") if options.depth == "sweep" else targets):
+            yield camera, _picture(drive / camera / "data" / f"{target.stem}.png"), target
 
 
 def _picture(path: Path) -> Path:

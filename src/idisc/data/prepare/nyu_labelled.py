@@ -96,16 +96,9 @@ def _official_split(path: Path) -> dict[str, list[int]]:
             split: [int(number) - 1 for number in np.ravel(content[f"{split}Ndxs"])]
             for split in ("train", "test")
         }  # MATLAB counts from 1
-    except KeyError as error:
-        raise InputError(
-            path, f"contains no {error.args[0]}", f"download it from {SPLITS_HOME}"
-        ) from None
     except Exception as error:  # scipy raises a dozen types for a damaged file
-        raise InputError(
-            path,
-            f"not readable as a MATLAB file ({first_line(error)})",
-            f"download it from {SPLITS_HOME}",
-        ) from None
+        reason = f"not readable as a MATLAB file with the split ({first_line(error)})"
+        raise InputError(path, reason, f"download it from {SPLITS_HOME}") from None
 
 
 def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
@@ -159,9 +152,7 @@ def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
 def _read(path: Path, file: Any, name: str, index: int) -> NDArray[Any]:
     try:
         array: NDArray[Any] = file[name][index]
-    except KeyError:
-        raise InputError(path, f"contains no `{name}`", "download it again") from None
-    except (IndexError, ValueError, OSError) as error:
+    except (KeyError, IndexError, ValueError, OSError) as error:
         reason = f"`{name}` {index} not readable ({first_line(error)})"
         raise InputError(path, reason, "download it again") from None
     return array

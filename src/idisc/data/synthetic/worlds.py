@@ -274,7 +274,7 @@ def _row(
     shapes: list[Shape] = []
     at = _START + generator.uniform(-0.5, 0.5) * step
     while at < _END:
-        if generator.random() < chance and (step > 10 or not -1 < at < 9):  # no car at the camera
+        if generator.random() < chance:
             name = names[int(generator.integers(len(names)))]
             shapes += moved(make_piece(generator, name), 0.0, (x, at, 0))
         at += step * generator.uniform(0.9, 1.2)
