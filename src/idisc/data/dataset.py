@@ -152,27 +152,48 @@ def open_dataset(
     that has what a network predicts. `size` is the size of the picture in the network if it is not
     the catalog's; see `Dataset.at_network_size`.
     """
+    lists = [] if listing is None else [listing]
+    inside = data / f"{split}.txt"
+    if not lists and inside.is_file() and not (data / manifest.NAME).is_file():
+        lists = [inside]
+    source, spec = open_source(data, name, lists, task=task)
+    if listing is not None:
+        split = source.records[0].split
+    dataset = Dataset(source, split, spec)
+    if spec.normals:
+        dataset.check_camera()
+    return dataset if size is None else dataset.at_network_size(size)
+
+
+def open_source(
+    data: Path,
+    name: str | None,
+    lists: Sequence[Path] = (),
+    *,
+    task: Task | None = None,
+    complete: bool = True,
+) -> tuple[Manifest, DatasetSpec]:
+    """Find the records below `data` and the dataset they belong to; see `open_dataset`.
+
+    If not `complete`, records whose files are missing are included.
+    """
+    if not data.is_dir():
+        raise InputError(data, "no such folder")
     source = None
-    if (data / manifest.NAME).is_file() and (name is None or listing is None):
+    if (data / manifest.NAME).is_file() and (name is None or not lists):
         source = manifest.read(data)
     name = name or (source.dataset if source else "folder")
     spec = catalog.find(catalog.name_for_task(name, task) if task else name)
     plain = spec.name.partition(":")[0]
-    if not data.is_dir():
-        raise InputError(data, "no such folder")
-    if listing is not None:
-        source = manifest.from_list(listing, data, spec)
-        split = source.records[0].split
-    elif source is not None and source.dataset != plain:
+    if lists:
+        source = manifest.from_lists(lists, data, spec, complete=complete)
+    elif source is None and plain == "folder":
+        source = folder.read(data, complete=complete)
+    elif source is None:
+        source = manifest.read(data)  # raises an error that names the missing file
+    elif source.dataset != plain:
         raise InputError(data, f"holds {source.dataset}, not {spec.name}")
-    elif source is None and (data / f"{split}.txt").is_file():
-        source = manifest.from_list(data / f"{split}.txt", data, spec)
-    elif source is None:  # manifest.read raises an error that names the missing file
-        source = folder.read(data) if plain == "folder" else manifest.read(data)
-    dataset = Dataset(source, split, catalog.as_prepared(spec, source.prepared))
-    if spec.normals:
-        dataset.check_camera()
-    return dataset if size is None else dataset.at_network_size(size)
+    return source, catalog.as_prepared(spec, source.prepared)
 
 
 def read_target(source: Manifest, record: Record) -> FloatArray:

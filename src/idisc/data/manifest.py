@@ -8,8 +8,8 @@ the hash of their files, so that the SHA-256 of the manifest identifies the whol
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -211,6 +211,17 @@ def from_list(path: Path, root: Path, spec: DatasetSpec, *, complete: bool = Tru
         },
         sha256=files.sha256(path),
     )
+
+
+def from_lists(
+    paths: Sequence[Path], root: Path, spec: DatasetSpec, *, complete: bool = True
+) -> Manifest:
+    """Use several lists, such as those of train and test, as one manifest; see `from_list`."""
+    sources = [from_list(path, root, spec, complete=complete) for path in paths]
+    repeated = [name for source in sources for name in source.prepared.get("repeated", ())]
+    records, _ = once(record for source in sources for record in source.records)
+    prepared = {**sources[0].prepared, **({"repeated": repeated} if repeated else {})}
+    return replace(sources[0], records=tuple(records), prepared=prepared)
 
 
 def is_changed(root: Path, record: Record) -> bool:

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from idisc.data import catalog, folder, manifest
+from idisc.data import folder, manifest
 from idisc.data.catalog import DatasetSpec
+from idisc.data.dataset import open_source
 from idisc.data.doctor import leakage, pairing, scale, soundness
 from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import Evidence, inspect, sample_indices
 from idisc.data.manifest import Manifest, Record
-from idisc.errors import InputError
 from idisc.sizes import Size
 
 Progress = Callable[[int, int], None]
@@ -65,21 +65,10 @@ def gather(
 
     Without a name, the dataset is that of the manifest, else a user's folder.
     """
-    if not data.is_dir():
-        raise InputError(data, "no such folder")
-    prepared = manifest.read(data) if (data / manifest.NAME).is_file() and not lists else None
-    spec = catalog.find(name or (prepared.dataset if prepared else "folder"))
-    if prepared is not None:
-        if prepared.dataset != spec.name.partition(":")[0]:
-            raise InputError(data, f"holds {prepared.dataset}, not {spec.name}")
-        return prepared, catalog.as_prepared(spec, prepared.prepared)
     inside = [data / f"{split}.txt" for split in ("train", "test")]
-    lists = lists or [path for path in inside if path.is_file()]
-    if lists:
-        return _from_lists(data, spec, lists), spec
-    if spec.name != "folder":
-        return manifest.read(data), spec  # raises an error that names the missing file
-    return folder.read(data, complete=False), spec
+    if not lists and not (data / manifest.NAME).is_file():
+        lists = [path for path in inside if path.is_file()]
+    return open_source(data, name, lists, complete=False)
 
 
 def examine(
@@ -117,14 +106,6 @@ def examine(
         depth_m=(float(low), float(middle), float(high)) if values.size else None,
         valid=float(np.mean([depth.valid for depth in depths])) if depths else 0.0,
     )
-
-
-def _from_lists(data: Path, spec: DatasetSpec, lists: Sequence[Path]) -> Manifest:
-    sources = [manifest.from_list(path, data, spec, complete=False) for path in lists]
-    repeated = [name for source in sources for name in source.prepared.get("repeated", ())]
-    records, _ = manifest.once(record for source in sources for record in source.records)
-    prepared = {**sources[0].prepared, "repeated": repeated}
-    return replace(sources[0], records=tuple(records), prepared=prepared)
 
 
 def _choose(source: Manifest, samples: int, absent: frozenset[str]) -> Iterator[tuple[int, Record]]:

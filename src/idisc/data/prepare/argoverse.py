@@ -63,7 +63,7 @@ def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[fra
         for log in sorted(folder.iterdir())
         if (log / "lidar").is_dir() or (log / CALIBRATION).is_file()
     ]
-    return frames.chosen(found, raw, lines, _parts)
+    return frames.select_scenes(found, raw, lines, _parts)
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:

@@ -48,7 +48,7 @@ ELAPSED_S = 20.0
 def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each scene file that the dataset file names."""
     index = _dataset_file(raw)
-    return [] if index is None else frames.chosen(_indexed(index), raw, lines, _parts)
+    return [] if index is None else frames.select_scenes(_indexed(index), raw, lines, _parts)
 
 
 def _dataset_file(raw: Path) -> Path | None:

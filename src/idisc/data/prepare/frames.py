@@ -95,7 +95,9 @@ def parsing(path: Path) -> Iterator[None]:
     except KeyError as error:
         raise InputError(path, f"contains no {error}", "the file has another format") from None
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(path, f"does not match its format ({error})") from None
+        raise InputError(
+            path, f"does not match its format ({error})", "download it again"
+        ) from None
 
 
 def frame_by_frame(build: Callable[[Item], Frame], items: Iterable[Item]) -> Frames:
@@ -139,7 +141,7 @@ def by_scene(
     ]
 
 
-def chosen(
+def select_scenes(
     found: Sequence[Scene],
     raw: Path,
     lines: Sequence[ListLine] | None,
