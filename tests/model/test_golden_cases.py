@@ -1,4 +1,4 @@
-"""The whole network against the published code's numbers, stage by stage, through the converter."""
+"""The whole network against the numbers of the published code, stage by stage."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Loaded = tuple[store.Case, IDisc]
 
 
 @pytest.fixture(scope="module", params=store.cases("cases"))
-def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def loaded(request: pytest.FixtureRequest) -> Loaded:
     """A case and its network; both tests of one case follow each other."""
-    return request.param, store.network_of(request.param, tmp_path_factory.mktemp("golden"))
+    return request.param, store.network_of(request.param)
 
 
 def test_every_stage_agrees_with_the_published_network(loaded: Loaded) -> None:
