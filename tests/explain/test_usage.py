@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tests.fakes import explained
 
-from idisc.errors import InputError
 from idisc.explain.usage import Collector, Usage, mean_usage, usage_of
 
 
@@ -111,8 +110,3 @@ def test_a_report_has_every_level_and_picture_and_is_json() -> None:
             assert sum(level[kind]["shares"]) == pytest.approx(1, abs=1e-4)
     assert [row["name"] for row in record["pictures"]] == ["0.png", "1.png"]
     assert len(record["pictures"][1]["effective_partition"]) == 3
-
-
-def test_a_report_without_pictures_is_refused() -> None:
-    with pytest.raises(InputError):
-        Collector().report()

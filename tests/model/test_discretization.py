@@ -68,19 +68,6 @@ def test_no_iterations_return_the_priors_and_have_no_other_weights() -> None:
     assert [name for name, _ in module.named_parameters()] == ["priors"]
 
 
-def test_more_iterations_share_their_weights() -> None:
-    one, three = (partition(replace(AFP, iterations=r)) for r in (1, 3))
-    assert one.state_dict().keys() == three.state_dict().keys()
-    three.load_state_dict(one.state_dict())
-    features = torch.randn(B, M, C)
-    first: list[Tensor] = []
-    last: list[Tensor] = []
-    one(features, first)
-    three(features, last)
-    assert torch.equal(first[0], last[0])
-    assert len(last) == 3
-
-
 def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
     module = partition(replace(AFP, priors="random", update="slot"))
     features = torch.randn(B, M, C)

@@ -7,14 +7,7 @@ import math
 import pytest
 import torch
 
-from idisc.model.heads import GuidedUpsampling, fuse_depth, fuse_normals, upsample
-
-
-def test_depth_is_averaged_in_metres_not_in_logs() -> None:
-    levels = [torch.full((1, 1, 2, 2), float(value)) for value in (0, 1, 2)]
-    fused = fuse_depth(levels, (4, 4))
-    assert fused.shape == (1, 1, 4, 4)
-    assert fused.mean().item() == pytest.approx((1 + math.e + math.e**2) / 3, rel=1e-6)
+from idisc.model.heads import GuidedUpsampling, fuse_normals, upsample
 
 
 def test_a_raw_normal_becomes_a_unit_vector_and_a_positive_concentration() -> None:

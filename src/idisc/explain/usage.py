@@ -24,7 +24,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import InputError
 from idisc.explain.idrs import Explanation
 
 Floats = NDArray[np.float64]
@@ -216,9 +215,7 @@ class Collector:
         return levels
 
     def report(self) -> Report:
-        """Return the report on all pictures so far; InputError if there are none."""
-        if not self._pictures:
-            raise InputError("usage of IDRs", "no picture was added")
+        """Return the report on all pictures so far, at least one."""
         levels = []
         for each in zip(*self._pictures, strict=True):  # a level in all pictures
             kinds = list(each[0].total)
