@@ -1,4 +1,4 @@
-"""Effects of what is taken away: signed, in metres, and nothing where nothing is."""
+"""The effect of removing levels or IDRs on the prediction, in metres or degrees."""
 
 from __future__ import annotations
 
@@ -13,19 +13,15 @@ from idisc.explain import ablate
 from idisc.explain.idrs import explain
 
 
-def test_changes_are_without_minus_with() -> None:
+def test_a_change_is_the_prediction_without_a_part_minus_that_with_it() -> None:
     explanation = explained.explanation()
     effect = ablate.effect(explanation, "farther", explanation.depth + np.float32(0.5))
     assert effect.change == pytest.approx(0.5, abs=1e-5)
     assert (effect.mean, effect.largest) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert (ablate.mute(explanation, {}).change == 0).all()
 
 
-def test_nothing_muted_changes_nothing() -> None:
-    effect = ablate.mute(explained.explanation(), {})
-    assert (effect.change == 0).all()
-
-
-def test_changes_of_all_that_leave_one_out_cancel() -> None:
+def test_the_changes_of_leaving_out_each_level_cancel() -> None:
     effects = ablate.leave_one_out(explained.explanation())
     assert [effect.name for effect in effects] == [
         "without level 0 (stride 16)",
@@ -46,7 +42,7 @@ def test_a_single_level_cannot_be_left_out() -> None:
     assert np.array_equal(ablate.alone(explanation)[0].prediction, explanation.depth)
 
 
-def test_each_is_muted_by_itself_and_some_together() -> None:
+def test_idrs_are_muted_one_by_one_or_together() -> None:
     explanation = explained.explanation()
     each = ablate.mute_each(explanation, 1, [2, 4])
     assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]

@@ -1,4 +1,4 @@
-"""Figures: what they show, units of their legends, and files at print size."""
+"""Figures: their content, the units of legends, and files of print size."""
 
 from __future__ import annotations
 
@@ -88,14 +88,11 @@ def test_text_is_readable_and_neither_leaves_the_figure_nor_overlaps(name: str) 
     assert not [1 for one, other in combinations(boxes, 2) if one.overlaps(other)]
 
 
-@pytest.mark.parametrize("name", ["levels", "muting", "muted", "panels"])
-def test_legends_of_depth_are_in_metres(name: str) -> None:
-    labels = [bar.label for bar in every_figure()[name].bars]
-    assert "depth, m" in labels
-    assert labels[-1] in ("change, m", "change, mm", "error, m")
-
-
-def test_legends_and_captions_of_normals_are_in_degrees() -> None:
+def test_legends_and_captions_have_units() -> None:
+    for name in ("levels", "muting", "muted", "panels"):
+        labels = [bar.label for bar in every_figure()[name].bars]
+        assert "depth, m" in labels
+        assert labels[-1] in ("change, m", "change, mm", "error, m")
     assert [bar.label for bar in every_figure()["normals"].bars] == ["error, deg"]
     for figure in figures_of(explain(explained.normals_network(), explained.picture())).values():
         assert figure.bars[-1].label == "change, deg"
@@ -103,7 +100,7 @@ def test_legends_and_captions_of_normals_are_in_degrees() -> None:
         assert "depth" not in figure.title + "".join(figure.row_labels)
 
 
-def test_a_contact_sheet_has_all_idrs_with_their_numbers_shares_and_largest_weights() -> None:
+def test_captions_of_a_contact_sheet() -> None:
     level = explained.explanation().levels[1]
     shares, bright = usage_of(level.attention).shares, np.quantile(level.attention[3], 0.98)
     found = captions(every_figure()["contact"])
@@ -166,7 +163,7 @@ def test_colours_of_changes_end_at_a_round_number(
     assert captions(figure) == [caption]
 
 
-def test_owners_of_pixels_are_labelled_inside_their_areas_and_apart() -> None:
+def test_labels_of_a_partition_are_inside_their_areas_and_apart() -> None:
     dominant = np.zeros((60, 80), np.intp)
     dominant[29:31, :] = 1  # a stripe through the middle of the first
     dominant[:, 70:] = 2

@@ -1,4 +1,4 @@
-"""An explanation says what the network computed, and muting changes that through ISD alone."""
+"""Explanations: maps and prediction of the network, and predictions without some IDRs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.fakes import explained
 from tests.fakes.pairs import TINY
 from tests.fakes.refusals import refused
 
-from idisc.configs.schema import AfpConfig
 from idisc.errors import InputError
 from idisc.explain.idrs import explain, explain_photo, shown
 from idisc.images import Photo, read_photo
@@ -30,7 +29,7 @@ def output(network: IDisc, image: np.ndarray, **how: object) -> Output:
     return out
 
 
-def test_every_pixel_is_dealt_out_once_at_every_level() -> None:
+def test_the_weights_of_a_pixel_sum_to_one_at_every_level() -> None:
     explanation = explained.explanation()
     assert [level.stride for level in explanation.levels] == [16, 8, 4]
     assert [level.size for level in explanation.levels] == [(3, 4), (6, 8), (12, 16)]
@@ -42,7 +41,7 @@ def test_every_pixel_is_dealt_out_once_at_every_level() -> None:
             np.testing.assert_allclose(maps.sum(axis=0), 1, rtol=1e-5)
 
 
-def test_what_is_upsampled_along_edges_is_explained_as_it_is_predicted() -> None:
+def test_an_explanation_includes_guided_upsampling() -> None:
     decoder = replace(TINY.decoder, finest=8)
     network = explained.network(replace(TINY, decoder=decoder, upsampling="guided"))
     explanation = explain(network, explained.picture())
@@ -52,7 +51,7 @@ def test_what_is_upsampled_along_edges_is_explained_as_it_is_predicted() -> None
         assert np.array_equal(depth, expected)
 
 
-def test_maps_are_the_first_layer_of_isd_and_the_last_round_of_afp() -> None:
+def test_maps_are_of_the_first_layer_of_isd_and_the_last_iteration_of_afp() -> None:
     out = output(explained.network(), explained.picture(), explain=True)
     assert out.attention is not None
     assert out.partition is not None
@@ -85,7 +84,7 @@ def test_a_photo_is_explained_as_it_is_predicted() -> None:
     assert explanation.levels[2].size == (16, 24)
 
 
-def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> None:
+def test_muting_equals_isd_without_these_idrs_at_this_level() -> None:
     network, image = explained.network(), explained.picture()
     explanation = explain(network, image)
     rgb = torch.tensor(image).permute(2, 0, 1)[None].float() / 255
@@ -104,32 +103,29 @@ def test_muting_is_isd_without_these_idrs_at_this_level_and_nothing_else() -> No
 
 
 @pytest.mark.parametrize("muted", [{3: {0}}, {-1: {0}}, {0: {8}}, {0: set(range(8))}])
-def test_what_cannot_be_muted_is_an_error(muted: dict[int, set[int]]) -> None:
+def test_unknown_levels_and_idrs_cannot_be_muted(muted: dict[int, set[int]]) -> None:
     with pytest.raises(InputError):
         explained.explanation().muted(muted)
 
 
-def test_no_levels_and_no_idrs_are_errors() -> None:
+def test_networks_without_idrs_are_refused() -> None:
     with pytest.raises(InputError):
         explained.explanation().fused([])
     with refused(InputError, "discretization=edd"):
         explain(IDisc(replace(TINY, discretization="edd")).eval(), explained.picture())
 
 
-def test_without_afp_the_attention_takes_the_place_of_the_partition() -> None:
-    network = explained.network(replace(TINY, afp=AfpConfig(idrs=8, width=16, iterations=0)))
-    level = explain(network, explained.picture()).levels[0]
+def test_membership_is_the_attention_without_afp_and_always_sums_to_one() -> None:
+    without = explained.network(replace(TINY, afp=replace(TINY.afp, iterations=0)))
+    level = explain(without, explained.picture()).levels[0]
     assert level.partition is None
     assert level.membership is level.attention
-
-
-def test_with_ordinary_attention_in_afp_memberships_still_sum_to_one() -> None:
-    network = explained.network(replace(TINY, afp=AfpConfig(idrs=8, width=16, softmax="pixels")))
-    level = explain(network, explained.picture()).levels[2]
+    ordinary = explained.network(replace(TINY, afp=replace(TINY.afp, softmax="pixels")))
+    level = explain(ordinary, explained.picture()).levels[2]
     np.testing.assert_allclose(level.membership.sum(axis=0), 1, rtol=1e-5)
 
 
-def test_what_is_no_number_is_not_explained() -> None:
+def test_a_prediction_that_is_not_finite_is_refused() -> None:
     network = deepcopy(explained.network())
     network.mean.fill_(float("nan"))
     predictor = Predictor(TorchEngine(network, "broken"))
@@ -137,7 +133,7 @@ def test_what_is_no_number_is_not_explained() -> None:
         explain_photo(predictor, Photo(explained.picture(), "a.jpg"))
 
 
-def test_normals_are_explained_too_but_have_no_depth() -> None:
+def test_an_explanation_of_normals_has_no_depth() -> None:
     network, image = explained.normals_network(), explained.picture()
     explanation = explain(network, image)
     expected = output(network, image).prediction[0].permute(1, 2, 0).numpy()
@@ -149,18 +145,13 @@ def test_normals_are_explained_too_but_have_no_depth() -> None:
         _ = explanation.depth
 
 
-def test_shown_maps_are_clamped_between_quantiles_and_rescaled() -> None:
-    ramp = np.linspace(0.2, 0.7, 101).reshape(1, 1, 101)
-    seen = shown(ramp)[0, 0]
+def test_maps_for_display_are_clamped_and_rescaled_unless_they_hardly_vary() -> None:
+    seen = shown(np.linspace(0.2, 0.7, 101).reshape(1, 1, 101))[0, 0]
     assert (seen[:3] == 0).all()  # the 2nd percentile and below
     assert (seen[98:] == 1).all()
     assert seen[50] == pytest.approx(0.5)
-
-
-def test_a_map_that_hardly_varies_is_not_blown_up() -> None:
     noise = 0.03 + 1e-4 * np.random.default_rng(0).random((1, 9, 9))
     assert shown(noise).max() < 0.011
-    assert (shown(np.full((1, 4, 4), 0.5)) == 0).all()
 
 
 def test_its_memory_is_counted() -> None:

@@ -14,7 +14,6 @@ from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError
 from idisc.export import onnx as onnx_export
-from idisc.export import tracing
 from idisc.model.network import IDisc
 from idisc.predict.model_info import read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
@@ -35,29 +34,21 @@ def file() -> OnnxEngine:
 @pytest.mark.parametrize(
     ("size", "result"),
     [
-        ((96, 128), None),
         ((101, 67), None),  # prime sides
         ((117, 150), (40, 333)),
-        ((64, 64), (64, 64)),
-        ((33, 200), (480, 640)),
         ((32, 32), None),  # one pixel at stride 32
         ((1, 40), None),
     ],
 )
-def test_any_size_gives_what_the_network_gives(
+def test_images_of_any_size_give_the_result_of_the_network(
     file: OnnxEngine, size: Size, result: Size | None
 ) -> None:
-    depth, spread, *_ = file.run(picture(size), result)
-    expected, expected_spread, *_ = exported.source().run(picture(size), result)
+    depth, level_std, *_ = file.run(picture(size), result)
+    expected, expected_std, *_ = exported.source().run(picture(size), result)
     assert depth.dtype == np.float32
     assert depth.shape == (1, *(result or size))
     np.testing.assert_allclose(depth, expected, atol=2e-5)
-    np.testing.assert_allclose(spread, expected_spread, atol=5e-5)
-
-
-def test_a_batch_gives_what_the_network_gives(file: OnnxEngine) -> None:
-    images = np.concatenate([picture((40, 56), seed) for seed in range(3)])
-    np.testing.assert_allclose(file(images), exported.source()(images), atol=2e-5)
+    np.testing.assert_allclose(level_std, expected_std, atol=5e-5)
 
 
 def test_the_graph_has_only_standard_operators_and_no_grid_sample() -> None:
@@ -109,19 +100,11 @@ def test_a_file_for_one_size_gives_normals_of_any_size(tmp_path: Path) -> None:
     file, eager = OnnxEngine(tmp_path / "one.onnx"), TorchEngine(network, "eager")
     assert (file.fixed_size, file.task.name) == ((50, 70), "normals")
     for result in (None, (20, 31)):
-        normals, spread, *_ = file.run(picture((50, 70)), result)
+        normals, level_std, *_ = file.run(picture((50, 70)), result)
         np.testing.assert_allclose(normals, eager(picture((50, 70)), result), atol=2e-5)
-        assert spread is None
+        assert level_std is None
     with refused(CheckpointError, "one.onnx", "48x64"):
         file(picture((48, 64)))
-
-
-def test_the_network_itself_is_not_changed() -> None:
-    network = exported.source().network
-    before = {name: type(module) for name, module in network.named_modules()}
-    tracing.BytesToMetres(network, dynamic=True)
-    assert {name: type(module) for name, module in network.named_modules()} == before
-    assert not any(module._forward_hooks for module in network.modules())
 
 
 @pytest.mark.slow

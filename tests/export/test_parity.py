@@ -63,15 +63,12 @@ def test_differences_cover_all_pixels_and_both_sizes() -> None:
     assert (found.largest, found.mean) == (0.5, 0.5)
     assert found.d1 == 0.0  # the ratio is 1.25, not below it
     assert compared(Flat(2.49), Flat(2.0)).d1 == 1.0
+    far = compared(Flat(40.004), Flat(40.0))  # beyond ten metres: relative to the depth
+    assert far.largest == pytest.approx(0.001, rel=1e-3)
     assert found.pictures == 2
     assert found.sizes == ("20x30", "16x24")
     assert [shape for shape, _ in ours.asked] == [(1, 20, 30, 3), (1, 16, 24, 3)] * 2
     assert ours.asked == theirs.asked
-
-
-def test_beyond_ten_metres_a_difference_is_relative_to_the_depth() -> None:
-    assert compared(Flat(40.004), Flat(40.0)).largest == pytest.approx(0.001, rel=1e-3)
-    assert compared(Flat(4.004), Flat(4.0)).largest == pytest.approx(0.004, rel=1e-3)
 
 
 def test_normals_agree_within_their_angle() -> None:
@@ -95,11 +92,8 @@ def test_a_file_for_one_size_is_asked_for_two_results() -> None:
     [
         ("fp32", 9e-4, True),
         ("fp32", 1.1e-3, False),
-        ("fp16-weights", 0.009, True),
         ("fp16-weights", 0.011, False),
         ("fp16", 0.015, True),
-        ("fp16", 0.03, False),
-        ("int8", 0.2, True),
         ("int8", 0.3, False),
         ("fp32", float("nan"), False),
     ],
@@ -113,10 +107,8 @@ def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bo
         found.check("x.onnx")
 
 
-def test_the_spread_has_the_same_limit_as_depth() -> None:
-    assert (
-        compared(Flat(2, level_std=0.1), Flat(2)).level_std is None
-    )  # a network of one resolution
+def test_level_std_has_the_same_limit_as_depth() -> None:
+    assert compared(Flat(2, level_std=0.1), Flat(2)).level_std is None  # one resolution
     near = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.1009))
     near.check("x.onnx")
     apart = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.102))
@@ -135,7 +127,7 @@ def test_the_json_holds_the_limits() -> None:
     assert record["pictures_from"] == "mine"
 
 
-def test_a_tampered_file_fails(tmp_path: Path) -> None:
+def test_a_file_with_a_changed_weight_fails(tmp_path: Path) -> None:
     """A change of one weight is detected; the original file passes."""
     network, images = exported.source(), exported.photos(1)
     sizes = parity.two_sizes((64, 96))
@@ -163,8 +155,3 @@ def test_pictures_are_read_evenly_and_results_are_skipped(tmp_path: Path) -> Non
     chosen = parity.read_evenly(parity.list_pictures(tmp_path), 3)
     assert [int(image[0, 0, 0]) for image in chosen] == [0, 2, 4]
     assert len(parity.list_pictures(parity.EXAMPLES)) == 5
-
-
-def test_a_comparison_needs_pictures() -> None:
-    with pytest.raises(InputError):
-        parity.measure(Flat(1), Flat(1), [], SIZES)  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ from onnx import TensorProto
 from tests.fakes import exported
 
 from idisc.configs.schema import FilePrecision
-from idisc.errors import InputError
 from idisc.export import external, parity, quantize
 from idisc.export import onnx as onnx_export
 from idisc.predict.onnx_engine import OnnxEngine
@@ -70,8 +69,3 @@ def test_int8_is_calibrated_on_pictures(tmp_path: Path) -> None:
     assert 1e-3 < found.mean < 1.0  # with random weights; trained ones lose less
     assert TensorProto.INT8 in {tensor.data_type for tensor in model.graph.initializer}
     assert weight_bytes(model) < 0.6 * weight_bytes(exported.model())
-
-
-def test_int8_without_pictures_is_refused() -> None:
-    with pytest.raises(InputError):
-        quantize.to_int8(exported.model(), [], SIZE)

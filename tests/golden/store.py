@@ -1,13 +1,12 @@
-"""Where golden numbers lie, and how ours are held against them.
+"""The stored golden numbers, and the comparison with ours.
 
-`FOLDERS` are the set in this repository and, where it exists, a larger one beside the checkout.
-Both have the layout that README.md describes, so every test runs over all that is found.
+`FOLDERS` are the set in this repository and, if it exists, a larger one next to the checkout. Both
+have the layout that README.md describes, so every test runs over all cases that are found.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,7 @@ import pytest
 import torch
 from tests.golden import rule
 
-from idisc.model.checkpoint import load_network, save_checkpoint
-from idisc.model.convert import convert
+from idisc.model.convert import convert_state
 from idisc.model.network import IDisc
 
 HERE = Path(__file__).parent
@@ -48,7 +46,7 @@ class Case:
         return np.load(self.folder / self.kind / f"{self.name}.npz")
 
     def weights(self) -> dict[str, rule.Array]:
-        """The released checkpoint of this case, by rule; its digest shows that the rule is ours."""
+        """Return the released checkpoint of this case, made by rule; its digest is verified."""
         meta = self.meta
         shapes = json.loads((self.folder / meta["manifest"]).read_text())
         weights = rule.state_for(shapes, meta["salt"])
@@ -69,19 +67,20 @@ def cases(kind: str) -> list[Any]:
     for folder in FOLDERS:
         for path in sorted((folder / kind).glob("*.json")):
             found.setdefault(path.stem, folder)
-    return [pytest.param(Case(folder, kind, name), id=name) for name, folder in found.items()]
+    every = [Case(folder, kind, name) for name, folder in found.items()]
+    large = [case.meta.get("parameters", 0) > 60e6 for case in every]
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if slow else [])
+        for case, slow in zip(every, large, strict=True)
+    ]
 
 
-def network_of(case: Case, folder: Path) -> IDisc:
-    """The network, by the way a user takes: released file -> convert -> checkpoint -> load."""
+def network_of(case: Case) -> IDisc:
+    """Return the network of a released checkpoint, converted in memory."""
     weights = {name: torch.from_numpy(np.asarray(value)) for name, value in case.weights().items()}
-    released = folder / "released.pt"
-    torch.save(weights, released)
-    converted = convert(released, changes_for(case.meta["model"]))
-    released.unlink()  # the larger ones have 800 MB, and so do their checkpoints
-    save_checkpoint(folder / "checkpoint", converted.model, converted.state, {})
-    network = load_network(folder / "checkpoint")
-    shutil.rmtree(folder / "checkpoint")
+    converted = convert_state(weights, changes_for(case.meta["model"]), case.name)
+    network = IDisc(converted.model).eval()
+    network.load_state_dict(converted.state)
     return network
 
 

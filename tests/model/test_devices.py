@@ -1,4 +1,4 @@
-"""Devices: one that computes, or one line."""
+"""Devices that can compute, and the refusal of others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from idisc.errors import InputError
 from idisc.model import devices
 
 
-def test_the_cpu_computes() -> None:
-    assert devices.usable("cpu").type == "cpu"
-
-
 @pytest.mark.parametrize("name", ["meta", "gpu", "cuda:99"])
-def test_what_computes_nothing_is_refused_in_one_line(name: str) -> None:
+def test_a_device_that_cannot_compute_is_refused(name: str) -> None:
+    assert devices.usable("cpu").type == "cpu"
     with refused(InputError, f"--device {name}"):
         devices.usable(name)

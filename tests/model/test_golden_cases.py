@@ -1,10 +1,11 @@
-"""The whole network against the published code's numbers, stage by stage, through the converter."""
+"""The whole network against the numbers of the published code, stage by stage."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ Loaded = tuple[store.Case, IDisc]
 
 
 @pytest.fixture(scope="module", params=store.cases("cases"))
-def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+def loaded(request: pytest.FixtureRequest) -> Loaded:
     """A case and its network; both tests of one case follow each other."""
-    return request.param, store.network_of(request.param, tmp_path_factory.mktemp("golden"))
+    return request.param, store.network_of(request.param)
 
 
 def test_every_stage_agrees_with_the_published_network(loaded: Loaded) -> None:
@@ -68,21 +69,41 @@ def test_in_double_precision_the_prediction_agrees_to_rounding(loaded: Loaded) -
 
 @contextmanager
 def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
-    """Keep what passes through the modules, under the golden names of the stages."""
+    """Keep the outputs of the modules under the golden names of the stages."""
     stages: dict[str, Tensor] = {}
-    hooks = [network.encoder.register_forward_hook(_keep_list(stages, "enc.{}", 0))]
+    hooks = []
+
+    def keep(module: nn.Module, named: Callable[[Any, Any, Any], dict[str, Tensor]]) -> None:
+        """Record what `named` makes of the module, its arguments and its output."""
+        hooks.append(module.register_forward_hook(lambda *call: stages.update(named(*call))))
+
+    def places(number: int, attention: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+        locations, weights = attention.places(args[0], args[1], args[3])
+        values = {"loc": locations, "weight": weights, "attn_out": out}
+        return {f"msda.{number}.{name}": value for name, value in values.items()}
+
+    def memory(_: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+        parts = out.split([height * width for height, width in args[1]], dim=1)
+        maps = [tokens.to_map(part, size) for part, size in zip(parts, args[1], strict=True)]
+        return numbered("mem", maps)
+
+    def iteration(level: int, _: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+        number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
+        return {f"idr.{level}.it{number}": args[0] + out}
+
     decoder: Any = network.decoder
-    hooks.append(decoder.register_forward_hook(_keep_decoded(stages)))
+    keep(network.encoder, lambda _m, _a, out: numbered("enc", out, first=0))
+    keep(decoder, lambda _m, _a, out: numbered("dec", out[0]) | numbered("fpn", out[1]))
     if network.config.decoder.msda:
         for level, adapter in enumerate(decoder.adapters, 1):
-            hooks.append(adapter.register_forward_hook(_keep(stages, f"adapter.{level}")))
+            keep(adapter, lambda _m, _a, out, n=level: {f"adapter.{n}": out.clone()})
         for number, layer in enumerate(decoder.msda.layers, 1):
-            hooks.append(layer.attention.register_forward_hook(_keep_places(stages, number)))
-            hooks.append(layer.register_forward_hook(_keep(stages, f"msda.{number}.out")))
-        hooks.append(decoder.msda.register_forward_hook(_keep_memory(stages)))
+            keep(layer.attention, partial(places, number))
+            keep(layer, lambda _m, _a, out, n=number: {f"msda.{n}.out": out.clone()})
+        keep(decoder.msda, memory)
     for level, afp in enumerate(network.afp, 1):
         if network.config.afp.iterations:
-            hooks.append(afp.mlp.register_forward_hook(_keep_rounds(stages, level)))
+            keep(afp.mlp, partial(iteration, level))
     try:
         yield stages
     finally:
@@ -90,8 +111,12 @@ def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
             hook.remove()
 
 
+def numbered(name: str, values: Sequence[Tensor], first: int = 1) -> dict[str, Tensor]:
+    return {f"{name}.{number}": value for number, value in enumerate(values, first)}
+
+
 def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
-    """The stages that the output contract itself gives."""
+    """Return the stages that are part of the output of the network."""
     stages: dict[str, Tensor] = {"pred": out.prediction}
     for level, raw in enumerate(out.levels, 1):
         stages[f"out.{level}"] = raw
@@ -107,55 +132,3 @@ def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
     fuse = fuse_depth if network.config.task == "depth" else fuse_normals
     stages["mean_quarter"] = fuse(out.levels, tuple(out.levels[-1].shape[2:]))
     return stages
-
-
-def _keep(stages: dict[str, Tensor], name: str) -> Any:
-    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
-        stages[name] = out.clone()
-
-    return hook
-
-
-def _keep_list(stages: dict[str, Tensor], name: str, first: int) -> Any:
-    def hook(module: nn.Module, args: Any, out: list[Tensor]) -> None:
-        for number, value in enumerate(out, first):
-            stages[name.format(number)] = value
-
-    return hook
-
-
-def _keep_decoded(stages: dict[str, Tensor]) -> Any:
-    def hook(module: nn.Module, args: Any, out: Any) -> None:
-        _keep_list(stages, "dec.{}", 1)(module, args, out.features)
-        _keep_list(stages, "fpn.{}", 1)(module, args, out.pixel_embeddings)
-
-    return hook
-
-
-def _keep_places(stages: dict[str, Tensor], number: int) -> Any:
-    def hook(module: Any, args: Any, out: Tensor) -> None:
-        query, reference, _, sizes = args
-        locations, weights = module.places(query, reference, sizes)
-        stages[f"msda.{number}.loc"] = locations
-        stages[f"msda.{number}.weight"] = weights
-        stages[f"msda.{number}.attn_out"] = out
-
-    return hook
-
-
-def _keep_memory(stages: dict[str, Tensor]) -> Any:
-    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
-        sizes = args[1]
-        parts = out.split([height * width for height, width in sizes], dim=1)
-        for level, (part, size) in enumerate(zip(parts, sizes, strict=True), 1):
-            stages[f"mem.{level}"] = tokens.to_map(part, size)
-
-    return hook
-
-
-def _keep_rounds(stages: dict[str, Tensor], level: int) -> Any:
-    def hook(module: nn.Module, args: Any, out: Tensor) -> None:
-        number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
-        stages[f"idr.{level}.it{number}"] = args[0] + out
-
-    return hook

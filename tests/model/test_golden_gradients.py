@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -20,19 +18,15 @@ if not CASES:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_loss_and_gradients_agree_with_the_published_network(
-    case: store.Case, tmp_path: Path
-) -> None:
+def test_loss_and_gradients_agree_with_the_published_network(case: store.Case) -> None:
     meta = case.meta
-    network = store.network_of(case, tmp_path).double()
+    network = store.network_of(case).double()
     rgb = torch.from_numpy(rule.normalised(case.rgb().numpy())).double()  # float32, then promoted
     network.mean.zero_()
     network.std.fill_(1)
     network.train(meta["mode"] == "train")
-    for (
-        module
-    ) in network.encoder.modules():  # stochastic depth is the one random part: none in these
-        if type(module).__name__ == "DropPath":
+    for module in network.encoder.modules():
+        if type(module).__name__ == "DropPath":  # the only random part
             module.eval()
     loss = loss_of(network, rgb, case)
     assert loss.item() == pytest.approx(meta["loss_weighted64"], rel=1e-12)

@@ -1,4 +1,4 @@
-"""Picture, target and camera move together; the same seed gives the same sample."""
+"""Augmentation: picture, target and camera change together, and follow from the seed."""
 
 from __future__ import annotations
 
@@ -53,18 +53,15 @@ def test_the_same_generator_gives_the_same_sample() -> None:
     assert not same(samples[0], samples[2])
 
 
-def test_a_flip_mirrors_picture_target_and_camera() -> None:
+@pytest.mark.parametrize(("flip_normals", "x"), [(True, -0.6), (False, 0.6)])  # False: as released
+def test_a_flip_mirrors_picture_target_and_camera(flip_normals: bool, x: float) -> None:
     mirrored = flip(sample(), AugmentConfig())
     np.testing.assert_array_equal(mirrored.image, sample().image[:, ::-1])
     np.testing.assert_array_equal(mirrored.target, sample().target[:, ::-1])
     assert mirrored.camera is not None
     assert mirrored.camera.cx == W - 1 - 42
-
-
-@pytest.mark.parametrize(("flip_normals", "x"), [(True, -0.6), (False, 0.6)])  # False: as released
-def test_a_flip_changes_the_sign_of_x_of_normals(flip_normals: bool, x: float) -> None:
-    mirrored = flip(sample(normals=True), AugmentConfig(flip_normals=flip_normals))
-    np.testing.assert_allclose(mirrored.target[0, 0], [x, 0, -0.8])
+    normals = flip(sample(normals=True), AugmentConfig(flip_normals=flip_normals)).target
+    np.testing.assert_allclose(normals[0, 0], [x, 0, -0.8])
 
 
 def test_a_quarter_turn_by_hand() -> None:
@@ -76,14 +73,14 @@ def test_a_quarter_turn_by_hand() -> None:
     np.testing.assert_allclose(turned.image[:, -1].astype(int), square.image[0].astype(int), atol=1)
 
 
-def test_normals_turn_with_the_picture() -> None:
+def test_normals_rotate_with_the_picture() -> None:
     turned = moved(sample(normals=True), angle_deg=90.0)
     np.testing.assert_allclose(turned.target[H // 2, W // 2], [0, 0.6, -0.8], atol=1e-6)
     slightly = moved(sample(normals=True), angle_deg=5.0).target[H // 2, W // 2]
     np.testing.assert_allclose(np.linalg.norm(slightly), 1, rtol=1e-6)
 
 
-def test_what_comes_in_from_outside_is_black_and_not_valid() -> None:
+def test_pixels_from_outside_are_black_and_not_valid() -> None:
     shifted = moved(sample(), across=0.25)
     assert not shifted.valid[:, : W // 4].any()
     assert shifted.valid[:, W // 4 :].all()
@@ -109,7 +106,7 @@ def test_a_target_of_another_size_moves_by_the_same_share() -> None:
         {"zoom": 1.2, "angle_deg": -5.0},
     ],
 )
-def test_the_camera_follows(move: dict[str, float]) -> None:
+def test_the_camera_moves_with_the_picture(move: dict[str, float]) -> None:
     """The pixel on the optical axis stays on it, and angles keep their size."""
     start = sample()
     assert start.camera is not None
@@ -143,24 +140,18 @@ def test_operations_are_drawn_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
 
         return operation
 
-    table = [
-        (counting("a"), 1.0),
-        (counting("b"), 1.0),
-        (counting("c"), 0.0),
-        (counting("d"), 1.0),
-        (counting("e"), 1.0),
-    ]
+    table = [(counting(name), 0.0 if name == "c" else 1.0) for name in "abcde"]
     monkeypatch.setattr(module, "operations", lambda config: table)
-    for seed in range(2000):
+    for seed in range(1000):
         augment(sample(), AugmentConfig(flip=0), np.random.default_rng(seed))
     assert drawn["c"] == 0
-    assert sum(drawn.values()) / 2000 == pytest.approx(2.1, abs=0.06)  # mean of 1..4
-    assert max(drawn.values()) - min(drawn[n] for n in "abde") < 150
+    assert sum(drawn.values()) / 1000 == pytest.approx(2.1, abs=0.09)  # mean of 1..4
+    assert max(drawn.values()) - min(drawn[n] for n in "abde") < 120
 
 
-def test_colours_leave_the_target_alone() -> None:
+def test_changes_of_colour_do_not_change_the_target() -> None:
     still = AugmentConfig(flip=0, geometry_weight=0, translation_weight=0, blur_weight=1)
-    for seed in range(20):
+    for seed in range(10):
         changed = augment(sample(), still, np.random.default_rng(seed))
         np.testing.assert_array_equal(changed.target, sample().target)
         assert changed.camera == CAMERA

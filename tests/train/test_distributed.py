@@ -24,7 +24,9 @@ def group(tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("group")
 @pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.bfloat16, 2e-2)])
-def test_of_one_process_it_is_the_batch_norm_of_torch(dtype: torch.dtype, close: float) -> None:
+def test_the_batch_norm_of_one_process_equals_that_of_torch(
+    dtype: torch.dtype, close: float
+) -> None:
     theirs, ours = nn.BatchNorm2d(3), GlobalBatchNorm2d(3)
     maps = torch.randn(4, 3, 5, 6, generator=torch.Generator().manual_seed(0)).to(dtype)
     expected, found = theirs(maps), ours(maps)

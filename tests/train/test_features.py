@@ -1,4 +1,4 @@
-"""Cached views of a frozen encoder give the losses that the encoder itself would give."""
+"""Cached features of a frozen encoder."""
 
 from __future__ import annotations
 
@@ -33,37 +33,22 @@ def losses_of(data: Path, out: Path, made: Recipe) -> list[float]:
     return losses(out)
 
 
-def test_cached_features_train_like_the_encoder_itself(tmp_path: Path) -> None:
-    data = pairs.make(tmp_path / "data")
-    cache = tmp_path / "features"
-    with_encoder = losses_of(data, tmp_path / "a", recipe())
-    with_features = losses_of(data, tmp_path / "b", recipe(cache_features=str(cache)))
-    assert with_features == pytest.approx(with_encoder, rel=0.02)  # half precision
-
-
-def test_views_are_computed_once_for_each_choice_of_pictures_and_views(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_cached_features_train_like_the_encoder_and_are_computed_once(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, cache = pairs.make(tmp_path / "data"), tmp_path / "features"
+    cache = tmp_path / "features"
     made = recipe(cache_features=str(cache))
-    first = losses_of(data, tmp_path / "a", made)
-    others = pairs.make(tmp_path / "others", train=5)
-    start(made, others, tmp_path / "b")
-    start(recipe(cache_features=str(cache), views=2), data, tmp_path / "c")
-    start(recipe(replace(STILL, flip=0.3), cache_features=str(cache)), data, tmp_path / "d")
+    with_encoder = losses_of(data, tmp_path / "a", recipe())
+    with_features = losses_of(data, tmp_path / "b", made)
+    assert with_features == pytest.approx(with_encoder, rel=0.02)  # half precision
+    start(made, pairs.make(tmp_path / "others", train=5), tmp_path / "c")
+    start(recipe(cache_features=str(cache), views=2), data, tmp_path / "d")
+    start(recipe(replace(STILL, flip=0.3), cache_features=str(cache)), data, tmp_path / "e")
     assert len(list(cache.iterdir())) == 4
     monkeypatch.setattr(features, "write_rows", lambda *_: pytest.fail("computed again"))
-    assert losses_of(data, tmp_path / "e", made) == first
-
-
-def test_a_resumed_run_reads_the_features_it_began_with(tmp_path: Path) -> None:
-    data, cache = pairs.make(tmp_path / "data"), tmp_path / "features"
-    made = recipe(cache_features=str(cache))
-    whole = losses_of(data, tmp_path / "whole", made)
     stop_after(start(made, data, tmp_path / "parts"), 2)
     launch.resume(tmp_path / "parts", ALONE).train()
-    assert losses(tmp_path / "parts") == whole
-    assert len(list(cache.iterdir())) == 1
+    assert losses(tmp_path / "parts") == with_features
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -90,8 +75,8 @@ def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path: Path) -
     assert paths[0] == paths[1]
 
 
-@pytest.mark.parametrize("rows", [0, 2, 4, 5, 8, 14, 15])
-def test_an_interrupted_cache_goes_on_where_it_stopped(tmp_path: Path, rows: int) -> None:
+@pytest.mark.parametrize("rows", [0, 2, 5, 14, 15])
+def test_an_interrupted_cache_is_continued(tmp_path: Path, rows: int) -> None:
     """Fifteen rows of two arrays; the second file is one row behind the first."""
     done: list[int] = []
 
@@ -153,7 +138,7 @@ def test_a_view_is_an_augmented_sample_with_the_features_of_its_image(
     paths = features.cache_features(network, source, tmp_path / "features", ALONE)
     cached = features.FeatureStream(source.folders, source.data, source.train, paths)
     images = set()
-    for seed in range(20):
+    for seed in range(12):
         item = cached.item(0, 1, np.random.default_rng(seed))
         images.add(item.image.tobytes())
         rgb = torch.tensor(item.image).permute(2, 0, 1)[None] / 255
@@ -175,7 +160,7 @@ def test_features_need_an_encoder_that_is_frozen_and_not_compiled(changes: dict[
         TrainConfig(cache_features="somewhere", **changes)
 
 
-def test_of_a_vit_the_transformer_is_enough_to_be_frozen(
+def test_only_the_transformer_of_a_vit_must_be_frozen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = stream(pairs.make(tmp_path / "data", train=1))

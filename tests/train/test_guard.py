@@ -1,4 +1,4 @@
-"""Steps that are not finite: nothing of them is kept, and they are counted and recorded."""
+"""Steps that are not finite: skipped, counted, recorded, and rolled back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from idisc.train.loader import batches
 from idisc.train.trainer import Step
 
 
-def test_failures_in_a_row_lead_to_a_roll_back_and_a_good_step_forgives_them() -> None:
+def test_failed_steps_in_a_row_lead_to_a_roll_back() -> None:
     guard = Guard(patience=2)
     verdicts = [guard.judge(loss, 1.0) for loss in (math.nan, 1.0, math.inf, math.nan)]
     assert verdicts == ["skip", "step", "skip", "roll back"]
@@ -29,7 +29,7 @@ def test_failures_in_a_row_lead_to_a_roll_back_and_a_good_step_forgives_them() -
     assert (guard.rate_factor, guard.in_a_row) == (0.5, 0)
 
 
-def test_an_overflow_under_a_gradient_scale_is_no_reason_to_roll_back() -> None:
+def test_an_overflow_with_a_gradient_scale_does_not_count_towards_a_roll_back() -> None:
     guard = Guard(patience=1)
     assert guard.judge(1.0, math.inf, scale=2.0) == "skip"
     assert guard.judge(1.0, math.inf, scale=1.0) == "roll back"
@@ -76,7 +76,7 @@ def test_a_roll_back_continues_from_the_last_checkpoint_and_keeps_the_batches(
     assert (row["after"], row["step"]) == (4, 2)
 
 
-def test_ruined_weights_never_replace_good_ones(data: Path, tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_never_saved(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     recipe = pairs.recipe(iterations=12, lr=1e30, lr_encoder=1e30, save_every=3, patience=4)
     with pytest.raises(DataError):
@@ -88,7 +88,7 @@ def test_ruined_weights_never_replace_good_ones(data: Path, tmp_path: Path) -> N
         launch.resume(out, ALONE).train()
 
 
-def test_a_run_that_is_stopped_while_steps_fail_keeps_the_previous_checkpoint(
+def test_stopping_while_steps_fail_keeps_the_previous_checkpoint(
     data: Path, tmp_path: Path
 ) -> None:
     run = start(pairs.recipe(patience=5), data, tmp_path / "run")
@@ -106,7 +106,7 @@ def test_batches_without_a_valid_pixel_are_counted(data: Path, tmp_path: Path) -
     assert run.stepper.take(0, [batch, batch], [0, 9]).verdict == "step"
 
 
-def test_an_overflow_in_half_precision_moves_neither_weights_nor_average(
+def test_an_overflow_in_half_precision_changes_neither_weights_nor_average(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = start(pairs.recipe(iterations=4, patience=1, ema=0.5), data, tmp_path / "run")

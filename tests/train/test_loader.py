@@ -38,15 +38,12 @@ def test_every_picture_comes_once_in_an_epoch_and_in_another_order_in_the_next()
     assert len({tuple(epoch) for epoch in epochs}) == 3
 
 
-def test_folders_are_mixed_by_their_shares() -> None:
+def test_folders_are_mixed_by_their_shares_or_by_their_pictures() -> None:
     order = Order([10, 1000], [3, 1], 4000, seed=1)
     folders = [order[number][0] for number in range(4000)]
     assert np.mean(np.array(folders) == 0) == pytest.approx(0.75, abs=0.03)
     small = [order[number][1] for number in range(4000) if order[number][0] == 0]
     assert sorted(small[:10]) == list(range(10))
-
-
-def test_folders_without_shares_are_mixed_by_their_pictures() -> None:
     order = Order([100, 300], [], 4000, seed=1)
     assert np.mean(order.folder == 1) == pytest.approx(0.75, abs=0.03)
 
@@ -68,7 +65,7 @@ def test_a_batch_has_bytes_metres_and_a_mask(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a single core
-def test_workers_change_nothing(tmp_path: Path) -> None:
+def test_batches_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)], iterations=3)
     for mine, theirs in zip(all_batches(source), all_batches(source, workers=2), strict=True):
         assert torch.equal(mine.image, theirs.image)
@@ -85,7 +82,7 @@ def test_two_processes_share_the_batch_of_one(tmp_path: Path) -> None:
         assert torch.equal(one.valid, torch.cat([left.valid, right.valid]))
 
 
-def test_a_resumed_stream_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_resumed_stream_continues_with_the_next_batch(tmp_path: Path) -> None:
     source = stream([dataset(tmp_path)], accumulate=2)
     whole, rest = all_batches(source), all_batches(source, start=4)
     assert len(whole) == 12
@@ -101,7 +98,7 @@ def test_a_batch_that_cannot_be_shared_is_refused() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_damaged_picture_stops_with_its_name(tmp_path: Path, workers: int) -> None:
+def test_a_damaged_picture_is_named_in_the_error(tmp_path: Path, workers: int) -> None:
     source = stream([dataset(tmp_path)])
     for path in (tmp_path / "train" / "images").iterdir():
         path.write_bytes(path.read_bytes()[:60])
@@ -116,20 +113,16 @@ def shrink(path: Path) -> None:
     small.save(path)
 
 
-def test_mixed_folders_have_targets_of_one_size(tmp_path: Path) -> None:
+def test_targets_of_several_sizes_are_resized_to_one(tmp_path: Path) -> None:
     first = dataset(tmp_path / "a")
     for path in (pairs.make(tmp_path / "b") / "train" / "depth").iterdir():
         shrink(path)
     second = open_dataset(tmp_path / "b", "folder", "train", size=pairs.SIZE)
-    source = Stream([first, second], DataConfig(size=pairs.SIZE), TrainConfig(iterations=4))
+    source = Stream([first, second], DataConfig(size=pairs.SIZE), TrainConfig(iterations=2))
     assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
-
-
-def test_own_pictures_of_several_sizes_have_targets_of_one(tmp_path: Path) -> None:
-    pairs.make(tmp_path)
-    for kind in ("images", "depth"):
-        shrink(tmp_path / "train" / kind / "0.png")
-    source = stream([open_dataset(tmp_path, "folder", "train", size=pairs.SIZE)])
+    for kind in ("images", "depth"):  # pictures of several sizes in one folder
+        shrink(tmp_path / "a" / "train" / kind / "0.png")
+    source = stream([open_dataset(tmp_path / "a", "folder", "train", size=pairs.SIZE)])
     assert {batch.target.shape[2:] for batch in all_batches(source)} == {pairs.SIZE}
 
 
@@ -141,7 +134,7 @@ def test_targets_of_several_sizes_in_one_batch_are_refused(tmp_path: Path) -> No
     assert "24x32" in caught.value.reason
 
 
-def test_without_augmentation_a_sample_is_what_is_on_disk(tmp_path: Path) -> None:
+def test_a_sample_without_augmentation_equals_the_stored_one(tmp_path: Path) -> None:
     folder = dataset(tmp_path)
     still = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
     recipe = pairs.recipe()

@@ -53,7 +53,7 @@ def test_tensorboard_reads_the_events(tmp_path: Path) -> None:
     assert values == {1: 10.0, 2: 20.0, 3: 32.0, 4: 42.0}
 
 
-def test_the_pace_is_a_mean_over_the_latest_steps() -> None:
+def test_the_speed_is_a_mean_over_the_latest_steps() -> None:
     pace = log.Pace()
     pace.add(100.0, 100.0)
     for _ in range(log.RECENT // 2):

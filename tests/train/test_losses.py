@@ -16,7 +16,7 @@ from idisc.tasks import TASKS
 from idisc.train.losses import LOSSES, angular_loss, gradient_loss, silog_loss
 
 
-def test_silog_of_three_pixels_is_the_number_worked_out_by_hand() -> None:
+def test_silog_of_three_pixels_computed_by_hand() -> None:
     prediction = torch.tensor([1.0, 2.0, 4.0]).view(1, 1, 1, 3)
     target = torch.tensor([1.0, 1.0, 2.0]).view(1, 1, 1, 3)
     valid = torch.ones(1, 1, 1, 3, dtype=torch.bool)
@@ -26,37 +26,28 @@ def test_silog_of_three_pixels_is_the_number_worked_out_by_hand() -> None:
     assert expected == pytest.approx(0.4383857, abs=1e-6)
 
 
-def test_silog_sees_valid_pixels_only() -> None:
+def test_silog_uses_valid_pixels_only() -> None:
     target = torch.rand(2, 1, 4, 5) + 1
     prediction = target * 1.5
     valid = torch.zeros_like(target, dtype=torch.bool)
     valid[0, :, 1:3] = True
     spoiled = torch.where(valid, prediction, torch.tensor(float("nan")))
     assert torch.equal(silog_loss(spoiled, target, valid), silog_loss(prediction, target, valid))
+    assert silog_loss(prediction, target, torch.zeros_like(valid)).isnan()
 
 
-def test_the_gradient_loss_sees_slopes_and_not_scale() -> None:
-    target = torch.rand(2, 1, 9, 9) + 1
-    valid = torch.ones_like(target, dtype=torch.bool)
-    assert gradient_loss(1.3 * target, target, valid).item() == pytest.approx(0, abs=1e-5)
-
-
-def test_a_step_that_is_missed_costs_its_height_at_every_scale() -> None:
+def test_the_gradient_loss_is_the_height_of_a_missed_step_at_each_scale() -> None:
     target = torch.ones(1, 1, 1, 5)
     target[..., 4:] = math.e  # a step of 1 in log depth, between the last pixels of each scale
     valid = torch.ones_like(target, dtype=torch.bool)
+    assert gradient_loss(1.3 * target, target, valid).item() == pytest.approx(0, abs=1e-5)
     loss = gradient_loss(torch.ones_like(target), target, valid)
     assert loss.item() == pytest.approx((1 / 4 + 1 / 2 + 1) / 3, abs=1e-4)  # of 4, 2, 1 slopes
     valid[..., 4] = False
     assert gradient_loss(torch.ones_like(target), target, valid).item() == pytest.approx(0)
 
 
-def test_silog_of_a_batch_without_a_valid_pixel_is_nan() -> None:
-    depth = torch.ones(1, 1, 2, 2)
-    assert silog_loss(depth, depth, torch.zeros_like(depth, dtype=torch.bool)).isnan()
-
-
-def test_angular_loss_of_two_right_angles_is_the_number_worked_out_by_hand() -> None:
+def test_angular_loss_of_two_right_angles_computed_by_hand() -> None:
     normals = torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1).expand(1, 3, 1, 2)
     target = torch.tensor([0.0, 0.0, 1.0]).view(1, 3, 1, 1).expand(1, 3, 1, 2)
     kappa = torch.tensor([2.0, 0.5]).view(1, 1, 1, 2)
@@ -70,7 +61,7 @@ def test_angular_loss_of_two_right_angles_is_the_number_worked_out_by_hand() -> 
     assert loss == pytest.approx(1.1425707, abs=1e-6)
 
 
-def test_angular_loss_leaves_out_pixels_that_are_right_already() -> None:
+def test_angular_loss_leaves_out_parallel_normals() -> None:
     target = F.normalize(torch.randn(1, 3, 2, 2), dim=1)
     normals = target.clone().requires_grad_()
     other = torch.roll(target, 1, dims=1).detach()

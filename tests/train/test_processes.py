@@ -1,4 +1,4 @@
-"""Runs in processes of their own: several are like one; signals and kills lose nothing."""
+"""Runs in separate processes: distributed training, signals, and kills."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def training(data: Path, out: Path, iterations: int = 4) -> list[object]:
 
 
 @pytest.mark.slow
-def test_two_processes_are_like_one(data: Path, tmp_path: Path) -> None:
+def test_two_processes_compute_the_same_as_one(data: Path, tmp_path: Path) -> None:
     for processes in (1, 2):
         out = tmp_path / f"run{processes}"
         subprocess.run(
@@ -66,7 +66,7 @@ def test_two_processes_are_like_one(data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number: int) -> None:
+def test_a_signal_saves_and_prints_how_to_resume(data: Path, tmp_path: Path, number: int) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
         command(*training(data, out, iterations=10_000)),
@@ -84,8 +84,8 @@ def test_a_signal_saves_and_says_how_to_go_on(data: Path, tmp_path: Path, number
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_any_moment_goes_on_bit_for_bit(data: Path, tmp_path: Path) -> None:
-    """In its start, in steps, checkpoints and validations: it ends as if nothing had happened."""
+def test_a_run_killed_at_any_moment_resumes_bit_for_bit(data: Path, tmp_path: Path) -> None:
+    """Kills happen at the start and in steps, checkpoints and validations."""
     whole, out = tmp_path / "whole", tmp_path / "run"
     call = [sys.executable, "-m", "tests.fakes.killed", data, whole, out]
     subprocess.run([str(part) for part in call], check=True, env=ENVIRONMENT, timeout=600)

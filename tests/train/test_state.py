@@ -17,7 +17,9 @@ FULL = Path("/dev/full")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
-def test_a_checkpoint_without_room_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     original = torch.save
 
     def without_room(value: Any, _file: Any) -> None:
@@ -48,13 +50,15 @@ def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -
     assert launch.resume(out, ALONE).train().finished
 
 
-def test_windows_trains_without_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_without_fcntl_train_without_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda _: None)
     with state.locked(tmp_path / "missing", leads=True):
         pass
 
 
-def test_a_damaged_checkpoint_says_what_is_left(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "training.pt").write_bytes(b"PK")
     with pytest.raises(CheckpointError) as caught:

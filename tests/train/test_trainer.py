@@ -1,4 +1,4 @@
-"""Runs: they learn, stop, resume bit for bit, and lose nothing if a file or the disk fails."""
+"""Training runs: learning, stopping, resuming bit for bit, missing files and a full disk."""
 
 from __future__ import annotations
 
@@ -25,21 +25,18 @@ NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, tra
 
 def test_a_network_can_overfit_one_batch(tmp_path: Path) -> None:
     recipe = pairs.recipe(
-        iterations=150, batch_size=2, lr=3e-3, lr_encoder=3e-3, weight_decay=0.0, validate_every=150
+        iterations=80, lr=3e-3, lr_encoder=3e-3, weight_decay=0.0, validate_every=80, save_every=80
     )
     recipe = replace(recipe, data=replace(recipe.data, augment=NO_CHANGE))
     small = pairs.make(tmp_path / "data", train=2, test=1)
     start(recipe, small, tmp_path / "run").train()
-    assert losses(tmp_path / "run")[0] > 2
-    assert min(losses(tmp_path / "run")[-10:]) < 0.5
+    first, *_ = found = losses(tmp_path / "run")
+    assert first > 2
+    assert min(found[-10:]) < first / 3
 
 
-def test_a_run_writes_everything_into_its_folder(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    summary = start(pairs.recipe(), data, out).train()
-    assert summary.finished
-    assert summary.step == 6
-    assert 0 < summary.best["abs_rel"] <= summary.metrics["abs_rel"]
+def test_a_run_writes_everything_into_its_folder(finished: Path) -> None:
+    out = finished
     record = files.read_json(out / "config.json")
     assert configs.from_json(Recipe, record["recipe"], "record") == pairs.recipe()
     steps = log.read(out, "step")
@@ -56,28 +53,21 @@ def test_a_run_writes_everything_into_its_folder(data: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "accumulate": 2, "freeze": ("encoder",)}])
 def test_a_resumed_run_equals_an_uninterrupted_one(
-    data: Path, tmp_path: Path, changes: dict[str, Any]
+    data: Path, finished: Path, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    recipe = pairs.recipe(**changes)
-    start(recipe, data, tmp_path / "whole").train()
-    assert not stop_after(start(recipe, data, tmp_path / "parts"), 3).finished
-    launch.resume(tmp_path / "parts", ALONE).train()
-    assert losses(tmp_path / "whole") == losses(tmp_path / "parts")
-    assert log.read(tmp_path / "whole", "validation") == log.read(tmp_path / "parts", "validation")
-    assert same(state.read_training(tmp_path / "whole"), state.read_training(tmp_path / "parts"))
-
-
-def test_lines_of_the_log_after_the_checkpoint_are_removed(data: Path, tmp_path: Path) -> None:
-    recipe = pairs.recipe(save_every=2)
-    start(recipe, data, tmp_path / "run").train()
-    whole = losses(tmp_path / "run")
-    stop_after(start(recipe, data, tmp_path / "other"), 2)
-    earlier = (tmp_path / "other" / "last" / "training.pt").read_bytes()
-    (tmp_path / "run" / "last" / "training.pt").write_bytes(earlier)
-    with (tmp_path / "run" / "log.jsonl").open("a") as file:
-        file.write('{"kind": "step", "st')  # the line of a killed process
-    launch.resume(tmp_path / "run", ALONE).train()
-    assert losses(tmp_path / "run") == whole
+    recipe, whole, parts = pairs.recipe(**changes), finished, tmp_path / "parts"
+    if changes:
+        whole = tmp_path / "whole"
+        start(recipe, data, whole).train()
+    assert not stop_after(start(recipe, data, parts), 3).finished
+    with (parts / "log.jsonl").open("a") as file:  # lines of a process killed after the checkpoint
+        file.write('{"kind": "step", "step": 4, "loss": 0}\n{"kind": "step", "st')
+    summary = launch.resume(parts, ALONE).train()
+    assert (summary.finished, summary.step) == (True, 6)
+    assert 0 < summary.best["abs_rel"] <= summary.metrics["abs_rel"]
+    assert losses(whole) == losses(parts)
+    assert log.read(whole, "validation") == log.read(parts, "validation")
+    assert same(state.read_training(whole), state.read_training(parts))
 
 
 def test_a_training_picture_that_vanishes_stops_the_run_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -133,36 +123,30 @@ def test_a_full_disk_stops_the_run_and_nothing_is_lost(
     assert launch.resume(tmp_path / "run", ALONE).train().finished
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"precision": "bf16"}, {"channels_last": True}, {"checkpoint_gradients": True}],
-)
 def test_options_of_the_computation_hardly_change_the_loss(
-    data: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    start(pairs.recipe(iterations=2), data, tmp_path / "plain").train()
-    start(pairs.recipe(iterations=2, **changes), data, tmp_path / "other").train()
-    assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=0.02)
-
-
-@pytest.mark.parametrize("changes", [{"freeze": ("encoder",)}, {"checkpoint_gradients": True}])
-def test_a_compiled_encoder_gives_the_same_losses_under_the_same_names(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Trace, but do not spend minutes on generating machine code.
     traced = partialmethod(torch.nn.Module.compile, backend="aot_eager")
     monkeypatch.setattr(torch.nn.Module, "compile", traced)
-    for out, compiled in ((tmp_path / "plain", False), (tmp_path / "other", True)):
-        start(pairs.recipe(iterations=2, compile=compiled, **changes), data, out).train()
-    assert losses(tmp_path / "other") == pytest.approx(losses(tmp_path / "plain"), rel=1e-3)
-    plain, other = (state.read_training(tmp_path / name) for name in ("plain", "other"))
-    assert list(other["network"]) == list(plain["network"])
+    for name, changes in {
+        "plain": {},
+        "bf16": {"precision": "bf16"},
+        "channels_last": {"channels_last": True},
+        "recomputed": {"checkpoint_gradients": True},
+        "compiled": {"compile": True, "checkpoint_gradients": True},
+    }.items():
+        start(pairs.recipe(iterations=2, **changes), data, tmp_path / name).train()
+        close = 1e-3 if name in ("recomputed", "compiled") else 2e-2
+        assert losses(tmp_path / name) == pytest.approx(losses(tmp_path / "plain"), rel=close)
+        names = [list(state.read_training(tmp_path / n)["network"]) for n in ("plain", name)]
+        assert names[0] == names[1]
 
 
-def test_normals_are_learnt_by_the_angular_loss(tmp_path: Path) -> None:
-    options = Options(count=20, size=pairs.SIZE)
+def test_a_network_for_normals_learns_by_the_angular_loss(tmp_path: Path) -> None:
+    options = Options(count=8, size=pairs.SIZE)
     prepare("synthetic_normals", None, tmp_path / "data", options)
-    made = pairs.recipe(iterations=20, loss_weight=1.0, lr=1e-3, lr_encoder=1e-3)
+    made = pairs.recipe(iterations=20, validate_every=5, loss_weight=1.0, lr=1e-3, lr_encoder=1e-3)
     made = replace(
         made,
         model=replace(made.model, task="normals"),

@@ -1,4 +1,4 @@
-"""Validations as pictures, and shared by processes."""
+"""Validation: shared between processes, and drawn as pictures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_pictures_of_all_processes_are_shown_in_order(dataset: Dataset) -> None:
     assert len(shown) == 3
 
 
-def test_a_picture_that_fails_elsewhere_stops_this_process_too(dataset: Dataset) -> None:
+def test_an_error_in_another_process_is_raised_here_too(dataset: Dataset) -> None:
     world = Half(torch.device("cpu"), rank=0, size=2)
     error = DataError("7.png", "no such file")
     object.__setattr__(world, "other", (error,))

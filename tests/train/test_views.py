@@ -1,4 +1,4 @@
-"""Windows of a picture through the canonical camera: what is seen, how far, and by which camera."""
+"""Views through the canonical camera: image, depth and camera."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_smaller_view_has_the_same_depth() -> None:
     np.testing.assert_allclose(square.target.mean(), factor * stored.target.mean(), rtol=0.02)
 
 
-def test_normals_turn_with_the_picture_and_are_not_scaled() -> None:
+def test_normals_rotate_with_the_picture_and_are_not_scaled() -> None:
     seen = view(sample(normals=True), (H, W), 3 * FOCAL, Window(angle_deg=90.0))
     np.testing.assert_allclose(seen.target[H // 2, W // 2], [0.0, 0.6, -0.8], atol=1e-6)
     assert not seen.valid[:, 0].any()  # outside of the picture
@@ -66,7 +66,7 @@ def test_normals_turn_with_the_picture_and_are_not_scaled() -> None:
 
 
 @pytest.mark.parametrize("size", [(H, W), (40, 40), (24, 96)])
-def test_windows_that_are_not_turned_stay_inside_the_picture(size: tuple[int, int]) -> None:
+def test_windows_without_rotation_stay_inside_the_picture(size: tuple[int, int]) -> None:
     data = DataConfig(size=size, augment=AugmentConfig(zoom=1.2, rotation_deg=0.0))
     generator = np.random.default_rng(0)
     windows = [draw_window(sample(), data, generator) for _ in range(200)]
@@ -82,7 +82,7 @@ def test_a_picture_without_a_camera_is_refused() -> None:
     assert caught.value.subject == "a.png"
 
 
-def test_a_run_with_a_canonical_camera_learns_from_views_and_says_so(tmp_path: Path) -> None:
+def test_a_run_with_a_canonical_camera_uses_views_and_records_the_camera(tmp_path: Path) -> None:
     root, recipe = pairs.make(tmp_path / "data"), pairs.recipe()
     rows = [
         f"{split}/images/{n}.png,{split}/depth/{n}.png,{split},64,64,31.5,23.5"

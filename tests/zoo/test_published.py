@@ -46,7 +46,7 @@ def test_a_released_file_is_what_the_table_says(row: list[str]) -> None:
 
 def test_every_recipe_has_exactly_one_file() -> None:
     made = Counter(name for entry in PUBLISHED.values() for name in entry.recipes)
-    assert made == Counter(make.__name__ for make in PUBLISHED_RECIPES)
+    assert made == Counter(recipe.name for recipe in PUBLISHED_RECIPES)
 
 
 @pytest.mark.parametrize("file", PUBLISHED)

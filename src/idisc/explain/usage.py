@@ -16,16 +16,15 @@ and *dead* if its share is below a tenth of an equal share.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import InputError
-from idisc.explain.idrs import Explanation, FloatMaps
+from idisc.explain.idrs import Explanation
 
 Floats = NDArray[np.float64]
 Kind = Literal["attention", "partition"]
@@ -40,7 +39,16 @@ class Usage:
     """The usage of the IDRs in a set of maps."""
 
     shares: Floats  # (N,), sum 1
-    similarity: Floats = field(repr=False)  # (N, N), symmetric, 1 on the diagonal
+    products: Floats = field(repr=False)  # A A^T / M (N, N)
+
+    @cached_property
+    def similarity(self) -> Floats:
+        """The cosines of the maps (N, N), symmetric, 1 on the diagonal; 0 for a map of zeros."""
+        lengths = np.sqrt(np.diag(self.products))
+        scale = np.where(lengths > 0, 1 / np.maximum(lengths, 1e-300), 0)
+        similarity = np.clip(self.products * np.outer(scale, scale), 0, 1)
+        np.fill_diagonal(similarity, 1)
+        return similarity
 
     @property
     def used(self) -> float:
@@ -112,33 +120,17 @@ class Usage:
         }
 
 
-class UsageSums:
-    """Sums over the maps of several pictures, each of which has the same weight."""
-
-    def __init__(self) -> None:
-        self._products: Floats | float = 0.0  # A A^T / M
-        self._shares: Floats | float = 0.0
-        self._count = 0
-
-    def add(self, maps: NDArray[Any]) -> Usage:
-        """Add the maps (N, h, w) of a picture, and return their usage in this picture."""
-        flat = maps.reshape(len(maps), -1).astype(np.float64)  # A (N, M)
-        products, shares = flat @ flat.T / flat.shape[1], flat.mean(axis=1)
-        self._products, self._shares = self._products + products, self._shares + shares
-        self._count += 1
-        return _usage(products, shares)
-
-    def usage(self) -> Usage:
-        """Return the usage in all pictures; InputError without any."""
-        if not self._count:
-            raise InputError("usage of IDRs", "no picture was added")
-        count = self._count
-        return _usage(np.asarray(self._products) / count, np.asarray(self._shares) / count)
-
-
 def usage_of(maps: NDArray[Any]) -> Usage:
     """Return the usage in the maps (N, h, w) of one picture, or of several, (N, M)."""
-    return UsageSums().add(maps)
+    flat = maps.reshape(len(maps), -1).astype(np.float64)  # A (N, M)
+    shares = flat.mean(axis=1)
+    return Usage(shares / shares.sum(), flat @ flat.T / flat.shape[1])
+
+
+def mean_usage(usages: Sequence[Usage]) -> Usage:
+    """Return the usage in several pictures together, each of which has the same weight."""
+    shares, products = ([getattr(u, name) for u in usages] for name in ("shares", "products"))
+    return Usage(np.mean(shares, axis=0), np.mean(products, axis=0))
 
 
 @dataclass(frozen=True)
@@ -208,19 +200,14 @@ class Collector:
     def __init__(self) -> None:
         self._names: list[str] = []
         self._pictures: list[list[LevelUsage]] = []
-        self._sums: dict[tuple[int, Kind], UsageSums] = defaultdict(UsageSums)
 
     def add(self, name: str, explanation: Explanation) -> list[LevelUsage]:
         """Add a picture, and return the usage at each level in this picture."""
         levels = []
         for level in explanation.levels:
-            maps: dict[Kind, FloatMaps | None]
-            maps = {"attention": level.attention, "partition": level.partition}
-            total = {
-                kind: self._sums[level.index, kind].add(each)
-                for kind, each in maps.items()
-                if each is not None
-            }
+            total: dict[Kind, Usage] = {"attention": usage_of(level.attention)}
+            if level.partition is not None:
+                total["partition"] = usage_of(level.partition)
             effective = {kind: [usage.effective] for kind, usage in total.items()}
             levels.append(LevelUsage(level.index, level.stride, total, effective))
         self._names.append(name)
@@ -228,29 +215,14 @@ class Collector:
         return levels
 
     def report(self) -> Report:
-        """Return the report on all pictures so far; InputError if there are none."""
-        if not self._names:
-            raise InputError("usage of IDRs", "no picture was added")
-        levels = [
-            replace(
-                level,
-                total={kind: self._sums[level.index, kind].usage() for kind in level.total},
-                pictures={
-                    kind: [each[place].pictures[kind][0] for each in self._pictures]
-                    for kind in level.total
-                },
-            )
-            for place, level in enumerate(self._pictures[0])
-        ]
+        """Return the report on all pictures so far, at least one."""
+        levels = []
+        for each in zip(*self._pictures, strict=True):  # a level in all pictures
+            kinds = list(each[0].total)
+            total = {kind: mean_usage([level.total[kind] for level in each]) for kind in kinds}
+            effective = {kind: [level.pictures[kind][0] for level in each] for kind in kinds}
+            levels.append(replace(each[0], total=total, pictures=effective))
         return Report(tuple(self._names), tuple(levels))
-
-
-def _usage(products: Floats, shares: Floats) -> Usage:
-    lengths = np.sqrt(np.diag(products))
-    scale = np.where(lengths > 0, 1 / np.maximum(lengths, 1e-300), 0)  # a map of zeros: cosine 0
-    similarity = np.clip(products * np.outer(scale, scale), 0, 1)
-    np.fill_diagonal(similarity, 1)
-    return Usage(shares / shares.sum(), similarity)
 
 
 def _perplexity(shares: Floats) -> float:

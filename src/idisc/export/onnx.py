@@ -66,7 +66,6 @@ def build(network: IDisc, size: Size | None = None, *, keep_weights: bool = Fals
         model.opset_import.add(domain=DOMAIN, version=1)
         model = inliner.inline_local_functions(model)
     _compute_size_inputs(model, strides)
-    _replace_sequences(model)
     _name_axes(model, size)  # the traced shapes contradict the graph without its size inputs
     model = _simplify(model, fuse_norms=not keep_weights)
     _name_axes(model, size)  # onnxruntime adds shapes of its own
@@ -201,18 +200,8 @@ def _translations() -> dict[Any, Any]:
         remainder = opset20.Mod(number, divisor)
         return opset20.Div(opset20.Sub(number, remainder), divisor)
 
-    def repeat_interleave(values: Any, repeats: Any, *_: Any) -> Any:
-        """For vectors; torch's translation swaps axes if the count varies."""
-        one, any_length = opset20.Constant(value_ints=[1]), opset20.Constant(value_ints=[-1])
-        count = opset20.Reshape(repeats, any_length)
-        column = opset20.Unsqueeze(values, one)
-        return opset20.Reshape(
-            opset20.Expand(column, opset20.Concat(one, count, axis=0)), any_length
-        )
-
     return {
         operator.floordiv: floor_divide,
-        torch.ops.aten.repeat_interleave.self_int: repeat_interleave,
         torch.ops.idisc.sized_like.default: sized_like,
         torch.ops.idisc.sample.default: sample,
     }
@@ -251,32 +240,6 @@ def _compute_size_inputs(model: Any, strides: tuple[int, ...]) -> None:
             helper.make_node("ConstantOfShape", [f"{name}_shape"], [name], value=empty),
         ]
     replace_nodes(graph, [*made, *graph.node])
-
-
-def _replace_sequences(model: Any) -> None:
-    """Replace SplitToSequence and SequenceAt by Split: few runtimes implement sequences."""
-    from onnx import helper, numpy_helper
-
-    graph = model.graph
-    constants = {tensor.name: tensor for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant" and node.attribute[0].HasField("t"):
-            constants[node.output[0]] = node.attribute[0].t
-    kept, pieces = [], {}
-    for node in graph.node:
-        if node.op_type == "SplitToSequence" and len(node.input) == 2:
-            count = sum(node.output[0] in other.input for other in graph.node)
-            names = [f"{node.output[0]}_{index}" for index in range(count)]
-            pieces[node.output[0]] = names
-            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
-            kept.append(helper.make_node("Split", list(node.input), names, axis=axis))
-        elif node.op_type == "SequenceAt" and node.input[0] in pieces:
-            index = int(numpy_helper.to_array(constants[node.input[1]]))
-            piece = pieces[node.input[0]][index]
-            kept.append(helper.make_node("Identity", [piece], list(node.output)))
-        else:
-            kept.append(node)
-    replace_nodes(graph, kept)
 
 
 def _simplify(model: Any, *, fuse_norms: bool) -> Any:

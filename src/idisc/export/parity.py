@@ -104,8 +104,6 @@ def measure(
 
     A file for one size gets its images at that size, and is asked for results of all sizes.
     """
-    if not images or not sizes:
-        raise InputError("parity", "at least one image and one size are needed")
     differences, agreements, deviations = [], [], []
     fixed = exported.fixed_size
     for image in images:

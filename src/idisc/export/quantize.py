@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import InputError
 from idisc.export.external import HALF_MAX
 from idisc.export.onnx import nodes, quietly, replace_nodes
 from idisc.export.parity import Images
@@ -72,8 +71,6 @@ def to_int8(model: Any, images: Images, size: Size) -> Any:
     import onnx
     from onnxruntime import quantization
 
-    if not images:
-        raise InputError("int8", "calibration images are needed", "pass a folder with --pictures")
     shapes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
     for index, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{index}"

@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from idisc.errors import InputError, first_line
 from idisc.model import swin
-from idisc.model.deformable import DeformableAttention, DeformableLayer
 from idisc.model.network import IDisc, rgb_of
-from idisc.model.sampling import sample_by_rows
+from idisc.model.sampling import sample_by_rows, using
 from idisc.model.vit import PIXELS_PER_TOKEN, VitPyramid
 from idisc.predict.onnx_engine import LEVEL_STD, SCENE
 from idisc.predict.torch_engine import disagreement
@@ -61,6 +60,14 @@ def _(value: Tensor, sizes: Tensor, locations: Tensor, weights: Tensor) -> Tenso
     return value.new_empty(locations.shape[0], value.shape[1] * value.shape[2])
 
 
+def _sample_one_image(
+    value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor
+) -> Tensor:
+    """Compute `sampling.sample` for a batch of one, as the single operation `sample`."""
+    levels = torch.tensor(sizes, dtype=torch.int64)
+    return sample(value[0], levels, locations[0], weights[0])[None]
+
+
 def output_names(network: IDisc) -> list[str]:
     """Return the names of the outputs of an exported network, in their order."""
     names: list[str] = [network.config.task]
@@ -77,9 +84,6 @@ class BytesToMetres(nn.Module):
         self.network = copy.deepcopy(network).eval().requires_grad_(False)
         self.dynamic, self.outputs = dynamic, output_names(network)
         self.sizes: dict[int, Tensor] = {}  # the size inputs by stride, during a forward pass
-        for module in self.network.modules():
-            if isinstance(module, DeformableLayer):
-                module.add_module("attention", SampledAttention(module.attention))
         if dynamic:
             self._declare_sizes(self.network.encoder)
 
@@ -145,26 +149,6 @@ class BytesToMetres(nn.Module):
         )
 
 
-class SampledAttention(nn.Module):
-    """`DeformableAttention` that samples by the single operation `sample`; the batch is one."""
-
-    def __init__(self, attention: DeformableAttention) -> None:
-        super().__init__()
-        self.attention = attention
-
-    def project(self, tokens: Tensor) -> Tensor:
-        """As `DeformableAttention.project`."""
-        return self.attention.project(tokens)
-
-    def forward(
-        self, query: Tensor, reference: Tensor, value: Tensor, sizes: Sequence[Size]
-    ) -> Tensor:
-        """As `DeformableAttention.forward`."""
-        locations, weights = self.attention.places(query, reference, sizes)
-        levels = torch.tensor(sizes, dtype=torch.int64)
-        return self.attention.out(sample(value[0], levels, locations[0], weights[0])[None])
-
-
 def trace(network: IDisc, size: Size | None) -> Any:
     """Trace a network with `torch.export` for images of `size`, or of any size if it is None.
 
@@ -180,7 +164,7 @@ def trace(network: IDisc, size: Size | None) -> Any:
         inputs += [_size_input(-(-height // s), -(-width // s)) for s in STRIDES]
         varying |= {"image": {1: both[0], 2: both[1]}, "sizes": (both,) * len(STRIDES)}
     try:
-        with torch.no_grad():
+        with torch.no_grad(), using(_sample_one_image):
             return torch.export.export(
                 module,
                 tuple(inputs),

@@ -21,14 +21,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from idisc.errors import CheckpointError, InputError, first_line, lookup
-from idisc.model.pyramids import STRIDES, load_timm
 from idisc.model.states import load_into, read_state
 from idisc.model.swin import Swin
-from idisc.model.vit import VitPyramid
+from idisc.model.vit import VitPyramid, load_timm
 
 Statistics = tuple[float, float, float]
 IMAGENET_MEAN: Statistics = (0.485, 0.456, 0.406)
 IMAGENET_STD: Statistics = (0.229, 0.224, 0.225)
+STRIDES = (4, 8, 16, 32)  # of the four maps, fine to coarse
 
 
 class TimmPyramid(nn.Module):

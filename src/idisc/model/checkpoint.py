@@ -27,14 +27,17 @@ def save_checkpoint(
 ) -> None:
     """Write a new checkpoint folder atomically; `origin` describes where it comes from."""
     with files.atomic_folder(folder) as draft:
-        files.write_json(draft / CONFIG, record_of(model, origin))
-        write_state(draft / WEIGHTS, state)
+        write_files(draft, model, state, origin)
 
 
-def record_of(model: ModelConfig, origin: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of the config.json of a checkpoint folder."""
+def write_files(
+    folder: Path, model: ModelConfig, state: Mapping[str, Tensor], origin: Mapping[str, Any]
+) -> None:
+    """Write or replace both files of a checkpoint, each of them atomically."""
     record = {"format": configs.FORMAT, "model": configs.to_json(model), "origin": dict(origin)}
-    return checksums.sealed_record(record)
+    with files.atomic(folder / WEIGHTS) as draft:
+        write_state(draft, state)
+    files.write_json(folder / CONFIG, checksums.sealed_record(record))
 
 
 def load_network(source: str | Path) -> IDisc:

@@ -40,10 +40,12 @@ _MSDA = {
     "linear2": "mlp.3",
 }
 _CONVS = {
-    "lateral_fpn_conv": "laterals",
-    "fpn_conv": "smooth",
-    "out_conv": "refined",
-    "layer": "smooth",
+    r"lateral_fpn_conv_([1-9]\d*)": "laterals.{}",
+    r"fpn_conv_([1-9]\d*)": "smooth.{}",
+    r"out_conv_([1-9]\d*)": "refined.{}",
+    r"layer_([1-9]\d*)": "smooth.{}",
+    # The plain decoder has no lateral for the coarsest map, so its first is number 2.
+    **{f"adapter_{i}": f"laterals.{i - 2}" for i in (2, 3, 4)},
 }
 
 _ENCODERS = {  # first convolution, its width, blocks of the third stage
@@ -97,22 +99,10 @@ _RENAMES: tuple[tuple[str, str | None], ...] = (
         for old, new in _MSDA.items()
     ),
     *(
-        (rf"pixel_decoder\.{old}_([1-9]\d*)\.weight", f"decoder.{new}.{{}}.conv.weight")
+        (rf"pixel_decoder\.{old}\.weight", f"decoder.{new}.conv.weight")
         for old, new in _CONVS.items()
     ),
-    *(
-        (rf"pixel_decoder\.{old}_([1-9]\d*)\.(norm\..+)", f"decoder.{new}.{{}}.{{}}")
-        for old, new in _CONVS.items()
-    ),
-    # The plain decoder has no lateral for the coarsest map, so its first is number 2.
-    *(
-        (rf"pixel_decoder\.adapter_{i}\.weight", f"decoder.laterals.{i - 2}.conv.weight")
-        for i in (2, 3, 4)
-    ),
-    *(
-        (rf"pixel_decoder\.adapter_{i}\.(norm\..+)", f"decoder.laterals.{i - 2}.{{}}")
-        for i in (2, 3, 4)
-    ),
+    *((rf"pixel_decoder\.{old}\.(norm\..+)", f"decoder.{new}.{{}}") for old, new in _CONVS.items()),
 )
 
 
@@ -128,18 +118,22 @@ class Converted:
 
 def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
     """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes cannot tell."""
-    source = read_state(path)
-    model = configs.override(infer_config(source, str(path)), changes)
+    return convert_state(read_state(path), changes, str(path))
+
+
+def convert_state(source: State, changes: Sequence[str], where: str) -> Converted:
+    """Convert the tensors of a released checkpoint; `where` names them in errors."""
+    model = configs.override(infer_config(source, where), changes)
     renamed: State = {}
     names: dict[str, str] = {}  # ours -> the file's
     dropped = []
     for name, value in source.items():
-        ours = rename(name, str(path))
+        ours = rename(name, where)
         if ours is None or _unused(ours, model):
             dropped.append(name)
             continue
         if ours in renamed:
-            raise CheckpointError(path, f"{names[ours]} and {name} are the same tensor")
+            raise CheckpointError(where, f"{names[ours]} and {name} are the same tensor")
         renamed[ours] = value.float() if value.is_floating_point() else value
         names[ours] = name
     with torch.device("meta"):
@@ -147,7 +141,7 @@ def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
     for name, value in expected.items():
         if name.endswith("num_batches_tracked"):  # counters, which may be missing
             renamed.setdefault(name, torch.zeros(value.shape, dtype=value.dtype))
-    check_state(renamed, expected, str(path), names)
+    check_state(renamed, expected, where, names)
     return Converted(model, renamed, len(source), tuple(dropped))
 
 

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 
 from idisc.configs.schema import ModelConfig
 from idisc.errors import InputError
-from idisc.model.backbones import find_backbone
+from idisc.model.backbones import STRIDES, find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import FUSIONS, GuidedUpsampling, OutputHead
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
-from idisc.model.pyramids import STRIDES
 from idisc.model.tokens import size_of, to_map, to_placed_tokens
 from idisc.model.vit import VitPyramid
 from idisc.sizes import Size

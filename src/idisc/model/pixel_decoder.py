@@ -8,6 +8,7 @@ FPN of the ablations without MSDA.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import torch
@@ -58,7 +59,8 @@ class DeformablePixelDecoder(nn.Module):
         """Refine all levels by MSDA, as one sequence of one width; return them as maps: F."""
         sizes = [size_of(m) for m in maps]
         refined = self.msda(self._joined(maps), sizes)  # (B, L, C)
-        levels = refined.split([height * width for height, width in sizes], dim=1)
+        starts = accumulate((height * width for height, width in sizes), initial=0)
+        levels = [refined[:, first:last] for first, last in pairwise(starts)]
         return [
             in_bands(conv, to_map(level, size), overwrite=True)
             for conv, level, size in zip(self.refined, levels, sizes, strict=True)

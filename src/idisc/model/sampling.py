@@ -3,9 +3,7 @@
 Three formulations of one function, the same to rounding:
 
 - `sample_by_rows` (plain): each sample is four rows of the value table and four weights, so the
-  whole core is one weighted sum of rows. It runs anywhere and is what `torch.compile` and export
-  see; for export it is written with Gather, because GridSample is miscompiled or slow in several
-  runtimes.
+  whole core is one weighted sum of rows. It runs anywhere, and `torch.compile` can trace it.
 - `sample_by_kernel` (accelerated): one loop without temporaries, compiled at first use by numba
   (extra `fast`), on CPU tensors. Used automatically if numba is installed.
 - `sample_by_grid` (oracle): `grid_sample` level by level, as the operator is usually written down;
@@ -36,13 +34,13 @@ from idisc.sizes import Size
 
 Sampler = Callable[[Tensor, Sequence[Size], Tensor, Tensor], Tensor]
 KERNEL_DTYPES = (torch.float32, torch.float64)  # numba has no half precision on a CPU
-_forced: str | None = None
+_forced: Sampler | None = None
 
 
 def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> Tensor:
     """Return the sum of weighted bilinear samples, zero outside of the maps, by the best method."""
     if _forced is not None:
-        return SAMPLERS[_forced](value, sizes, locations, weights)
+        return _forced(value, sizes, locations, weights)
     on_kernel = value.device.type == "cpu" and value.dtype in KERNEL_DTYPES
     if on_kernel and not torch.compiler.is_compiling() and kernel_available():
         return sample_by_kernel(value, sizes, locations, weights)
@@ -71,11 +69,11 @@ def _kernel() -> ModuleType | None:
 
 
 @contextmanager
-def using(name: str) -> Iterator[None]:
-    """Force one formulation ("plain", "accelerated", "oracle"), for tests and benchmarks."""
+def using(sampler: str | Sampler) -> Iterator[None]:
+    """Force one formulation ("plain", "accelerated", "oracle", or a function)."""
     global _forced
-    lookup(SAMPLERS, name, "sampler")
-    previous, _forced = _forced, name
+    chosen = lookup(SAMPLERS, sampler, "sampler") if isinstance(sampler, str) else sampler
+    previous, _forced = _forced, chosen
     try:
         yield
     finally:
@@ -89,7 +87,8 @@ def sample_by_grid(
     batch, _, heads, channels = value.shape
     queries = locations.shape[1]
     samples = []
-    for level, (part, size) in enumerate(zip(_split(value, sizes), sizes, strict=True)):
+    parts = value.split([height * width for height, width in sizes], dim=1)
+    for level, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         maps = part.permute(0, 2, 3, 1).reshape(batch * heads, channels, *size)  # (BK, D, H, W)
         grid = (2 * locations[:, :, :, level] - 1).transpose(1, 2).flatten(0, 1)  # (BK, Q, S, 2)
         samples.append(F.grid_sample(maps, grid, align_corners=False))  # (BK, D, Q, S)
@@ -110,10 +109,7 @@ def sample_by_rows(
     rows = ((first + pixels) * heads + head).flatten(0, 2)  # (BQK, 4VS), into (BLK, D)
     shares = shares.flatten(0, 2)
     table = value.reshape(-1, channels)
-    if torch.compiler.is_exporting():
-        summed = (table[rows] * shares[..., None]).sum(1)
-    else:
-        summed = F.embedding_bag(rows, table, per_sample_weights=shares, mode="sum")
+    summed = F.embedding_bag(rows, table, per_sample_weights=shares, mode="sum")
     return summed.view(batch, queries, heads * channels)
 
 
@@ -131,10 +127,6 @@ SAMPLERS: dict[str, Sampler] = {
     "plain": sample_by_rows,
     "oracle": sample_by_grid,
 }
-
-
-def _split(value: Tensor, sizes: Sequence[Size]) -> tuple[Tensor, ...]:
-    return value.split([height * width for height, width in sizes], dim=1)
 
 
 def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

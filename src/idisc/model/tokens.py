@@ -72,7 +72,7 @@ def pixel_centres(size: Size, device: torch.device) -> Tensor:
     height, width = size
     y = (torch.arange(height, dtype=torch.float32, device=device) + 0.5) / height
     x = (torch.arange(width, dtype=torch.float32, device=device) + 0.5) / width
-    return torch.stack((x.repeat(height), y.repeat_interleave(width)), dim=-1)
+    return torch.stack((x.expand(height, -1), y[:, None].expand(-1, width)), dim=-1).flatten(0, 1)
 
 
 def in_chunks(

@@ -10,12 +10,14 @@ and what it returns can be cached; `pyramid` is everything that is trained.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from idisc.errors import require
 from idisc.model.layers import ConvNorm
-from idisc.model.pyramids import load_timm
 from idisc.model.states import load_into
 from idisc.model.tokens import size_of, to_map
 from idisc.sizes import Size
@@ -23,6 +25,14 @@ from idisc.sizes import Size
 PIXELS_PER_TOKEN = 16  # of the image, along each side
 EDGES, COARSER_EDGES = 48, 64  # channels of the convolutional branch at strides 4 and 8
 MIXED, FINE = 192, 128  # channels of the mixed tokens, and of what they give to stride 8
+
+
+def load_timm() -> Any:
+    """Import timm on demand: it takes 0.2 GB and some seconds, and Swin does not need it."""
+    require("timm", extra="train")
+    import timm
+
+    return timm
 
 
 class VitPyramid(nn.Module):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from idisc import files
 from idisc.camera import Camera, camera_of, matrix_camera
-from idisc.configs.recipes import PUBLISHED_RECIPES, RECIPES
+from idisc.configs.recipes import PUBLISHED_RECIPES
 from idisc.configs.schema import Precision
 from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
@@ -183,7 +183,7 @@ class Predictor:
         """
         if self.engine.convention:
             return None  # `predict_at` follows the convention
-        published = {RECIPES[make.__name__].data.size for make in PUBLISHED_RECIPES}
+        published = {recipe.data.size for recipe in PUBLISHED_RECIPES}
         if usual is not None and self.model.training_size in {None, usual, *published}:
             return None
         return self.network_size

@@ -56,7 +56,7 @@ def flip(sample: Sample, config: AugmentConfig) -> Sample:
 
 
 def operations(config: AugmentConfig) -> list[tuple[Operation, float]]:
-    """All operations with their weights; the first changes nothing."""
+    """Return all operations with their weights; the first one changes nothing."""
     return [
         (lambda sample, *_: sample, 1.0),
         (_by_factor(F.adjust_brightness), 1.0),
@@ -76,7 +76,7 @@ def _recoloured(sample: Sample, change: Callable[[Any], Any]) -> Sample:
 
 
 def _by_factor(adjust: Callable[[Any, float], Any]) -> Operation:
-    """An operation that multiplies a property of the colours by a random power of ten."""
+    """Return an operation that multiplies a property of the colours by a random power of ten."""
 
     def operation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
         factor = float(10 ** generator.uniform(-config.colour, config.colour))
@@ -134,7 +134,7 @@ def moved(
     cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
 
     def inverse(size: Size) -> tuple[float, ...]:
-        """The coefficients of Pillow, from pixels of the output to those of the input."""
+        """Return the coefficients of Pillow from pixels of the output to those of the input."""
         c, s = cosine / zoom, sine / zoom
         x, y = size[1] / 2, size[0] / 2
         tx, ty = int(size[1] * across), int(size[0] * down)
@@ -164,7 +164,7 @@ def moved(
 
 
 def rotated(directions: NDArray[Any], angle_deg: float) -> NDArray[Any]:
-    """Vectors (H, W, 3) in a picture that is rotated by an angle."""
+    """Rotate vectors (H, W, 3) by the angle by which their picture is rotated."""
     cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
     x, y = directions[..., 0], directions[..., 1]
     return np.stack((cosine * x - sine * y, sine * x + cosine * y, directions[..., 2]), axis=-1)
@@ -185,7 +185,7 @@ def transformed(values: NDArray[Any], coefficients: tuple[float, ...], size: Siz
 
 
 def _moved_camera(camera: Camera, turn: tuple[float, float], shift: tuple[float, float]) -> Camera:
-    """The principal point moves with the picture, the focal length with the zoom."""
+    """Move the principal point with the picture and multiply the focal length by the zoom."""
     height, width = camera.size
     x, y = camera.cx - (width - 1) / 2, camera.cy - (height - 1) / 2
     c, s = turn

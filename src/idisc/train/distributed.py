@@ -1,4 +1,4 @@
-"""World: this process and the others that torchrun started, and what they exchange.
+"""Communication between the processes of a run.
 
 torchrun describes them in the environment (RANK, WORLD_SIZE, LOCAL_RANK). The processes share each
 batch; losses and batch norms cover all of it, so several processes compute the same as one.
@@ -40,7 +40,7 @@ class _Sum(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class World:
-    """This process, and how many there are."""
+    """This process and the number of all processes."""
 
     device: torch.device
     rank: int = 0
@@ -48,11 +48,11 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes the files."""
+        """True for the process that writes files."""
         return self.rank == 0
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum over the processes, through which gradients flow.
+        """Return the sum over the processes; gradients flow through it.
 
         Each process has the gradient of the whole sum; DDP takes the mean of them.
         """
@@ -62,7 +62,7 @@ class World:
         return summed
 
     def gather(self, items: list[T]) -> list[T]:
-        """The items of all processes, in the order of their ranks."""
+        """Return the items of all processes in the order of their ranks."""
         if self.size == 1:
             return items
         every: list[Any] = [None] * self.size
@@ -70,7 +70,7 @@ class World:
         return [item for each in every for item in each]
 
     def add_up(self, counts: list[int]) -> list[int]:
-        """The sum of each count over the processes, without waiting for a GPU."""
+        """Return the sum of each count over the processes, without waiting for a GPU."""
         if self.size == 1:
             return counts
         sums = torch.tensor(counts)
@@ -79,11 +79,11 @@ class World:
         return summed
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes have reached this point."""
         self.add_up([0])
 
     def wrap(self, network: nn.Module) -> nn.Module:
-        """The network with gradients and batch norms over all processes."""
+        """Return the network with gradients and batch norms over all processes."""
         if self.size == 1:
             return network
         if self.device.type == "cuda":
@@ -96,7 +96,7 @@ class World:
 
 
 def _normalised(norm: nn.BatchNorm2d, x: Tensor) -> Tensor:
-    """Batch norm of (B, C, H, W) in training, with statistics over all processes, in float32."""
+    """Normalise (B, C, H, W) in training with statistics over all processes, in float32."""
     exact = x.float()
     count = _Sum.apply(exact.new_tensor(x.numel() / x.shape[1]))
     mean = _Sum.apply(exact.sum((0, 2, 3))) / count  # (C,)
@@ -117,7 +117,7 @@ class GlobalBatchNorm2d(nn.BatchNorm2d):
     """Batch norm over all processes on a CPU; SyncBatchNorm of torch needs a GPU."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, H, W) -> the same shape."""
+        """Map (B, C, H, W) to the same shape."""
         return _normalised(self, x) if self.training else super().forward(x)
 
 
@@ -125,7 +125,7 @@ class GlobalBatchNormAct2d(BatchNormAct2d):
     """The same for the batch norm with activation of timm."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, H, W) -> the same shape."""
+        """Map (B, C, H, W) to the same shape."""
         if not self.training:
             return super().forward(x)
         return self.act(self.drop(_normalised(self, x)))

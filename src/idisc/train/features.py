@@ -59,7 +59,7 @@ class FeatureStream(Stream):
         self._open: dict[int, list[_StoredRows]] = {}
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
-        """One of the cached views of a picture, drawn by the generator."""
+        """Return one of the cached views of a picture, drawn by the generator."""
         view = int(generator.integers(self.train.views))
         row = self._places[folder][index] * self.train.views + view
         target, image, *extracted = (array[row] for array in self._arrays(folder))
@@ -229,7 +229,7 @@ class _GrowingRows:
 
 
 class _Views:
-    """The views of one folder by their number: those of the first picture, of the second, ..."""
+    """The views of one folder by number: those of the first picture, of the second, and so on."""
 
     def __init__(self, stream: Stream, folder: int) -> None:
         self.stream, self.folder = stream, folder
@@ -241,7 +241,7 @@ class _Views:
         return self.stream.item(self.folder, index, generator)
 
     def targets(self, rows: range) -> Arrays:
-        """Targets of some views as float16, 0 where there is none."""
+        """Return targets of some views as float16, 0 where there is none."""
         targets = []
         for item in map(self.__getitem__, rows):
             mask = item.valid.reshape(*item.valid.shape, *(1 for _ in item.target.shape[2:]))
@@ -250,7 +250,7 @@ class _Views:
 
 
 def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
-    """Images of some views as uint8, and their features as float16."""
+    """Return images of some views as uint8, and their features as float16."""
     network.eval()
     images = np.stack([views[row].image for row in rows])
     with torch.inference_mode():
@@ -259,14 +259,14 @@ def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
 
 
 def _check_frozen(network: IDisc) -> None:
-    """InputError if training would change the cached features."""
+    """Raise InputError if training would change the cached features."""
     name, part = _cached_part(network)
     if any(parameter.requires_grad for parameter in part.parameters()):
         raise InputError("train.cache_features", f"features change unless train.freeze={name}")
 
 
 def _cached_part(network: IDisc) -> tuple[str, nn.Module]:
-    """The module that `IDisc.extract` runs, and its name."""
+    """Return the name of the module that `IDisc.extract` runs, and the module."""
     if isinstance(network.encoder, VitPyramid):
         return "encoder.vit", network.encoder.vit
     return "encoder", network.encoder
@@ -286,13 +286,13 @@ def _whole(folder: Dataset) -> Dataset:
 
 
 def _places(folder: Dataset) -> list[int]:
-    """The position of each picture of a folder among those of the whole split."""
+    """Return the position of each picture of a folder among those of the whole split."""
     known = {(r.image, r.target): place for place, r in enumerate(_whole(folder).records)}
     return [known[record.image, record.target] for record in folder.records]
 
 
 def _pictures(dataset: Dataset) -> str:
-    """A hash of the names and, as far as the manifest has it, the content of the pictures."""
+    """Return a hash of the names of the pictures and, if the manifest has it, their content."""
     text = "\n".join(f"{record.image} {record.sha256}" for record in dataset.records)
     return hashlib.sha256(
         f"{dataset.source.sha256}\n{text}".encode("utf-8", "surrogatepass")

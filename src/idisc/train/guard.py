@@ -1,4 +1,4 @@
-"""Guard: steps that would ruin a network are skipped, and after several of them the run rolls back.
+"""Guard against non-finite steps: they are skipped, and after several the run rolls back.
 
 A batch without a valid pixel has no loss; it is skipped and counted separately. A step whose loss
 or gradient is not finite is skipped as well. After `patience` of them in a row the run continues

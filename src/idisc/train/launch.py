@@ -26,7 +26,7 @@ from idisc.model.checkpoint import WEIGHTS, load_network, read_config, read_orig
 from idisc.model.discretization import CrossAttention
 from idisc.model.network import IDisc
 from idisc.predict.model_info import ancestry_of
-from idisc.train import migrations, state
+from idisc.train import state
 from idisc.train.distributed import World
 from idisc.train.features import Progress
 from idisc.train.trainer import RunData, Trainer
@@ -63,7 +63,7 @@ class Source:
         return cls(folder=str(folder.resolve()), dataset=default)
 
     def open(self, split: str, recipe: Recipe, *, as_stored: bool = False) -> Dataset:
-        """One split, with pictures at the size of the recipe or `as_stored`."""
+        """Open one split, with pictures at the size of the recipe or `as_stored`."""
         height, width = recipe.data.size
         name = catalog.name_for_task(self.dataset, recipe.model.output)
         size = None if as_stored else (height, width)
@@ -134,12 +134,12 @@ def resume(
     out: Path, world: World, workers: int | None = None, caching: Progress | None = None
 ) -> Trainer:
     """Resume a run. Its data must not have changed; `workers` are by default as before."""
-    record = migrations.renewed_record(_record(out))
+    record = _record(out)
     where = out / configs.FILE
     recipe = configs.from_json(Recipe, record["recipe"], f"{where}: recipe")
     sources = [configs.from_json(Source, each, f"{where}: data") for each in record["data"]]
     opened = _open(sources, recipe)
-    if opened.manifests != record["manifests"] or record["pairs"] not in (None, opened.pairs):
+    if opened.manifests != record["manifests"] or opened.pairs != record["pairs"]:
         raise DataError(out, "its data have changed since it started", "start a new run")
     stored = state.read_training(out)
     network = IDisc(recipe.model)
@@ -160,7 +160,7 @@ def resume(
 
 
 def _check_free(out: Path) -> None:
-    """Accept a new folder, or that of a run which ended before it began to train."""
+    """Accept a new folder, or that of a run that ended before its first step."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     drafts = {name for name in names if name.startswith(".") and name.endswith(".part")}
     if configs.FILE in names and names - drafts <= {configs.FILE, state.LAST}:
@@ -172,7 +172,7 @@ def _check_free(out: Path) -> None:
 def _record(out: Path) -> dict[str, Any]:
     path = out / configs.FILE
     if not path.is_file():
-        raise CheckpointError(out, f"no {configs.FILE} in it, so not the folder of a run")
+        raise CheckpointError(out, f"not the folder of a run: contains no {configs.FILE}")
     record: dict[str, Any] = files.read_json(path)
     known = isinstance(record, dict) and record.get("format") == configs.FORMAT
     if not known or "recipe" not in record:
@@ -218,7 +218,7 @@ def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
 
 
 def _checkpoint(weights: str | None) -> Path | None:
-    """The checkpoint folder that a run starts from, if `weights` is one."""
+    """Return the checkpoint folder that a run starts from, if `weights` is one."""
     folder = Path(weights) if weights else None
     if not folder or not (folder.is_dir() or folder.suffix == ".json"):
         return None
@@ -230,7 +230,7 @@ def _checkpoint(weights: str | None) -> Path | None:
 
 
 def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
-    """The ancestry of what a run starts from: a checkpoint, or a file with an encoder."""
+    """Return the ancestry of the initial weights: a checkpoint, or a file with an encoder."""
     if weights == "imagenet":
         return Ancestry().as_parent("imagenet", "")
     if checkpoint is None:
@@ -268,5 +268,5 @@ def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> ID
 
 
 def _is_output(name: str) -> bool:
-    """Whether a tensor belongs to the last layer of a head."""
+    """Tell whether a tensor belongs to the last layer of a head."""
     return re.fullmatch(r"heads\.\d+\.layers\.3\.(weight|bias)", name) is not None

@@ -76,7 +76,7 @@ class Order:
             self.before[mine] = np.arange(mine.sum())
 
     def __getitem__(self, number: int) -> tuple[int, int]:
-        """Folder and index of a sample."""
+        """Return folder and index of a sample."""
         folder = int(self.folder[number])
         epoch, turn = divmod(int(self.before[number]), self.lengths[folder])
         return folder, int(_permutation(self.seed, folder, epoch, self.lengths[folder])[turn])
@@ -104,7 +104,7 @@ class Stream(TorchDataset[Item | Unreadable]):
             return Unreadable(as_data_error(error))
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
-        """A picture of a folder, augmented."""
+        """Return an augmented picture of a folder."""
         sample = self.augmented(self.folders[folder][index], generator)
         if not self.as_stored:
             sample = with_target_at_picture_size(sample)
@@ -112,7 +112,7 @@ class Stream(TorchDataset[Item | Unreadable]):
         return Item(sample.image, sample.target, sample.valid, sample.record.image, exact)
 
     def augmented(self, sample: Sample, generator: Generator) -> Sample:
-        """A stored sample as the network sees it."""
+        """Return a stored sample in the form in which the network sees it."""
         data = self.data
         if not data.canonical_focal:
             return augment(sample, data.augment, generator)
@@ -127,14 +127,14 @@ class Stream(TorchDataset[Item | Unreadable]):
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:
-    """Whether pictures of the user differ in size; those of the catalog are framed to one."""
+    """Tell whether pictures of a user differ in size; those of the catalog are framed to one."""
     if dataset.source.dataset != "folder":
         return False
     return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1
 
 
 def as_data_error(error: IdiscError | OSError) -> IdiscError:
-    """The error as one that can be sent to another process."""
+    """Return an error that can be sent to another process."""
     if isinstance(error, IdiscError):
         return error
     return DataError(error.filename or "", error.strerror or first_line(error))
@@ -184,7 +184,7 @@ def collate(items: Sequence[Item | Unreadable]) -> Batch | Unreadable:
 
 
 def pictures_per_process(batch_size: int, processes: int) -> int:
-    """The share of each process in a batch; InputError if the shares differ."""
+    """Return the share of each process in a batch; InputError if the shares differ."""
     if batch_size % processes:
         raise InputError(
             "train.batch_size", f"{batch_size} pictures cannot be shared by {processes} processes"
@@ -193,7 +193,7 @@ def pictures_per_process(batch_size: int, processes: int) -> int:
 
 
 def batches(stream: Stream, start: int, *, rank: int, share: int, workers: int) -> Iterator[Batch]:
-    """The batches of one process from optimizer step `start` on, `accumulate` for each step.
+    """Yield the batches of one process from optimizer step `start` on, `accumulate` per step.
 
     `share` is the number of pictures of a batch in each process.
     """

@@ -68,28 +68,28 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        """The mean duration of a step."""
+        """The mean duration of a step in seconds."""
         return sum(seconds for seconds, _ in self._steps) / len(self._steps)
 
     @property
     def wait_share(self) -> float:
-        """The share of the time that was spent waiting."""
+        """The share of the time that was spent waiting for pictures."""
         return sum(waited for _, waited in self._steps) / (self.seconds * len(self._steps))
 
 
 def _as_json(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read(run: Path, kind: str) -> list[dict[str, Any]]:
-    """The lines of one kind in the log of a run."""
+    """Return the lines of one kind in the log of a run."""
     rows = [json.loads(line) for line in _lines(run / NAME)]
     return [row for row in rows if row["kind"] == kind]
 
 
 def _lines(path: Path) -> list[str]:
-    """Complete lines; the last one is incomplete if the process was killed."""
+    """Return all complete lines; the last one is incomplete if the process was killed."""
     if not path.is_file():
         return []
     whole = []
@@ -103,7 +103,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def memory_gb(device: torch.device) -> float:
-    """The largest memory so far, of the GPU or of this process; NaN if it is not known."""
+    """Return the peak memory of the GPU or of this process; NaN if it is not known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 1e9
     try:

@@ -1,4 +1,4 @@
-"""Optimizer: AdamW with a rate for each part, the one-cycle schedule, freezing, the average."""
+"""AdamW with a rate for each part, the one-cycle schedule, freezing, the moving average."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Phase(NamedTuple):
 
 
 def schedule(step: int, train: TrainConfig) -> Phase:
-    """One cycle: the rate is constant, then falls along a cosine to a tenth; beta1 falls and rises.
+    """Return the phase of a step (from 0) in the one-cycle schedule.
 
-    Step 0 is the first. The text of the paper has a constant beta1 instead.
+    The rate is constant, then falls along a cosine to a tenth; beta1 falls and rises. The text of
+    the paper has a constant beta1 instead.
     """
     top, end = HELD * train.iterations - 1, train.iterations - 1
     if step <= top:
@@ -41,7 +42,7 @@ def schedule(step: int, train: TrainConfig) -> Phase:
 
 
 def _between(last: float, first: float, share: float) -> float:
-    """From `first` to `last` along half a cosine."""
+    """Interpolate from `first` to `last` along half a cosine."""
     return last + (first - last) * (1 + math.cos(math.pi * share)) / 2
 
 
@@ -72,7 +73,7 @@ def train_mode(network: nn.Module, prefixes: Iterable[str]) -> None:
 
 
 def make_optimizer(network: nn.Module, train: TrainConfig) -> torch.optim.AdamW:
-    """AdamW; the decay applies to every parameter, also biases and norms, as released."""
+    """Return AdamW; the decay applies to all parameters, also biases and norms, as released."""
     groups = []
     for part, module in network.named_children():
         parameters = [p for p in module.parameters() if p.requires_grad]
@@ -94,7 +95,7 @@ def set_phase(optimizer: torch.optim.Optimizer, phase: Phase, factor: float = 1.
 
 
 def moving_average(network: IDisc, decay: float) -> ModelEmaV3:
-    """An exponential moving average of the weights and statistics of a network.
+    """Return an exponential moving average of the weights and statistics of a network.
 
     A young average forgets faster, or it would keep the start: after step n, from 0 on, the decay
     is (1 + n) / (10 + n) at most. `update` of timm counts from 2 in these terms.

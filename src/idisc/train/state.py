@@ -1,4 +1,4 @@
-"""State: everything that resuming needs, and the two checkpoints of a run.
+"""The files of a run: everything that resuming needs, and two checkpoints.
 
     RUN/last/training.pt       everything that resuming needs, one file, replaced atomically
     RUN/last/, RUN/best/       folders that `load_network` opens: config.json, model.safetensors
@@ -24,9 +24,7 @@ from torch import Tensor
 from idisc import configs, files
 from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError, first_line
-from idisc.model.checkpoint import CONFIG, WEIGHTS, record_of
-from idisc.model.states import write_state
-from idisc.train import migrations
+from idisc.model.checkpoint import write_files
 
 LAST, BEST, TRAINING = "last", "best", "training.pt"
 
@@ -50,12 +48,12 @@ def write_training(run: Path, state: Mapping[str, Any]) -> None:
 
 
 def read_training(run: Path) -> dict[str, Any]:
-    """The latest state; CheckpointError if there is none or it is damaged."""
+    """Return the latest state; CheckpointError if there is none or it is damaged."""
     path = run / LAST / TRAINING
     if not path.is_file():
         raise CheckpointError(
             run,
-            f"no {LAST}/{TRAINING} in it, so there is nothing to resume",
+            f"nothing to resume: contains no {LAST}/{TRAINING}",
             "start it again with the same command as before",
         )
     try:
@@ -66,7 +64,7 @@ def read_training(run: Path) -> dict[str, Any]:
         ) from None
     if state.get("format") != configs.FORMAT:
         raise CheckpointError(path, f"format {state.get('format')!r}, not {configs.FORMAT!r}")
-    return migrations.renewed_training(state)
+    return state
 
 
 def write_network(
@@ -74,9 +72,7 @@ def write_network(
 ) -> None:
     """Replace a checkpoint; each of its files is replaced atomically."""
     with _room_for(folder):
-        with files.atomic(folder / WEIGHTS) as draft:
-            write_state(draft, state)
-        files.write_json(folder / CONFIG, record_of(model, origin))
+        write_files(folder, model, state, origin)
 
 
 @contextmanager

@@ -11,19 +11,23 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from idisc.configs.schema import Recipe, TrainConfig
 from idisc.errors import InputError
+from idisc.model.deformable import DeformableLayer
+from idisc.model.discretization import SceneDiscretization
 from idisc.model.network import IDisc
+from idisc.model.swin import SwinBlock
 from idisc.train import losses, optimizer, seeding
 from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict
 from idisc.train.loader import Batch
-from idisc.train.recompute import recompute
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -103,7 +107,7 @@ class Stepper:
         return found
 
     def _loss(self, batch: Batch) -> Tensor:
-        """The weighted loss of a batch that has a valid pixel in some process."""
+        """Return the weighted loss of a batch that has a valid pixel in some process."""
         device, total = self.world.device, self.world.total
         rgb = batch.image.to(device).float() / 255
         if self.train.channels_last:
@@ -137,12 +141,12 @@ class Stepper:
         return Outcome(verdict, loss, length)
 
     def is_sound(self) -> bool:
-        """Whether the latest step was finite, and all weights and statistics are."""
+        """Tell whether the latest step, all weights and all statistics are finite."""
         values = [*self.network.state_dict().values(), *self.result.state_dict().values()]
         return not self.guard.in_a_row and all(bool(value.isfinite().all()) for value in values)
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next steps depend on."""
+        """Return everything that the next steps depend on."""
         return {
             "network": self.network.state_dict(),
             "average": self.result.state_dict() if self.average else {},
@@ -162,19 +166,30 @@ class Stepper:
 
 
 def _running_statistics(network: nn.Module) -> Iterator[Tensor]:
-    """The buffers that a training step changes: those of batch norms in train mode."""
+    """Yield the buffers that a training step changes: those of batch norms in train mode."""
     for module in network.modules():
         if module.training and getattr(module, "track_running_stats", False):
             yield from module.buffers(recurse=False)
 
 
 def _wrapped(network: IDisc, train: TrainConfig, world: World) -> Any:
-    """The network as training calls it."""
+    """Return the network as training calls it: distributed, recomputing or compiled."""
     if train.checkpoint_gradients:
-        recompute(network)
+        _recompute_in_backward(network)
     wrapped = world.wrap(network)
     if train.compile:
         # Compiled in place, so names of tensors stay the same. The rest of the network consists of
         # many small operations, which take minutes to compile and become no faster.
         network.encoder.compile()
     return wrapped
+
+
+def _recompute_in_backward(network: IDisc) -> None:
+    """Checkpoint the layers that need most of the memory; encoders of timm do it themselves."""
+    layers: tuple[type[nn.Module], ...] = (DeformableLayer, SceneDiscretization, SwinBlock)
+    for module in network.modules():
+        if isinstance(module, layers):
+            module.forward = partial(checkpoint, module.forward, use_reentrant=False)
+    body: Any = getattr(network.encoder, "body", None)
+    if hasattr(body, "set_grad_checkpointing"):
+        body.set_grad_checkpointing(True)

@@ -33,7 +33,7 @@ from idisc.train.step import Outcome, Stepper
 
 @dataclass(frozen=True)
 class Step:
-    """The numbers of one optimizer step, for the log and the progress bar."""
+    """The numbers of one optimizer step for the log and the progress bar."""
 
     step: int
     loss: float  # with the recipe's weight; NaN if the step was skipped
@@ -53,7 +53,7 @@ OnStep = Callable[[Step], None]
 
 @dataclass(frozen=True)
 class Summary:
-    """The end of a run."""
+    """The state of a run when it ended."""
 
     step: int  # of RUN/last
     finished: bool  # False: stopped by a signal, to be resumed
@@ -163,7 +163,7 @@ class Trainer:
 
     @contextmanager
     def _open_log(self) -> Iterator[log.Log | None]:
-        """The log, in the process that writes it."""
+        """Open the log in the process that writes it; the others get None."""
         if not self.world.leads:
             yield None
             return
@@ -204,7 +204,7 @@ class Trainer:
         return batches(self.stream, self.progress.step, rank=rank, share=share, workers=workers)
 
     def _draw(self, coming: Iterator[Batch]) -> tuple[list[Batch], list[int]] | None:
-        """The passes of a step and their valid pixels over all processes; None: stop.
+        """Return the passes of a step and their valid pixels over all processes; None: stop.
 
         All processes must stop together, so they exchange a few counts; an error is sent only if
         there is one.
@@ -225,7 +225,7 @@ class Trainer:
         return passes, pixels
 
     def _save_and_validate(self, records: log.Log | None) -> None:
-        """Save and validate when it is time, but not while steps fail."""
+        """Save and validate if this step is due, but not while steps fail."""
         train, step = self.recipe.train, self.progress.step
         last = step == train.iterations
         if self.stepper.guard.in_a_row:
@@ -300,7 +300,7 @@ def _stream(
     world: World,
     caching: features.Progress | None,
 ) -> Stream:
-    """Pictures, or cached views with the features of a frozen encoder."""
+    """Return the samples: pictures, or cached views with features of a frozen encoder."""
     data, train = recipe.data, recipe.train
     stream = Stream(training, data, train)
     if not train.cache_features:
@@ -311,7 +311,7 @@ def _stream(
 
 
 def _data_ancestry(training: Sequence[Dataset], recipe: Recipe) -> Iterator[Ancestry]:
-    """The ancestry of each folder; the camera is that of the first folder, or the canonical one."""
+    """Yield the ancestry of each folder; the first one has the camera, or the canonical one."""
     height, width = recipe.data.size
     camera = training[0][0].camera
     if focal := recipe.data.canonical_focal:

@@ -39,7 +39,7 @@ class Scored:
 def validate(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> tuple[dict[str, float], list[Case]]:
-    """Metrics of `count` test pictures (0: all) under the protocol of the paper, and some cases.
+    """Return metrics of `count` test pictures (0: all), by the paper's protocol, and some cases.
 
     `origin` is the metadata of the checkpoint. If a picture cannot be scored in one process, all
     of them raise the error.
@@ -65,7 +65,7 @@ def validate(
 def _scored(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> Iterator[Scored]:
-    """The share of this process."""
+    """Yield the results of the pictures of this process."""
     predictor = Predictor(TorchEngine(network, "in training", origin=origin))
     indices = evenly_spaced(len(dataset), count)
     shown = set(evenly_spaced(len(indices), SHOWN))

@@ -80,7 +80,7 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
 
 
 def _pixels_per_pixel(sample: Sample, size: Size, zoom: float) -> float:
-    """Pixels of the stored picture for one pixel of the view, along each side."""
+    """Return the pixels of the stored picture per pixel of the view, along each side."""
     height, width = sample.image.shape[:2]
     return min(height / size[0], width / size[1]) / zoom
 
@@ -100,7 +100,7 @@ def _image(sample: Sample, window: Window, scale: float, size: Size) -> np.ndarr
 def _inverse(
     sample: Sample, window: Window, scale: float, size: Size, stored: np.ndarray
 ) -> tuple[float, ...]:
-    """The coefficients of Pillow, from pixels of the view to those of a stored map."""
+    """Return the coefficients of Pillow from pixels of the view to those of a stored map."""
     height, width = stored.shape[:2]
     across, down = width / sample.image.shape[1], height / sample.image.shape[0]
     angle = math.radians(window.angle_deg)
