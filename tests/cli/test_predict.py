@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -258,13 +259,13 @@ def test_what_was_done_before_an_interruption_is_told(
 
     def interrupted(self: predict_inputs.Run, *given: object) -> None:
         if next(names) == "c":
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGTERM)
         keep(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(predict_inputs.Run, "_keep", interrupted)
     (photos / "b.jpg").write_bytes(b"no picture")
     code, said, err = run(photos, photos / "deep", "-o", photos.parent / "out", "--weights", model)
-    assert (code, err.splitlines()[-1]) == (130, "idisc: interrupted")
+    assert (code, err.splitlines()[-1]) == (143, "idisc: interrupted")
     assert len(said.splitlines()) == 1
     assert "a_depth16.png" in said
     assert "failed: " in err

@@ -91,7 +91,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_killed_run_leaves_no_worker_behind(
     tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:

@@ -1,13 +1,33 @@
-"""The failures of a command with many inputs: they are reported at the end and stop nothing."""
+"""Commands with many inputs: failures stop nothing and are reported at the end; so is SIGTERM."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from idisc.cli import tables
 from idisc.errors import IdiscError, InputError, first_line
 
 NAMED = 3  # inputs in the last line; each has a line of its own above
+
+
+class Terminated(KeyboardInterrupt):
+    """The process has received SIGTERM."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Treat SIGTERM, which schedulers send, as Ctrl-C: drafts are removed, and workers end."""
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Failures:

@@ -15,6 +15,7 @@ import click
 
 from idisc import __version__
 from idisc.cli import tables
+from idisc.cli.batch import Terminated
 from idisc.errors import IdiscError, describe, one_line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
@@ -78,7 +79,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # Ctrl-D for click, but a bug here
             raise error.__cause__ from None
-        _fail("interrupted", 130)
+        terminated = isinstance(error.__cause__ or error, Terminated)
+        _fail("interrupted", 143 if terminated else 130)
     except OSError as error:  # no space, no permission
         if error.filename is None and error.errno not in NO_ROOM:
             raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idisc.cli import options
-from idisc.cli.batch import Failures
+from idisc.cli.batch import Failures, terminable
 from idisc.cli.cameras import camera_rule
 from idisc.cli.predict_inputs import Run
 from idisc.cli.saving import Saving
@@ -154,7 +154,8 @@ def command(
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
     _refuse_unused(rows, given)
-    Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
+    with terminable():
+        Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
 def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
 from idisc import configs
-from idisc.cli import options, progress, tables
+from idisc.cli import batch, options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
 from idisc.errors import DataError, lookup, pluralize
@@ -60,20 +58,6 @@ class _Dataset(options.Name):
         return super().convert(value, param, ctx)
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Treat SIGTERM, which schedulers send, as Ctrl-C: workers end, and the exit code is 130."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 @click.command(name="prepare", epilog=_options())
 @click.argument("dataset", type=_Dataset("idisc.data.prepare", "PREPARATIONS", "dataset"))
 @click.option(
@@ -101,7 +85,7 @@ def command(
     from idisc.data.prepare import runner
 
     chosen = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
-    with _terminable(), progress.bar(f"preparing {dataset}") as advance:
+    with batch.terminable(), progress.bar(f"preparing {dataset}") as advance:
         summary = runner.prepare(
             dataset,
             raw,
