@@ -56,7 +56,7 @@ def test_every_module_of_a_command_is_listed() -> None:
         "tables",
     }
     modules = {path.stem for path in Path(command_line.__file__).parent.glob("*.py")}
-    halves = {"explain_photos", "explain_dataset"}
+    halves = {"explain_photos", "explain_dataset", "predict_inputs"}
     assert modules - shared - halves == set(command_line.COMMANDS)
 
 
