@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,11 @@ def test_without_the_extra_it_says_what_to_install(
     assert not out.exists()
 
 
+def answer(server: socket.socket) -> None:
+    with server.accept()[0] as stream:
+        stream.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+
+
 def test_options_of_a_cluster_need_one(photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for option in (("--workers", 2), ("--gpus-per-worker", 1), ("--column", "jpeg")):
         assert option[0] in refusal(capsys, "predict", photo, *option)
@@ -51,7 +58,10 @@ def test_wrong_calls_are_refused(photo: Path, capsys: pytest.CaptureFixture[str]
     out = photo.parent / "out"
     empty = photo.parent / "empty"
     empty.mkdir()
+    other = socket.create_server(("127.0.0.1", 0))  # a web server, perhaps
+    threading.Thread(target=answer, args=(other,)).start()
     calls: dict[tuple[object, ...], str] = {
+        (photo, "-o", out, f"--cluster=127.0.0.1:{other.getsockname()[1]}"): "something else",
         (photo, "--cluster"): "-o",
         (photo, "-o", out, "--cluster=127.0.0.1:1"): "127.0.0.1:1",
         (photo, "-o", out, "--cluster=nowhere"): "nowhere",
@@ -61,4 +71,5 @@ def test_wrong_calls_are_refused(photo: Path, capsys: pytest.CaptureFixture[str]
     }
     for call, subject in calls.items():
         assert subject in refusal(capsys, "predict", *call)
+    other.close()
     assert not out.exists()

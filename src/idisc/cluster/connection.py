@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,10 @@ from idisc.errors import InputError, first_line
 AUTO, LOCAL = "auto", "local"  # the Ray that runs here or a new one; a new one
 OBJECT_STORE_BYTES = 200 << 20  # of a Ray that is started here: only small results travel
 ANSWER_S = 10.0  # a cluster answers within
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
+    [0, 0, 0, 4, 0, 0, 0, 0, 0]
+)  # and empty settings
+_SETTINGS = 4  # the type of the first frame that HTTP/2, and so gRPC, answers
 _START = "`ray start --head` starts Ray on a machine and prints its address"
 
 
@@ -40,13 +45,17 @@ def connected(address: str = AUTO) -> Iterator[None]:
 
 
 def _check(address: str) -> None:
-    """Raise an InputError unless something listens at the address; Ray itself tries for minutes."""
+    """Raise an InputError unless gRPC answers at the address; Ray itself tries for minutes."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or int(port) > 65535:
         remedy = "write HOST:PORT, as 10.0.0.1:6379"
         raise InputError(f"--cluster {address}", "not an address", remedy)
     try:
-        socket.create_connection((host.strip("[]"), int(port)), ANSWER_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), ANSWER_S) as stream:
+            stream.sendall(_HELLO)
+            answer = stream.recv(4)  # length and type of a frame
+        if answer[3:] != bytes([_SETTINGS]) and os.environ.get("RAY_USE_TLS") != "1":
+            raise ConnectionError("something else does")
     except OSError as error:
         reason = f"no Ray answers there ({error.strerror or error})"
         raise InputError(f"--cluster {address}", reason, _START) from None
