@@ -19,6 +19,7 @@ ROOT = Path(idisc.__file__).parent
 # Floor 0 from top to bottom: each file may import those above it.
 FOUNDATION = [
     "errors",
+    "executors",
     "files",
     "checksums",
     "sizes",
@@ -39,11 +40,11 @@ FLOORS = {
     **dict.fromkeys(("data", "zoo", "model"), 1),
     "predict": 2,
     **dict.fromkeys(("evaluate", "export", "explain"), 3),
-    **dict.fromkeys(("train", "serve", "bench"), 4),
+    **dict.fromkeys(("train", "serve", "cluster", "bench"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),
 }
 HEAVY = {"torch", "torchvision", "timm", "safetensors", "onnxruntime", "scipy", "h5py", "numba"}
-HEAVY |= {"av", "trimesh", "cmap", "matplotlib", "fastapi", "rich"}
+HEAVY |= {"av", "trimesh", "cmap", "matplotlib", "fastapi", "rich", "ray", "pyarrow"}
 TORCH_ROOMS = {"model", "export", "explain", "train", "bench"}
 TORCH = frozenset({"torch", "safetensors"})
 OWNED = {  # what a room, or one file of it, may import at module top
@@ -52,6 +53,7 @@ OWNED = {  # what a room, or one file of it, may import at module top
     **dict.fromkeys(("export", "explain", "predict/torch_engine.py"), frozenset({"torch"})),
     "model/sampling_kernel.py": frozenset({"numba"}),
     "serve": frozenset({"fastapi"}),
+    "cluster": frozenset({"ray", "pyarrow"}),
 }
 POSIX = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 MAX_FILE, MAX_FUNCTION = 500, 80

@@ -50,6 +50,9 @@ class MatrixRule:
         self.matrix = matrix
         self.size: Size | None = None  # of the first picture it was used for
 
+    def __repr__(self) -> str:
+        return f"MatrixRule({self.matrix})"  # the same in every process: jobs are compared by it
+
     def __call__(self, size: Size) -> Camera:
         """Return the camera; InputError for a picture of another size than the first."""
         if self.size is not None and self.size != size:

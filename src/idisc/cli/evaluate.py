@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from idisc import configs, files
-from idisc.cli import options, progress, tables
+from idisc.cli import clusters, options, progress, tables
 from idisc.data import folder
 from idisc.errors import InputError, pluralize
 
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 )
 @options.device
 @options.precision
+@clusters.cluster
 @click.option(
     "--out", type=options.PATH, help="New folder for report.html, report.json, images.csv."
 )
@@ -102,6 +103,7 @@ def command(
     size: tuple[int, int] | None,
     device: str,
     precision: Any,
+    cluster: str | None,
     out: Path | None,
     benchmark: Path | None,
     changes: tuple[str, ...],
@@ -138,8 +140,15 @@ def command(
         source = PredictionFiles(predictions, opened.records, reading)
     _note_source(opened)
     extras = Extras(clouds=clouds, boundaries=boundaries)
-    with progress.bar(f"evaluating {opened.spec.name}") as advance:
-        _tell(evaluate(opened, source, protocols, extras=extras, progress=advance), out)
+    with (
+        clusters.executor_of(cluster, None) as executor,
+        progress.bar(f"evaluating {opened.spec.name}") as advance,
+    ):
+        place = executor if cluster else None  # None also reads ahead
+        results = evaluate(
+            opened, source, protocols, extras=extras, executor=place, progress=advance
+        )
+    _tell(results, out)
 
 
 def note_size(predictor: Predictor, dataset: Dataset) -> None:
@@ -158,7 +167,7 @@ def _check(params: Mapping[str, Any]) -> None:
     given["names"] = None if given["names"] == ("paper",) else given["names"]
     if sum(given[source] is not None for source in ("model", "onnx", "predictions")) > 1:
         raise click.UsageError("only one of --weights, --onnx and --predictions can be scored")
-    kind, unused = "networks", ["device", "precision", "size", "convention"]
+    kind, unused = "networks", ["device", "precision", "size", "convention", "cluster"]
     if given["predictions"] is None:
         kind, unused = "--predictions", ["scale", "fit", "holes"]
     options.refuse(kind, **{name: given[name] for name in unused})
@@ -169,7 +178,7 @@ def _check(params: Mapping[str, Any]) -> None:
     if given["predictions"] is not None or given["out"] is None:
         raise click.UsageError("--kitti-submission needs a network and --out")
     named = {"list": given["listing"], "protocol": given["names"], "set": given["changes"]}
-    scoring = ("data", "dataset", "clouds", "boundaries", "size", "split")
+    scoring = ("data", "dataset", "clouds", "boundaries", "size", "split", "cluster")
     named |= {name: given[name] for name in scoring}
     options.refuse("scoring, not for --kitti-submission", **named)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from idisc.cli import options
+from idisc.cli import clusters, options
 from idisc.cli.batch import Failures, terminable
 from idisc.cli.cameras import camera_rule
 from idisc.cli.predict_inputs import Run
@@ -42,9 +42,7 @@ class PredictCommand(click.Command):
 
 @click.command(name="predict", cls=PredictCommand)
 @click.argument("pictures", nargs=-1, required=True, metavar="PICTURE...")
-@click.option(
-    "-o", "--out", type=options.PATH, help="Folder for the results [next to each picture]"
-)
+@click.option("-o", "--out", help="Folder for the results [next to each picture]")
 @options.model_or_auto
 @options.convention
 @click.option(
@@ -92,11 +90,12 @@ class PredictCommand(click.Command):
     help="Write index.html with all results into the folder of -o [if there are several]",
 )
 @click.option("--recursive", is_flag=True, help="Include subfolders.")
+@clusters.prediction
 @options.device
 @options.precision
 def command(
     pictures: tuple[str, ...],
-    out: Path | None,
+    out: str | None,
     model: str | None,
     convention: str | None,
     formats: tuple[str, ...],
@@ -120,7 +119,8 @@ def command(
     """Predict metric depth for photos and videos.
 
     A PICTURE is a file, a folder (its pictures and videos), a pattern such as "photos/*.jpg", or -
-    for stdin, whose result goes to stdout unless -o is given (one format).
+    for stdin, whose result goes to stdout unless -o is given (one format). With --cluster it may
+    also be a WebDataset shard (.tar) or a Parquet table, and an address such as s3://bucket/folder.
     """
     from idisc import formats as table
     from idisc.predict import inputs, predictor
@@ -136,10 +136,19 @@ def command(
         camera_correction=camera_correction,
         normals=normals,
     )
-    asked = table.parse(formats) if formats else ()
     film = {name: given.pop(name) for name in FILM_OPTIONS}
-    saving = Saving(out, asked, _format_options(given), normals)
-    found = inputs.find(pictures, recursive=recursive, beside=out is None)
+    if chosen := clusters.take(given, out):
+        alone = {"gallery": gallery, "known_distance": known_distance, **film}
+        options.refuse("calls without --cluster", **alone)
+        network = {"model": model, "device": device, "precision": precision}
+        network |= {"convention": convention, "options": how}
+        writing = _format_options(given)
+        clusters.predict(chosen, pictures, recursive, (formats, writing), network)
+        return
+    folder = Path(out) if out else None
+    asked = table.parse(formats) if formats else ()
+    saving = Saving(folder, asked, _format_options(given), normals)
+    found = inputs.find(pictures, recursive=recursive, beside=folder is None)
     if known_distance and len(found.inputs) > 1:
         raise InputError(
             f"--known-distance {known_distance[0]}",
@@ -147,7 +156,7 @@ def command(
             "predict that one alone",
         )
     saving.check(found.inputs)
-    pages = _gallery(gallery, out, len(found.inputs))
+    pages = _gallery(gallery, folder, len(found.inputs))
     saving = replace(saving, viewer=pages is not None)
     film = _film_options(film, found.inputs)
     loaded = predictor.load(model, device, precision, convention)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import click
 
 from idisc import configs
-from idisc.cli import batch, options, progress, tables
+from idisc.cli import batch, clusters, options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
 from idisc.errors import DataError, lookup, pluralize
@@ -71,28 +71,38 @@ class _Dataset(options.Name):
     multiple=True,
     help="Prepare the pictures of a published list file instead of those of the rule.",
 )
-@click.option("--workers", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    help="Processes [1, or as many as the cluster has room for]",
+)
+@clusters.cluster
 @options.changes
 def command(
     dataset: str,
     raw: Path | None,
     out: Path,
     lists: tuple[Path, ...],
-    workers: int,
+    workers: int | None,
+    cluster: str | None,
     changes: tuple[str, ...],
 ) -> None:
     """Prepare DATASET; the same command again continues an interrupted run."""
     from idisc.data.prepare import runner
 
     chosen = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
-    with batch.terminable(), progress.bar(f"preparing {dataset}") as advance:
+    with (
+        batch.terminable(),
+        clusters.executor_of(cluster, workers) as executor,
+        progress.bar(f"preparing {dataset}") as advance,
+    ):
         summary = runner.prepare(
             dataset,
             raw,
             out,
             chosen,
             lists=lists,
-            workers=workers,
+            executor=executor,
             progress=lambda done, total, _: advance(done, total),
         )
     _print(dataset, summary, out)

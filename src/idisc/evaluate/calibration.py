@@ -70,6 +70,11 @@ class CalibrationSums:
         for sums, values in zip(self.sums, (level_std, error, error / target), strict=True):
             sums += np.bincount(rows, values, minlength=size)
 
+    def merge(self, other: CalibrationSums) -> None:
+        """Add the sums over other pictures."""
+        self.joint += other.joint
+        self.sums += other.sums
+
     def result(self) -> Calibration | None:
         """Return the curve; None without a pixel."""
         pixels = self.joint.sum(axis=1)

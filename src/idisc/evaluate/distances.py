@@ -51,6 +51,14 @@ class Distances:
         for sums, each in zip(self.sums, values, strict=True):
             sums += np.bincount(slots, each, minlength=_SLOTS)
 
+    def merge(self, other: Distances) -> None:
+        """Add the sums over other pictures, whose slots may become wider."""
+        while self.per_metre > other.per_metre:
+            self._widen()
+        while other.per_metre > self.per_metre:
+            other._widen()
+        self.sums += other.sums
+
     def bins(self) -> tuple[Bin, ...]:
         """Return at most MOST_BINS of equal width, and one for all that is further away."""
         pixels = self.sums[0]

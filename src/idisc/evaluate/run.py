@@ -7,8 +7,9 @@ processes unless the protocol itself does (averaging by batch).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from idisc.evaluate.distances import Bin, Distances
 from idisc.evaluate.predictions import PredictionFiles
 from idisc.evaluate.protocols import PAPER, Mask, Protocol
 from idisc.evaluate.units import UnitHint
+from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
 from idisc.prediction import Unit
@@ -120,6 +122,7 @@ def evaluate(
     protocols: Sequence[Protocol] = (PAPER,),
     *,
     extras: Extras = Extras(),
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Score predictions on a dataset, the same predictions under each of the protocols.
@@ -127,25 +130,32 @@ def evaluate(
     A network sees the pictures at the size that `Predictor.size_rule` chooses, unless the dataset
     was opened with a size. If pictures cannot be scored, a ScoringError names all of them: totals
     over the others would be mistaken for totals over all.
+
+    Pictures are scored in this process, or by the workers of `executor`, which need the files of
+    the dataset at the same paths; results are summed up in the order of the dataset either way.
     """
     dataset, source = _open(dataset, predictor)
     _check_extras(dataset.spec, protocols, extras)
     if isinstance(predictor, Predictor):
         _check_unit(predictor, dataset.spec, protocols)
-    sums = [_Sums(dataset, protocol, extras) for protocol in protocols]
+    sums = [_Sums(dataset, protocol) for protocol in protocols]
     failures: list[IdiscError] = []
-    for index, coming in enumerate(_read_ahead(dataset)):
-        try:
-            sample = coming.result()
-            output = source.predict(sample)
-            for each in sums:
-                each.add(sample, output)
-        except MissingExtra:
-            raise  # the same for every picture
-        except IdiscError as error:
-            failures.append(error)
-        if progress:
-            progress(index + 1, len(dataset))
+    scoring = _Scoring(dataset, source.predict, tuple(protocols), extras)
+    outcomes: Generator[Outcome[Any, list[_Scored]], None, None]
+    if executor is None:
+        outcomes = HERE.map(scoring.score_read, _read_ahead(dataset))
+    else:
+        outcomes = executor.map(scoring, range(len(dataset)))
+    with closing(outcomes):
+        for done, outcome in enumerate(in_order(outcomes), start=1):
+            error = outcome.error
+            if isinstance(error, IdiscError) and not isinstance(error, MissingExtra):
+                failures.append(error)  # a missing extra is the same for every picture
+            else:
+                for each, scored in zip(sums, outcome.result(), strict=True):
+                    each.add(scored)
+            if progress:
+                progress(done, len(dataset))
     if failures:
         failed = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
         together = ScoringError(dataset.source.root, failed)
@@ -223,11 +233,59 @@ def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extr
             raise InputError(option, f"compares depth, {spec.name} holds {spec.task.name}")
 
 
+class _Scored(NamedTuple):
+    """What one picture adds to the sums of a protocol."""
+
+    case: Case
+    terms: Terms
+    distances: Distances | None = None  # depth only, as all that follow
+    ratio: float = np.nan  # median of prediction / ground truth
+    correlation: float = np.nan
+    calibration: calibration.CalibrationSums | None = None
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """Scores the picture of an index under each of the protocols, in any process."""
+
+    dataset: Dataset
+    predict: Callable[[Sample], Output]
+    protocols: tuple[Protocol, ...]
+    extras: Extras
+
+    def __call__(self, index: int) -> list[_Scored]:
+        return self.score(_read(self.dataset, index))
+
+    def score_read(self, coming: Future[Sample]) -> list[_Scored]:
+        return self.score(coming.result())
+
+    def score(self, sample: Sample) -> list[_Scored]:
+        output = self.predict(sample)
+        return [self._score(sample, output, protocol) for protocol in self.protocols]
+
+    def _score(self, sample: Sample, output: Output, protocol: Protocol) -> _Scored:
+        case, terms = score(sample, output.maps, protocol, self.dataset.spec, self.extras)
+        if not terms.pixels or not self.dataset.spec.task.metric:
+            return _Scored(case, terms)
+        predicted, target = output.maps[case.valid], sample.target[case.valid]
+        adjusted = case.prediction[case.valid]
+        distances = Distances()
+        distances.add(adjusted, target)
+        deviations = None
+        if output.level_std is not None:
+            deviations = calibration.CalibrationSums()
+            factor = np.median(adjusted / predicted)  # of a protocol that rescales
+            deviations.add(factor * output.level_std[case.valid], adjusted - target, target)
+        ratio = float(np.median(predicted / target))
+        correlation = units.log_correlation(predicted, target)
+        return _Scored(case, terms, distances, ratio, correlation, deviations)
+
+
 class _Sums:
     """Rows and sums of one protocol."""
 
-    def __init__(self, dataset: Dataset, protocol: Protocol, extras: Extras) -> None:
-        self.dataset, self.protocol, self.extras = dataset, protocol, extras
+    def __init__(self, dataset: Dataset, protocol: Protocol) -> None:
+        self.dataset, self.protocol = dataset, protocol
         self.average = protocol.average(dataset.spec)
         self.distances = Distances()
         self.calibration = calibration.CalibrationSums()
@@ -237,25 +295,21 @@ class _Sums:
         self.ratios: list[float] = []
         self.correlations: list[float] = []
 
-    def add(self, sample: Sample, output: Output) -> None:
-        case, terms = score(sample, output.maps, self.protocol, self.dataset.spec, self.extras)
+    def add(self, scored: _Scored) -> None:
+        """Add a picture; the order matters for the last digits of sums."""
+        case, terms = scored.case, scored.terms
         self.average.add(terms)
         self.rows.append(case.row)
         self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
         self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
-        if terms.pixels and self.dataset.spec.task.metric:
-            self._add_depth(case, output)
-
-    def _add_depth(self, case: Case, output: Output) -> None:
-        predicted, target = output.maps[case.valid], case.sample.target[case.valid]
-        adjusted = case.prediction[case.valid]
-        self.distances.add(adjusted, target)
-        self.ratios.append(float(np.median(predicted / target)))
-        if not np.isnan(correlation := units.log_correlation(predicted, target)):
-            self.correlations.append(correlation)
-        if output.level_std is not None:
-            factor = np.median(adjusted / predicted)  # of a protocol that rescales
-            self.calibration.add(factor * output.level_std[case.valid], adjusted - target, target)
+        if scored.distances is None:
+            return
+        self.distances.merge(scored.distances)
+        self.ratios.append(scored.ratio)
+        if not np.isnan(scored.correlation):
+            self.correlations.append(scored.correlation)
+        if scored.calibration is not None:
+            self.calibration.merge(scored.calibration)
 
     def result(self, about: Mapping[str, str], metres_per_unit: float | None, unit: Unit) -> Result:
         numbers = [row.numbers for row in self.rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copyreg
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +26,7 @@ class OpenFile(NamedTuple):
 def open_session(
     path: Path, device: str = "cpu", threads: int = 0, *, fused: bool = False
 ) -> OpenFile:
-    """Open a file; `threads`: 0 is one for each core of the CPU.
+    """Open a file; `threads`: 0 is OMP_NUM_THREADS, as for torch, or one for each core.
 
     `fused` says that a graph has fused operators already, so that searching it for more is a waste
     of time: half of the time to open one of the shipped models.
@@ -40,7 +42,7 @@ def open_session(
     try:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are exceptions, not lines on stderr
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = threads or _stated_threads()
         if fused:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         # Planning the reuse of buffers took most of the start-up time and saves nothing for
@@ -53,7 +55,24 @@ def open_session(
         graph_of(session)  # names and metadata may be no text
     except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
         raise CheckpointError(path, f"not readable as ONNX ({_reason(error)})", AGAIN) from None
+    session.opened_with = (path.resolve(), device, threads, fused)
+    copyreg.pickle(onnxruntime.InferenceSession, _reduce)
     return OpenFile(session, sealed)
+
+
+def _reduce(session: Any) -> tuple[Any, ...]:
+    """Pickle a session, which onnxruntime cannot: another process opens the file again."""
+    return _open_again, session.opened_with
+
+
+def _open_again(path: Path, device: str, threads: int, fused: bool) -> Any:
+    return open_session(path, device, threads, fused=fused).session
+
+
+def _stated_threads() -> int:
+    """Return OMP_NUM_THREADS, which schedulers set for a share of a machine; 0 without it."""
+    stated = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(stated) if stated.isdecimal() else 0
 
 
 def graph_of(session: Any) -> Graph:

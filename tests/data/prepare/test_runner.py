@@ -15,6 +15,7 @@ from idisc.data.prepare import PREPARATIONS, kitti
 from idisc.data.prepare.frames import Frames, PictureOptions, Scene
 from idisc.data.prepare.runner import MISSING, prepare
 from idisc.errors import DataError, InputError
+from idisc.executors import LocalExecutor
 
 LINK = PictureOptions(pictures="link")
 SCENES = {"sync/kitchen_0001": 2, "sync/office_0002": 1, "test/bathroom": 2}
@@ -36,7 +37,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 def test_two_workers_write_the_bytes_of_one(raw: Path, tmp_path: Path) -> None:
     summaries = [
-        prepare("nyu", raw, tmp_path / name, workers=workers)
+        prepare("nyu", raw, tmp_path / name, executor=LocalExecutor(workers))
         for name, workers in (("one", 1), ("two", 2))
     ]
     assert summaries[0] == summaries[1]

@@ -9,15 +9,11 @@ notes at the end.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
 import shutil
-import signal
-import threading
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +27,7 @@ from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Absent, Frame, Preparation, Scene
 from idisc.errors import DataError, InputError, lookup, pluralize
+from idisc.executors import HERE, Executor
 from idisc.images import open_picture, picture_size
 from idisc.sizes import Size
 
@@ -59,12 +56,13 @@ def prepare(
     options: Any = None,
     *,
     lists: Sequence[Path] = (),
-    workers: int = 1,
+    executor: Executor = HERE,
     progress: Progress | None = None,
 ) -> Summary:
     """Prepare the dataset below `raw` into `out`; faults are collected, not raised.
 
     `options` is an instance of `PREPARATIONS[dataset].options`. Rendered datasets have no `raw`.
+    Workers of another machine need `raw` and `out` at the same paths.
     """
     preparation = lookup(PREPARATIONS, dataset, "dataset")
     options = preparation.options() if options is None else options
@@ -87,11 +85,13 @@ def prepare(
     _claim(out, request)
     todo = [scene for scene in scenes if not _is_done(out, scene)]
     done = len(scenes) - len(todo)
-    with closing(_prepare_scenes(dataset, todo, out, options, workers)) as names:
-        for name in names:
+    work = partial(_prepare_scene, dataset, out, options)
+    with closing(executor.map(work, todo)) as outcomes:  # anything that ends it early ends workers
+        for outcome in outcomes:
+            outcome.result()
             done += 1
             if progress:
-                progress(done, len(scenes), name)
+                progress(done, len(scenes), outcome.item.name)
     stored = preparation.stored
     empty = Manifest(dataset=dataset, target=stored, records=(), root=out, prepared=request)
     return replace(_finish(out, scenes, empty), repeated=repeated)
@@ -123,51 +123,8 @@ def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: P
     return raw
 
 
-def _prepare_scenes(
-    dataset: str, todo: Sequence[Scene], out: Path, options: Any, workers: int
-) -> Generator[str, None, None]:
-    """Yield the names of scenes as they are done; anything that ends it early ends its workers."""
-    if workers <= 1 or len(todo) < 2:
-        for scene in todo:
-            _prepare_scene(dataset, scene, out, options)
-            yield scene.name
-        return
-    others = set(multiprocessing.active_children())
-    # Spawned, not forked: a fork copies the locks of threads that it does not have.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(workers, len(todo)), mp_context=context, initializer=_start_worker
-    ) as pool:
-        try:
-            jobs = {
-                pool.submit(_prepare_scene, dataset, scene, out, options): scene.name
-                for scene in todo
-            }
-            for job in as_completed(jobs):
-                job.result()
-                yield jobs[job]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()  # a scene without notes is prepared again
-            raise
-
-
-def _start_worker() -> None:
-    """A worker leaves Ctrl-C to its parent, and ends when the parent has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)  # also in the middle of a scene
-
-
-def _prepare_scene(dataset: str, scene: Scene, out: Path, options: Any) -> None:
-    """Write the frames of one scene, then its notes."""
+def _prepare_scene(dataset: str, out: Path, options: Any, scene: Scene) -> None:
+    """Write the frames of one scene, then its notes; without them, it is prepared again."""
     preparation = PREPARATIONS[dataset]
     link = getattr(options, "pictures", "copy") == "link"
     records: list[Record] = []

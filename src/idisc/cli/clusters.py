@@ -1,0 +1,178 @@
+"""The options of commands that can run on a cluster, and the executor that they choose."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from idisc.cli import options, progress, tables
+from idisc.errors import InputError, pluralize
+from idisc.executors import Executor, LocalExecutor
+
+if TYPE_CHECKING:
+    from idisc.cluster.job import Progress as JobProgress
+    from idisc.cluster.job import Summary
+    from idisc.formats import FormatOptions
+
+PARQUET = "parquet"  # --save parquet: tables with a row for each picture
+NAMED = 20  # failures that are printed; a file has all of them
+
+
+def cluster(command: Any) -> Any:
+    """The option --cluster of commands that can run on a cluster."""
+    option = click.option(
+        "--cluster",
+        is_flag=False,
+        flag_value="auto",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
+    )
+    return option(command)
+
+
+@contextmanager
+def executor_of(address: str | None, workers: int | None, **needs: Any) -> Iterator[Executor]:
+    """Yield the executor of an address; None: this machine.
+
+    `needs` are those of one worker on a cluster, as fields of `RayExecutor`.
+    """
+    if address is None:
+        yield LocalExecutor(workers or 1)
+        return
+    from idisc.cluster.connection import connected
+    from idisc.cluster.executor import RayExecutor
+
+    # Ray prints to stdout when a machine dies, but stdout is for results.
+    with redirect_stdout(sys.stderr), connected(address):
+        yield RayExecutor(workers=workers, **needs)
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The options of a prediction on a cluster."""
+
+    address: str
+    destination: str
+    workers: int | None
+    gpus: float
+    part_size: int | None
+    column: str | None
+    key: str | None
+
+
+def prediction(command: Any) -> Any:
+    """The options of `idisc predict` for a cluster; `take` reads them."""
+    for option in (
+        click.option("--key", metavar="NAME", help="Parquet: column of names [found by its name]"),
+        click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
+        click.option(
+            "--part-size", type=click.IntRange(1), help="Pictures of one part [by their number]"
+        ),
+        click.option(
+            "--gpus-per-worker",
+            type=click.FloatRange(0, min_open=True),
+            help="GPUs, or a share of one; implies --device cuda [0]",
+        ),
+        click.option(
+            "--workers", type=click.IntRange(1), help="Workers on the cluster [as many as fit]"
+        ),
+    ):
+        command = option(command)
+    return cluster(command)
+
+
+def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
+    """Remove the options of a cluster from `given`; None if --cluster is not among them."""
+    names = ("workers", "gpus_per_worker", "part_size", "column", "key")
+    address, values = given.pop("cluster"), {name: given.pop(name) for name in names}
+    if address is None:
+        options.refuse("--cluster", **values)
+        if out and "://" in out:
+            raise InputError(f"-o {out}", "an address", "--cluster writes to addresses")
+        return None
+    if out is None:
+        raise InputError("--cluster", "results need a folder", "pass -o FOLDER")
+    return ClusterOptions(
+        address=address,
+        destination=out if "://" in out else str(Path(out).absolute()),
+        workers=values["workers"],
+        gpus=values["gpus_per_worker"] or 0.0,
+        part_size=values["part_size"],
+        column=values["column"],
+        key=values["key"],
+    )
+
+
+def predict(
+    chosen: ClusterOptions,
+    pictures: Sequence[str],
+    recursive: bool,
+    saving: tuple[Sequence[str], FormatOptions],
+    network: Mapping[str, Any],
+) -> None:
+    """Predict on a cluster and print the summary; InputError if pictures failed.
+
+    `saving` are the values of --save and the options of formats; `network` are the arguments of
+    `DepthPredictor`.
+    """
+    from idisc.cluster import DepthPredictor
+    from idisc.cluster import job as jobs
+    from idisc.cluster.sources import Columns, list_parts
+
+    parts = list_parts(pictures, recursive=recursive, most=chosen.part_size)
+    device = {"device": "cuda"} if chosen.gpus else {}
+    job = jobs.Job(
+        parts=tuple(parts),
+        destination=chosen.destination,
+        predictor=DepthPredictor(**{**network, **device}),
+        columns=Columns(picture=chosen.column, key=chosen.key),
+        formats=_formats(saving[0], files=all(part.kind == "files" for part in parts)),
+        format_options=saving[1],
+    )
+    jobs.check(job)  # before a cluster is started
+    with (
+        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus) as executor,
+        progress.bar("predicting") as advance,
+    ):
+        summary = jobs.run(job, executor, partial(_advance, advance))
+    _tell(summary, chosen.destination)
+
+
+def _formats(named: Sequence[str], files: bool) -> tuple[str, ...] | None:
+    """Return the formats of files; None: tables, which are the default unless all are files."""
+    from idisc import formats
+
+    if tuple(named) == (PARQUET,) or not (named or files):
+        return None
+    return tuple(row.name for row in formats.parse(named)) if named else ()
+
+
+def _advance(advance: progress.Move, state: JobProgress) -> None:
+    rate = f"{state.pictures:,} pictures, {state.pictures_per_s:.2g}/s, {state.failures:,} failed,"
+    advance(state.done, state.parts, f"{rate} {state.done / state.parts:.0%}, parts")
+
+
+def _tell(summary: Summary, destination: str) -> None:
+    from idisc.cluster.job import FAILURES, NOTES
+
+    failed, there = len(summary.failures), f", {summary.skipped:,} were there"
+    click.echo(
+        f"{pluralize(summary.pictures - failed, 'picture')} -> {destination}, in"
+        f" {pluralize(summary.parts, 'part')}{there if summary.skipped else ''}"
+    )
+    if not failed:
+        return
+    for _, error in summary.failures[:NAMED]:
+        tables.note(f"failed: {error}")
+    raise InputError(
+        f"{destination}/{NOTES}/{FAILURES}",
+        f"{failed:,} of {summary.pictures:,} pictures failed",
+        "it lists all of them",
+    )

@@ -1,0 +1,75 @@
+"""The options of a cluster: each mistake is one line, before any work is done."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.fakes.brightness import picture
+from tests.fakes.called import run
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    path = tmp_path / "photo.png"
+    Image.fromarray(picture()).save(path)
+    return path
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert run(*arguments) == 2
+    stdout, stderr = capsys.readouterr()
+    assert stdout == ""
+    assert stderr.startswith("idisc: ")
+    assert stderr.count("\n") == 1
+    return stderr
+
+
+def test_without_the_extra_it_says_what_to_install(
+    photo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("idisc.cluster")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    out = photo.parent / "out"
+    for call in (("predict", photo, "-o", out), ("prepare", "synthetic", "--out", out)):
+        assert "idisc[cluster]" in refusal(capsys, *call, "--cluster")
+    assert not out.exists()
+
+
+def answer(server: socket.socket) -> None:
+    with server.accept()[0] as stream:
+        stream.sendall(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+def test_options_of_a_cluster_need_one(photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (("--workers", 2), ("--gpus-per-worker", 1), ("--column", "jpeg")):
+        assert option[0] in refusal(capsys, "predict", photo, *option)
+    assert "--cluster" in refusal(capsys, "predict", photo, "-o", "s3://bucket/folder")
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs the extra cluster")
+def test_wrong_calls_are_refused(photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = photo.parent / "out"
+    empty = photo.parent / "empty"
+    empty.mkdir()
+    other = socket.create_server(("127.0.0.1", 0))  # a web server, perhaps
+    threading.Thread(target=answer, args=(other,)).start()
+    calls: dict[tuple[object, ...], str] = {
+        (photo, "-o", out, f"--cluster=127.0.0.1:{other.getsockname()[1]}"): "something else",
+        (photo, "--cluster"): "-o",
+        (photo, "-o", out, "--cluster=127.0.0.1:1"): "127.0.0.1:1",
+        (photo, "-o", out, "--cluster=nowhere"): "nowhere",
+        (empty, "-o", out, "--cluster=127.0.0.1:1"): str(empty),
+        (photo, "-o", photo, "--cluster=127.0.0.1:1"): f"-o {photo}",
+        (photo, "-o", out, "--gallery", "--cluster"): "--gallery",
+    }
+    for call, subject in calls.items():
+        assert subject in refusal(capsys, "predict", *call)
+    other.close()
+    assert not out.exists()

@@ -1,0 +1,203 @@
+"""A real Ray with two simulated machines of one core; one of them dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ray = pytest.importorskip("ray", reason="needs the extra cluster")
+
+from pyarrow import parquet
+from tests.fakes import clustered, indoor, onnx_files, pairs
+from tests.fakes.called import run
+from tests.fakes.refusals import refused
+
+import idisc.cluster
+from idisc.cluster import job as jobs
+from idisc.cluster.executor import RayExecutor
+from idisc.data.dataset import open_dataset
+from idisc.data.prepare.runner import prepare
+from idisc.errors import InputError
+from idisc.evaluate.run import evaluate
+from idisc.executors import HERE, WorkerDied
+from idisc.predict.predictor import load
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+STORE = 100 << 20  # bytes
+SMALL = RayExecutor(memory=1 << 20)
+KILLS = int(os.environ.get("IDISC_KILLS", "2"))  # deaths of the driver in one job
+
+
+class Machines:
+    """Two simulated machines; the second can be killed, and is replaced for the next test."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = self.cluster.address
+        self.second: Any = None
+        ray.init(address=self.address, log_to_driver=False)
+
+    def complete(self) -> None:
+        """Wait until both machines have a worker that runs."""
+        if self.second is None:
+            self.second = self.cluster.add_node(num_cpus=1, object_store_memory=STORE)
+        seen: set[str | None] = set()
+        end = time.monotonic() + 120
+        while len(seen) < 2 and time.monotonic() < end:
+            seen |= {outcome.value for outcome in SMALL.map(machine, range(4))}
+        assert len(seen) == 2
+
+    def kill(self) -> None:
+        """End the second machine without warning."""
+        self.cluster.remove_node(self.second, allow_graceful=False)
+        self.second = None
+
+
+def machine(_: int) -> str:
+    """The name of the machine that runs this."""
+    time.sleep(0.1)
+    return str(ray.get_runtime_context().get_node_id())
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Machines]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        machines = Machines()
+        yield machines
+        ray.shutdown()
+        machines.cluster.shutdown()
+
+
+@pytest.fixture
+def machines(started: Machines) -> Machines:
+    started.complete()
+    return started
+
+
+class KillOnce:
+    """A progress that kills a machine as soon as `after` items are done."""
+
+    def __init__(self, machines: Machines, after: int) -> None:
+        self.machines, self.after = machines, after
+
+    def __call__(self, done: Any, *_: object) -> None:
+        if getattr(done, "done", done) >= self.after and self.machines.second is not None:
+            self.machines.kill()
+
+
+def test_a_prediction_survives_the_death_of_a_machine(machines: Machines, tmp_path: Path) -> None:
+    source = clustered.table(tmp_path / "in.parquet", 200)
+    jobs.run(clustered.job(source, tmp_path / "local"), HERE)
+    job = clustered.job(source, tmp_path / "cluster")
+    summary = jobs.run(job, SMALL, KillOnce(machines, 5))
+    assert machines.second is None
+    assert (summary.pictures, len(summary.failures)) == (200, 4)
+    assert clustered.written(tmp_path / "cluster") == clustered.written(tmp_path / "local")
+
+
+def test_a_preparation_survives_it_with_the_same_bytes(machines: Machines, tmp_path: Path) -> None:
+    indoor.nyu(tmp_path / "raw", {f"sync/kitchen_{n:04d}": 2 for n in range(24)})
+    local = prepare("nyu", tmp_path / "raw", tmp_path / "local")
+    killing = KillOnce(machines, 3)
+    found = prepare("nyu", tmp_path / "raw", tmp_path / "cluster", executor=SMALL, progress=killing)
+    assert machines.second is None
+    assert found == local
+    manifests = [tmp_path / name / "manifest.jsonl" for name in ("local", "cluster")]
+    assert manifests[0].read_bytes() == manifests[1].read_bytes()
+
+
+def test_an_evaluation_survives_it_to_the_last_digit(machines: Machines, tmp_path: Path) -> None:
+    dataset = open_dataset(pairs.make(tmp_path / "pairs", train=1, test=24), None, "test")
+    predictor = load(onnx_files.depth_and_spread(tmp_path / "model.onnx"))
+    (local,) = evaluate(dataset, predictor)
+    (found,) = evaluate(dataset, predictor, executor=SMALL, progress=KillOnce(machines, 3))
+    assert machines.second is None
+    for name in ("totals", "rows", "intervals", "by_distance", "calibration", "median_ratio"):
+        assert getattr(found, name) == getattr(local, name), name
+
+
+def test_the_command_prints_the_same_with_a_cluster(
+    machines: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx_files.depth_and_spread(tmp_path / "model.onnx")
+    data = pairs.make(tmp_path / "pairs", train=1, test=3)
+    said = []
+    for option in ((), ("--cluster",)):
+        assert run("evaluate", "--weights", model, "--data", data, *option) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
+
+
+def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path) -> None:
+    source = clustered.table(tmp_path / "in.parquet", 120)
+    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
+    command = [sys.executable, "-m", "idisc", *call, "-o", str(tmp_path / "out")]
+    notes, draw = tmp_path / "out/_idisc/parts", random.Random(24)
+    for parts in sorted(draw.randrange(30) for _ in range(KILLS)):
+        driver = subprocess.Popen(
+            [*command, f"--cluster={machines.address}"], stderr=subprocess.PIPE
+        )
+        end = time.monotonic() + 120
+        while not notes.is_dir() or len(list(notes.glob("*.json"))) < parts:
+            assert driver.poll() is None, driver.communicate()[1]
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.1))
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
+    assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
+    assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
+    assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
+
+
+class Deadly:
+    """Kills its worker: with item 1 whenever it comes, with item 2 the first time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, number: int) -> int:
+        seen = self.folder / str(number)
+        if number == 1 or (number == 2 and not seen.exists()):
+            seen.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+
+def test_a_dead_worker_costs_only_the_item_that_kills_it(
+    machines: Machines, tmp_path: Path
+) -> None:
+    outcomes = list(SMALL.map(Deadly(tmp_path), range(4)))
+    errors = {each.item: type(each.error) for each in outcomes if each.error}
+    assert (sorted(each.index for each in outcomes), errors) == ([0, 1, 2, 3], {1: WorkerDied})
+
+
+def test_a_pipeline_of_ray_data_gets_columns(machines: Machines, tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="Ray Data needs it")
+    table = parquet.read_table(clustered.table(tmp_path / "in.parquet", 12))
+    dataset = ray.data.from_arrow(table)
+    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    found = idisc.cluster.predict(dataset, str(model), column="jpeg", key="key", workers=1)
+    rows = {row["label"]: row for row in found.take_all()}
+    assert len(rows) == 12
+    assert [label for label, row in rows.items() if row["error"]] == [7]
+    assert rows[3]["statistics"]["median"] == pytest.approx(0.56, abs=0.02)
+
+
+def test_a_cluster_without_memory_is_refused(machines: Machines) -> None:
+    with refused(InputError, "--cluster", "GiB"):
+        list(RayExecutor(memory=1 << 60).map(str, [1]))
