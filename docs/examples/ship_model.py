@@ -107,7 +107,7 @@ CARDS = {
     "indoor_normals": {
         "title": "surface normals of rooms, desks and corridors",
         "licence": "Apache-2.0; trained in part on data published for research only",
-        "ingredients": (DINOV2, NYU, NYU_RAW, OTHER_ROOMS[0], START),
+        "ingredients": (DINOV2, NYU, OTHER_ROOMS[0], START),
         "notes": "For rooms and desks. Learned from planes fitted to depth, so small and thin"
         " things are smoothed over. Not for streets or landscapes.",
     },

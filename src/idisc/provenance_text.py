@@ -67,7 +67,7 @@ _WARNINGS: dict[WarningCode, str] = {
     "scale_size": "the scale was found in {picture} at network size {theirs}, and {network} is used"
     " here: the scale of depth changes with it; predict both with the same --size",
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
-    " for {model_domain}: its metres mean little here{remedy}",
+    " for {model_domain}: its result means little here{remedy}",
 }
 
 

@@ -48,7 +48,7 @@ def test_every_module_of_a_command_is_listed() -> None:
         "__init__",
         "batch",
         "cameras",
-        "datasets",
+        "clusters",
         "main",
         "options",
         "progress",

@@ -33,7 +33,8 @@ from idisc.formats import table
 from idisc.model.checkpoint import CONFIG, WEIGHTS, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_state
-from idisc.predict.conventions import CONVENTIONS, read_hub_folder
+from idisc.predict.convention_choice import read_hub_folder
+from idisc.predict.conventions import CONVENTIONS
 from idisc.predict.open import open_engine
 from idisc.predict.predictor import Predictor
 from idisc.provenance_text import record

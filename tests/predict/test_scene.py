@@ -41,7 +41,7 @@ def test_probabilities_are_those_of_a_softmax(probe: scene.SceneProbe) -> None:
 def test_a_picture_of_another_domain_is_warned_of_with_the_model_to_use(
     probe: scene.SceneProbe,
 ) -> None:
-    found = scene.check_domain(INDOOR, token(9.0, 0.0))
+    found = scene.check_domain(INDOOR, "depth", token(9.0, 0.0))
     assert found is not None
     assert found.code == "domain"
     assert (found.details["domain"], found.details["model"]) == ("road", "road")
@@ -53,11 +53,11 @@ def test_a_picture_of_another_domain_is_warned_of_with_the_model_to_use(
     ids=["its own domain", "unsure", "the token of another encoder"],
 )
 def test_other_pictures_are_not(probe: scene.SceneProbe, numbers: tuple[float, ...]) -> None:
-    assert scene.check_domain(INDOOR, token(*numbers)) is None
+    assert scene.check_domain(INDOOR, "depth", token(*numbers)) is None
 
 
 def test_a_model_for_any_domain_never_warns(probe: scene.SceneProbe) -> None:
-    assert scene.check_domain(ModelInfo(name="own", sha256=""), token(9.0, 0.0)) is None
+    assert scene.check_domain(ModelInfo(name="own", sha256=""), "depth", token(9.0, 0.0)) is None
 
 
 def test_auto_predicts_rooms_and_streets_with_their_models() -> None:

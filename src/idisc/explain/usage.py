@@ -24,12 +24,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from idisc.explain.ablate import mute_each
 from idisc.explain.idrs import Explanation
 
 Floats = NDArray[np.float64]
 Kind = Literal["attention", "partition"]
 KINDS: dict[Kind, str] = {"attention": "attention of ISD", "partition": "partition of AFP"}
-COLUMNS = ("effective", "per picture", "used", "merged", "dead")  # of `LevelUsage.row`
+COLUMNS = ("effective", "per picture", "used", "merged", "dead", "muting")  # `LevelUsage.row`
 MERGED = 0.95  # cosine of two maps
 DEAD = 0.1  # of an equal share
 
@@ -141,6 +142,7 @@ class LevelUsage:
     stride: int
     total: Mapping[Kind, Usage]  # of the maps of all pictures together
     pictures: Mapping[Kind, Sequence[float]]  # effective number in each picture
+    muting: Sequence[float]  # mean change in each picture without the IDR of the largest share
 
     @property
     def name(self) -> str:
@@ -152,7 +154,8 @@ class LevelUsage:
         usage = self.total[kind]
         values = (usage.effective, np.mean(self.pictures[kind]), usage.used)
         counts = (len(usage.merged), len(usage.dead))
-        return [*(f"{value:.2f}" for value in values), *map(str, counts)]
+        muting = f"{np.mean(self.muting):.3f}" if kind == "attention" else ""
+        return [*(f"{value:.2f}" for value in values), *map(str, counts), muting]
 
 
 @dataclass(frozen=True)
@@ -170,11 +173,14 @@ class Report:
                 "used": "perplexity of the shares",
                 "merged": f"cosine of at least {MERGED:g} with the map of an IDR of larger share",
                 "dead": f"share below {DEAD:g} / N",
+                "muting": "mean change of the prediction without the IDR of the largest share of"
+                " attention, in metres or degrees",
             },
             "levels": [
                 {
                     "level": level.index,
                     "stride": level.stride,
+                    "muting": round(float(np.mean(level.muting)), 4),
                     **{kind: usage.as_json() for kind, usage in level.total.items()},
                 }
                 for level in self.levels
@@ -209,7 +215,9 @@ class Collector:
             if level.partition is not None:
                 total["partition"] = usage_of(level.partition)
             effective = {kind: [usage.effective] for kind, usage in total.items()}
-            levels.append(LevelUsage(level.index, level.stride, total, effective))
+            strongest = total["attention"].by_share()[:1]
+            muting = [each.mean for each in mute_each(explanation, level.index, strongest)]
+            levels.append(LevelUsage(level.index, level.stride, total, effective, muting))
         self._names.append(name)
         self._pictures.append(levels)
         return levels
@@ -221,7 +229,8 @@ class Collector:
             kinds = list(each[0].total)
             total = {kind: mean_usage([level.total[kind] for level in each]) for kind in kinds}
             effective = {kind: [level.pictures[kind][0] for level in each] for kind in kinds}
-            levels.append(replace(each[0], total=total, pictures=effective))
+            muting = [level.muting[0] for level in each]
+            levels.append(replace(each[0], total=total, pictures=effective, muting=muting))
         return Report(tuple(self._names), tuple(levels))
 
 

@@ -291,10 +291,13 @@ class Predictor:
         if output.fov_deg is not None and not camera.known:
             camera = Camera.predicted(float(output.fov_deg), photo.size)
         provenance = self._provenance(photo, camera, options)
-        if output.scene is not None and (unlike := check_domain(self.model, output.scene)):
-            provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
-        if not self.engine.task.metric:
-            return _plain_prediction(self.engine.task, photo, camera, output.maps, provenance)
+        task = self.engine.task
+        if output.scene is not None:
+            unlike = check_domain(self.model, task.name, output.scene)
+            if unlike:
+                provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
+        if not task.metric:
+            return _plain_prediction(task, photo, camera, output.maps, provenance)
         depth, level_std, seen = output.maps, output.level_std, photo.size
         if options.tile:
             layout = self._layout(photo.size, options)

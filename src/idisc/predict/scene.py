@@ -43,10 +43,11 @@ def read_probe() -> SceneProbe:
     return configs.from_json(SceneProbe, files.read_json(PROBE), str(PROBE))
 
 
-def check_domain(model: ModelInfo, token: NDArray[np.float32]) -> Warning | None:
+def check_domain(model: ModelInfo, task: str, token: NDArray[np.float32]) -> Warning | None:
     """Warn if a picture looks like another domain than that of the model.
 
-    `token` is the class token (C,); one of another encoder is not judged.
+    `task` is what the model predicts, by name, and `token` the class token (C,); one of another
+    encoder is not judged.
     """
     probe = read_probe()
     if model.domain not in probe.domains or token.size != len(probe.weights[0]):
@@ -59,16 +60,16 @@ def check_domain(model: ModelInfo, token: NDArray[np.float32]) -> Warning | None
         "domain": domain,
         "model_domain": model.domain,
         "probability": probabilities[domain],
-        "model": _model_for(domain),
+        "model": _model_for(domain, task),
     }
     return Warning(code="domain", details=details)
 
 
-def _model_for(domain: str) -> str | None:
-    """Return the name of the shipped depth model for a domain."""
+def _model_for(domain: str, task: str) -> str | None:
+    """Return the name of the shipped model of a task for a domain."""
     fitting = (
         card.name
         for card in cards.shipped().values()
-        if card.domain == domain and card.model.task == "depth"
+        if card.domain == domain and card.model.task == task
     )
     return next(fitting, None)
