@@ -24,13 +24,14 @@ from packaging.utils import canonicalize_name
 
 PERMISSIVE = re.compile(
     r"Apache|\bBSD|\bMIT\b|MIT-CMU|\bISC\b|\bPSF|Python Software Foundation|MPL-2|Mozilla"
-    r"|HPND|Zlib|Unlicense|CC0|Public Domain|0BSD|NVIDIA|3-Clause",
+    r"|HPND|Zlib|Unlicense|CC0|Public Domain|0BSD|3-Clause",
     re.IGNORECASE,
 )
 COPYLEFT = re.compile(r"GPL|SSPL|non-?commercial|proprietary", re.IGNORECASE)
+NVIDIA = "NVIDIA's terms; comes with torch on Linux"
 EXCEPTIONS = {
     "pillow-heif": "BSD-3-Clause; its wheel bundles x265 (GPL), so it is an extra, never base",
-    "cuda-toolkit": "NVIDIA's terms; comes with torch on Linux",
+    "cuda-toolkit": NVIDIA,
     "openexr": "BSD-3-Clause, by its repository; the wheel states none",
     "av": "BSD-3-Clause; its wheel bundles x264 (GPL), so it is an extra, never base",
 }
@@ -105,9 +106,10 @@ def main() -> int:
     names = closure()
     refused = []
     for name in names:
-        licence = EXCEPTIONS.get(name) or licence_of(name)
+        explained = NVIDIA if name.startswith("nvidia-") else EXCEPTIONS.get(name)
+        licence = explained or licence_of(name)
         print(f"{name:28} {metadata.version(name):16} {licence[:80]}")
-        if name not in EXCEPTIONS and not is_permissive(licence):
+        if not explained and not is_permissive(licence):
             refused.append(name)
     report_vulnerabilities(names)
     if refused:
