@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from idisc.camera import Camera
@@ -56,13 +56,11 @@ class Ancestry:
         return {name: value for name, value in asdict(self).items() if value not in (None, ())}
 
     def as_parent(self, name: str, sha256: str) -> Ancestry:
-        """Return what a run inherits that starts from these weights."""
-        return Ancestry(
-            **{
-                **vars(self),
-                "licence": self.licence or (f"{name}: {UNKNOWN}",),
-                "parents": (Parent(name=name, sha256=sha256), *self.parents),
-            }
+        """Return what a run that starts from these weights inherits."""
+        return replace(
+            self,
+            licence=self.licence or (f"{name}: {UNKNOWN}",),
+            parents=(Parent(name=name, sha256=sha256), *self.parents),
         )
 
 

@@ -1,11 +1,11 @@
 """CRC-32 of files, which shows at every load whether bytes have changed since they were written.
 
-An ONNX file ends with a checksum of everything before it. It is an entry of the metadata, because
-the bytes of a message of protocol buffers may be followed by further fields. Another entry has the
+An ONNX file ends with a checksum of everything before it. The checksum is an ordinary metadata
+entry, because fields may be appended to a serialized protocol buffer message. Another entry has the
 checksums of the files that the graph takes weights from. A safetensors file has a checksum for each
 tensor in its header, see `model.states`. The record of a checkpoint has one of its own values, and
-the card of a shipped model has one for each of its files. CRC-32 is ten to a hundred times as fast
-as the hashes of hashlib; a checksum finds damage, and it is no signature.
+the card of a shipped model has one for each of its files. CRC-32 is cheap enough for every load
+(`benchmarks/checksums.py`). It detects damage, but unlike a signature it does not detect tampering.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ KEY = "crc32"
 EXTERNAL = "external_crc32"  # of files with weights, by name, as JSON; empty if there are none
 DAMAGED = "its checksum is wrong, so it is damaged or was edited"
 _HEAD = b"\x72\x11\x0a\x05" + KEY.encode() + b"\x12\x08"  # metadata_props of 17 bytes: key, value
-_SEAL = len(_HEAD) + 8
+_SEAL_BYTES = len(_HEAD) + 8
+_REMEDY = "get it again, or export it again"
 
 
 def crc32(path: Path) -> str:
@@ -39,17 +40,17 @@ def sealed(content: bytes) -> bytes:
 def check_sealed(path: Path) -> bool:
     """Return whether an ONNX file has a checksum; CheckpointError if it is wrong."""
     with path.open("rb") as file:
-        file.seek(max(path.stat().st_size - _SEAL, 0))
+        file.seek(max(path.stat().st_size - _SEAL_BYTES, 0))
         end = file.read()
     if not end.startswith(_HEAD):
         return False
-    if end[len(_HEAD) :] != _crc32(path, _SEAL).encode():
-        raise CheckpointError(path, DAMAGED, "get it again, or export it again")
+    if end[len(_HEAD) :] != _crc32(path, _SEAL_BYTES).encode():
+        raise CheckpointError(path, DAMAGED, _REMEDY)
     return True
 
 
 def check_external(folder: Path, stated: str | None) -> bool:
-    """Return whether a graph states the checksums of its other files; CheckpointError if wrong."""
+    """Return whether a graph states checksums of its other files; CheckpointError if wrong."""
     try:
         expected = json.loads(stated or "null")
     except ValueError:
@@ -57,9 +58,9 @@ def check_external(folder: Path, stated: str | None) -> bool:
     if not isinstance(expected, dict):
         return False
     for name, crc in expected.items():
-        path = folder / Path(name).name  # never of another folder
+        path = folder / Path(name).name  # the graph must not lead to other folders
         if not path.is_file() or crc32(path) != crc:
-            raise CheckpointError(path, DAMAGED, "get it again, or export it again")
+            raise CheckpointError(path, DAMAGED, _REMEDY)
     return True
 
 
@@ -75,14 +76,14 @@ def check_record(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _record_crc32(record: Mapping[str, Any]) -> str:
-    """The CRC-32 of the values, however the file is indented."""
+    """Return the CRC-32 of the values, which does not depend on the indentation of the file."""
     values = {name: value for name, value in record.items() if name != KEY}
     return f"{zlib.crc32(json.dumps(values, sort_keys=True).encode()):08x}"
 
 
 def _crc32(path: Path, without: int) -> str:
-    """The CRC-32 of a file without its last bytes; mapped, which saves a copy."""
-    if not path.stat().st_size:
+    """Return the CRC-32 of a file without its last bytes; a memory map saves a copy."""
+    if not path.stat().st_size:  # an empty file cannot be mapped
         return f"{0:08x}"
     with (
         path.open("rb") as file,

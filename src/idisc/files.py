@@ -84,14 +84,14 @@ def check_new_folder(path: Path) -> None:
         raise InputError(path, "the current folder", "name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(path, "exists already", "choose another name or remove it first")
-    place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    place = _nearest_existing(path)
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise InputError(path, f"cannot be written ({place} is not a writable folder)")
 
 
 def check_writable(path: Path) -> None:
     """Raise an InputError if no file can be created at `path` or below it."""
-    place = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    place = _nearest_existing(path)
     try:
         with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
             pass
@@ -101,12 +101,17 @@ def check_writable(path: Path) -> None:
         raise InputError(path, f"cannot be written ({place} is a file)", "name another")
 
 
+def _nearest_existing(path: Path) -> Path:
+    """Return `path`, or the nearest of its parents that exists."""
+    return next(place for place in (path, *path.resolve().parents) if place.exists())
+
+
 def name_text(name: str) -> str:
     """Return a file name as valid Unicode, for texts inside of files.
 
-    Names on disk are bytes (Linux) or 16-bit units (Windows) that need not be text; Python
-    represents what is not as surrogates, which cannot be encoded. They become question marks.
-    Control characters are escaped.
+    Names on disk are bytes (Linux) or 16-bit units (Windows) that need not be valid text. Python
+    represents the invalid parts as surrogates, which cannot be encoded. They become question
+    marks. Control characters are escaped.
     """
     return one_line(name.encode("utf-8", "replace").decode())
 

@@ -15,10 +15,11 @@ import numpy as np
 from idisc.data.decode import FloatArray
 from idisc.data.units import UNITS, nearest_unit
 
-_PLAUSIBLE, _IMPLAUSIBLE = 2.0, 100.0  # ratios that networks have, and that no network has
+_PLAUSIBLE = 2.0  # a network may be wrong by this factor
+_IMPLAUSIBLE = 100.0  # no network is wrong by this factor
 _NEAR = 1.4  # times the ratio of a unit; the two units that are nearest to each other differ by 2
 _INVERSE = -0.5  # correlation of log prediction and log depth; below it, near is large
-_PIXELS = 16  # of a picture, from which on a correlation says something
+_PIXELS = 16  # the fewest for which a correlation is meaningful
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,23 @@ def check_unit(
     """
     if not 0 < ratio < math.inf:
         return UnitHint("ratio")
-    off = max(ratio, 1 / ratio)
+    factor = max(ratio, 1 / ratio)
     if metres_per_unit is not None:
         if correlation < _INVERSE:
             return UnitHint("inverse_depth", {"correlation": correlation})
         unit = nearest_unit(metres_per_unit / ratio)
         apart = abs(math.log(metres_per_unit / ratio / UNITS[unit]))
-        if off > _PLAUSIBLE and apart < math.log(_NEAR):
+        if factor > _PLAUSIBLE and apart < math.log(_NEAR):
             return UnitHint("unit", {"unit": unit, "scale": UNITS[unit], "used": metres_per_unit})
-    return UnitHint("ratio") if off > _IMPLAUSIBLE else None
+    return UnitHint("ratio") if factor > _IMPLAUSIBLE else None
 
 
 def log_correlation(prediction: FloatArray, target: FloatArray) -> float:
-    """Return the correlation of the logarithms of pixels (P,); NaN if they say nothing."""
-    there = prediction > 0
-    if there.sum() < _PIXELS:
+    """Return the correlation of the logarithms of pixels (P,); NaN if it is undefined."""
+    positive = prediction > 0
+    if positive.sum() < _PIXELS:
         return math.nan
-    p, t = np.log(prediction[there]), np.log(target[there])
+    p, t = np.log(prediction[positive]), np.log(target[positive])
     p, t = p - p.mean(), t - t.mean()
     scale = math.sqrt(float(p @ p) * float(t @ t))
     return float(p @ t) / scale if scale > 0 else math.nan

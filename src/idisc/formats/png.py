@@ -2,7 +2,7 @@
 
 Depth is smooth, so the differences between rows compress well at the lowest level of zlib. Pillow
 tries five filters for each row and compresses at level 6, which takes eight times as long for a
-file that is a quarter smaller; `benchmarks/png.py` compares the two.
+file that is a quarter smaller; `benchmarks/photos.py` compares the two.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 
 
 def _compressed(picture: NDArray[Any]) -> Iterator[bytes]:
-    """Yield the pixels, each row after the number of its filter, as one stream of zlib."""
+    """Yield the parts of one zlib stream: for each row the number of its filter, then its bytes."""
     stream = zlib.compressobj(level=1)
     above: NDArray[np.uint8] | None = None
     for first in range(0, len(picture), _ROWS):

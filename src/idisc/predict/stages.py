@@ -35,7 +35,7 @@ def in_stages(
                 waiting.append((price, _submit(item, stages, pools)))
             while waiting:
                 yield _finished(waiting.popleft()[1])
-        finally:
+        finally:  # if the caller stops early, items that have not started are dropped
             for pool in pools:
                 pool.shutdown(wait=False, cancel_futures=True)
 
