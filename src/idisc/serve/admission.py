@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
@@ -66,13 +66,13 @@ class Limits:
     queue: int = 8  # requests at work or waiting; more are answered 429
     timeout_s: float = 120.0  # from a request's first byte to its answer
     connections: int = 256  # idle ones give way to new ones
-    silent_s: float = 5.0  # a connection may be open without a request
-    stall_s: float = 10.0  # an upload or a download may stop
+    silent_s: float = 5.0  # for which a connection may be open without a request
+    stall_s: float = 10.0  # for which an upload or a download may stop
     rate: float = 16_000.0  # bytes per second, of uploads and downloads, after the first stall_s
     answers_mb: float = 1024.0  # of memory for answers that clients have not read yet
     results: int = 16  # kept for the page
     results_mb: float = 1024.0  # of memory for them; the oldest go first
-    explanations: int = 4  # of them, with what muting needs
+    explanations: int = 4  # kept with the most recent results, because muting needs them
     keep_s: float = 900.0  # after a result was last asked for
 
     def __post_init__(self) -> None:
@@ -135,8 +135,8 @@ class AdmissionMiddleware:
                     await self.app(scope, bounded, answered)
         except HTTPException as refusal:
             with suppress(asyncio.TimeoutError):
-                drained = _drained(receive, self.limits.body_bytes)
-                await asyncio.wait_for(drained, self.limits.silent_s)
+                draining = _drain(receive, self.limits.body_bytes)
+                await asyncio.wait_for(draining, self.limits.silent_s)
             await problem(refusal)(scope, receive, answered)
         finally:
             route = getattr(scope.get("route"), "path", "none")
@@ -148,9 +148,10 @@ class AdmissionMiddleware:
         head = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if head + len(scope["path"]) + len(scope["query_string"]) > HEAD_BYTES:
             raise HTTPException(431, f"headers of more than {HEAD_BYTES} bytes are not read")
-        name = headers.get("host", "").rpartition(":")
-        host = name[0] if name[2].isdigit() else headers.get("host", "")
-        if self.hosts is not None and host.lower() not in self.hosts:
+        host = headers.get("host", "")
+        before, _, port = host.rpartition(":")
+        name = before if port.isdigit() else host
+        if self.hosts is not None and name.lower() not in self.hosts:
             raise HTTPException(
                 403,
                 "this server answers to localhost only; open it by that name, or start it with"
@@ -221,10 +222,10 @@ def _busy(scope: Scope) -> AbstractContextManager[None]:
     return connection.request() if connection else nullcontext()
 
 
-async def _drained(receive: Receive, most: int) -> None:
-    """Read the rest of a request, because clients read the answer only after they have sent it."""
+async def _drain(receive: Receive, most: int) -> None:
+    """Read the rest of a request: many clients read the answer only after sending all of it."""
     seen, more = 0, True
     while more and seen <= most:
-        message: dict[str, Any] = dict(await receive())
+        message = await receive()
         seen += len(message.get("body", b""))
-        more = bool(message.get("more_body", False))
+        more = message.get("more_body", False)

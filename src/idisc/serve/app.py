@@ -52,10 +52,12 @@ FILES: dict[int | str, dict[str, Any]] = {
     200: {"content": dict.fromkeys(sorted({row.media_type for row in WEB_FORMATS.values()}), BYTES)}
 }
 Token = Annotated[str, Path(min_length=1, max_length=100, description="Token of POST /predict")]
-KnownText = Annotated[
-    str | None,
-    Query(max_length=2000, description=schemas.KNOWN),
-]
+KnownText = Annotated[str | None, Query(max_length=2000, description=schemas.KNOWN)]
+STATUSES: dict[type[Exception], int] = {  # of errors; 400 for others
+    TooManyPixels: 413,
+    ResultExpired: 404,
+    CheckpointError: 500,
+}
 
 
 @cache
@@ -376,12 +378,7 @@ def _attached(file: File) -> Response:
 
 
 async def _input_problem(_: Request, error: Exception) -> JSONResponse:
-    statuses: dict[type[Exception], int] = {
-        TooManyPixels: 413,
-        ResultExpired: 404,
-        CheckpointError: 500,
-    }
-    return problem(HTTPException(statuses.get(type(error), 400), str(error)))
+    return problem(HTTPException(STATUSES.get(type(error), 400), str(error)))
 
 
 async def _http_problem(_: Request, error: Exception) -> JSONResponse:

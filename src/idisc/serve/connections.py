@@ -44,8 +44,8 @@ class Connection(H11Protocol):
     def __init__(self, config: uvicorn.Config, app_state: dict[str, Any], **others: Any) -> None:
         # The state of the application is part of every scope, by which requests find this object.
         super().__init__(config=config, app_state={**app_state, CONNECTION: self}, **others)
-        door: AdmissionMiddleware = config.app  # type: ignore[assignment]  # see server_config
-        self.limits, self.all = door.limits, door.connections
+        admission: AdmissionMiddleware = config.app  # type: ignore[assignment]  # see server_config
+        self.limits, self.open_connections = admission.limits, admission.connections
         self.clock = asyncio.get_running_loop()
         self.heard = self.clock.time()  # when it was opened, answered, or last read an answer
         self.busy = False  # a request is uploaded or at work, which has limits of its own
@@ -56,18 +56,18 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self.address = client_group(peer[0] if peer else "")
-        self.link = transport
-        self.all.add(self)
-        if len(self.all) > self.limits.connections:
-            idle = [each for each in self.all if not each.busy]  # this one is among them
-            silent = [each for each in idle if not each.link.get_write_buffer_size()]
+        self.open_connections.add(self)
+        if len(self.open_connections) > self.limits.connections:
+            # This connection is idle as well, so there is always one to drop.
+            idle = [each for each in self.open_connections if not each.busy]
+            silent = [each for each in idle if not each.transport.get_write_buffer_size()]
             first_to_drop(silent or idle, lambda _: 1).drop()
         self.next_check = self.clock.call_later(_CHECK_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self.next_check.cancel()
-        self.all.discard(self)
+        self.open_connections.discard(self)
         super().connection_lost(exc)
 
     @contextmanager
@@ -81,19 +81,19 @@ class Connection(H11Protocol):
 
     def drop(self) -> None:
         """Close the connection at once, whatever is unsent."""
-        self.all.discard(self)
-        self.link.abort()
+        self.open_connections.discard(self)
+        self.transport.abort()
 
     def _check(self) -> None:
         self.next_check = self.clock.call_later(_CHECK_S, self._check)
-        now, unsent = self.clock.time(), self.link.get_write_buffer_size()
+        now, unsent = self.clock.time(), self.transport.get_write_buffer_size()
         enough = self.limits.rate * self.limits.stall_s
         if unsent and (unsent > self.unsent or unsent <= self.unsent - enough):
             self.heard, self.unsent = now, unsent  # a new answer, or progress of one
         elif unsent and now - self.heard > self.limits.stall_s:
             self.drop()
         elif not unsent and not self.busy and now - self.heard > self.limits.silent_s:
-            self.link.close()
+            self.transport.close()
         if unsent:
             self._bound_answers()
         else:
@@ -103,8 +103,8 @@ class Connection(H11Protocol):
         """Drop a reader if unsent answers need too much memory."""
 
         def unsent(connection: Connection) -> int:
-            return connection.link.get_write_buffer_size()
+            return connection.transport.get_write_buffer_size()
 
-        readers = [each for each in self.all if unsent(each)]
+        readers = [each for each in self.open_connections if unsent(each)]
         if len(readers) > 1 and sum(map(unsent, readers)) > self.limits.answers_mb * 1e6:
             first_to_drop(readers, unsent).drop()

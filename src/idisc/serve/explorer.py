@@ -1,7 +1,7 @@
 """Opens the network of a server, with access to its IDRs if that is possible.
 
-Only a checkpoint has IDRs: an exported file has depth only. Of a shipped model, which has both, the
-server opens the checkpoint if torch is installed, and the exported file otherwise.
+Only a checkpoint has IDRs; an exported file has depth only. A shipped model has both: the server
+opens its checkpoint if torch is installed, and its exported file otherwise.
 """
 
 from __future__ import annotations

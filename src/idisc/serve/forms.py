@@ -1,7 +1,7 @@
 """Forms with a picture: their description for OpenAPI, and how they are read.
 
-FastAPI could read them, too, but writes a large picture to a temporary file, and ignores fields
-that are unknown or given twice.
+FastAPI could read them as well, but it writes a large picture to a temporary file and ignores
+fields that are unknown or given twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Picture(NamedTuple):
 
 
 class _InMemoryParser(MultiPartParser):
-    spool_max_size = max_file_size = sys.maxsize  # the name depends on the version
+    spool_max_size = max_file_size = sys.maxsize  # the name depends on the version of Starlette
 
 
 def described(fields: type[BaseModel]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ async def read(request: Request, fields: type[M]) -> tuple[Picture, M]:
 async def _parsed(request: Request) -> FormData:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise HTTPException(415, FORM_NEEDED)
-    # A second file is an error, see `check_names`, and so are more fields than there are.
+    # More files and fields than any form has are read, so that `check_names` can name them.
     parser = _InMemoryParser(request.headers, request.stream(), max_files=2, max_fields=8)
     try:
         return await parser.parse()

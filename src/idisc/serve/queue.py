@@ -39,14 +39,14 @@ class Job:
 class WorkQueue:
     """Slots of requests that are at work or waiting, and the thread that does their work.
 
-    Half of the slots are the share of one client. The thread is never idle because of that: it does
-    one thing at a time.
+    One client may hold half of the slots. This limit never leaves the thread idle, because the
+    thread does one job at a time.
     """
 
     def __init__(self, slots: int, timeout_s: float, metrics: Metrics) -> None:
         self.slots, self.timeout_s, self.metrics = slots, timeout_s, metrics
         self.share = (slots + 1) // 2
-        self._jobs: list[Job] = []  # in their order; the thread removes them
+        self._jobs: list[Job] = []  # in order of arrival; the thread removes them
         self._worker: ThreadPoolExecutor | None = None  # created with the first work
         self._recent: dict[str, deque[float]] = {}  # seconds by kind
 
@@ -68,13 +68,14 @@ class WorkQueue:
         self._take_slot(job)
         self._worker = self._worker or ThreadPoolExecutor(1, thread_name_prefix="idisc-serve")
         loop = asyncio.get_running_loop()
-        left_s = max(0.0, request.scope[DEADLINE] - loop.time())
+        remaining_s = max(0.0, request.scope[DEADLINE] - loop.time())
         done = self._worker.submit(self._timed, job, work)
         done.add_done_callback(lambda _: self._jobs.remove(job))
-        result, left = asyncio.wrap_future(done), asyncio.ensure_future(_left(request))
+        result = asyncio.wrap_future(done)
+        disconnected = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
-            either: set[asyncio.Future[Any]] = {result, left}
-            await asyncio.wait(either, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            either: set[asyncio.Future[Any]] = {result, disconnected}
+            await asyncio.wait(either, timeout=remaining_s, return_when=asyncio.FIRST_COMPLETED)
             if result.done():
                 return result.result()
             self.metrics.abandoned.inc()
@@ -84,7 +85,7 @@ class WorkQueue:
                 {"Retry-After": str(self._free_in_s(job.address))},
             )
         finally:
-            left.cancel()
+            disconnected.cancel()
             result.cancel()
 
     def _take_slot(self, job: Job) -> None:
@@ -102,7 +103,7 @@ class WorkQueue:
 
     def _free_in_s(self, address: str) -> int:
         """Return in how many seconds a client can expect a slot, at least 1."""
-        jobs, seconds = [*self._jobs], 0.0
+        jobs, seconds = [*self._jobs], 0.0  # a copy, because the thread removes jobs
         has_share = sum(job.address == address for job in jobs) >= self.share
         for job in jobs:
             typical_s = self.typical_s(job.kind)
@@ -129,7 +130,6 @@ class WorkQueue:
             self._recent.setdefault(job.kind, deque(maxlen=15)).append(seconds)
 
 
-async def _left(request: Request) -> None:
-    """Wait until the client disconnects."""
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

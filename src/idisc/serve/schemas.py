@@ -244,9 +244,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: {"model": Problem, "description": "A field is missing, unknown or of the wrong type"},
     429: {"model": Problem, "description": "Too many requests are waiting; see Retry-After"},
     431: {"model": Problem, "description": "Headers of more than 16 kB"},
-    500: {
-        "model": Problem,
-        "description": "The network predicts no depth, or a bug",
-    },
+    500: {"model": Problem, "description": "The network predicts no depth, or a bug"},
     503: {"model": Problem, "description": "Timeout, or too many uploads; see Retry-After"},
 }

@@ -68,7 +68,9 @@ class InferenceService:
         name, most = _plain(upload.name), self.limits.pixels
         try:
             return read_photo(upload.content, name, most)
-        except TooManyPixels as error:  # Pillow's own limit may have been exceeded first
+        except TooManyPixels as error:
+            # Pillow refuses pictures of more than twice MAX_IMAGE_PIXELS. If the limit of this
+            # server is lower, it is the one to name.
             if most > 2 * (Image.MAX_IMAGE_PIXELS or most):
                 raise
             reason = f"more than {self.limits.megapixels:g} megapixels"
@@ -106,7 +108,7 @@ class InferenceService:
         content = bytes(formats.encode(prediction, row)[row.suffix])
         made = prediction.provenance
         scaled = "_rescaled" if made.rescalings or made.alignment else ""
-        stem = Path(prediction.provenance.picture).stem
+        stem = Path(made.picture).stem
         return File(content, row.media_type, f"{stem}{scaled}{row.suffix}")
 
     def view(self, kept: Kept, known_distance: str | None) -> dict[str, Any]:
@@ -227,7 +229,6 @@ def _plain(name: str) -> str:
     kept = "".join(
         "_" if letter in _RESERVED else letter for letter in last if letter.isprintable()
     )
-    short = (
-        kept.encode()[-_NAME_BYTES:].decode(errors="ignore").strip()
-    )  # the end of a name says more
+    end = kept.encode()[-_NAME_BYTES:]  # photos of a series differ at the end of their names
+    short = end.decode(errors="ignore").strip()
     return short if Path(short).stem.strip(". ") else "picture"

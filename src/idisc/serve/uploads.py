@@ -47,7 +47,7 @@ class Uploads:
 
     @contextmanager
     def receiver(self, receive: Receive, address: str, deadline: float) -> Iterator[Receive]:
-        """Wrap `receive`: it raises an HTTPException if the upload is too slow or has to go."""
+        """Wrap `receive`: it raises an HTTPException if the upload is too slow or is dropped."""
         upload: Upload | None = None
         complete = False
 
