@@ -3,9 +3,9 @@
     python tools/audit.py
 
 A licence that is not permissive is refused unless EXCEPTIONS explains it (exit code 3).
-Vulnerabilities are reported by pip-audit; an advisory that appears today must not block a change
-of yesterday, so they do not change the exit code. Without a network nothing can be looked up, and
-the report says so.
+Vulnerabilities are reported by pip-audit and do not change the exit code, because a new advisory
+must not block an unrelated change. The report says how many distributions could be looked up;
+without a network there are none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PERMISSIVE = re.compile(
     r"|HPND|Zlib|Unlicense|CC0|Public Domain|0BSD|3-Clause",
     re.IGNORECASE,
 )
-COPYLEFT = re.compile(r"GPL|SSPL|non-?commercial|proprietary", re.IGNORECASE)
+RESTRICTIVE = re.compile(r"GPL|SSPL|non-?commercial|proprietary", re.IGNORECASE)
 NVIDIA = "NVIDIA's terms; comes with torch on Linux"
 EXCEPTIONS = {
     "pillow-heif": "BSD-3-Clause; its wheel bundles x265 (GPL), so it is an extra, never base",
@@ -38,7 +38,7 @@ EXCEPTIONS = {
 
 
 def licence_of(name: str) -> str:
-    """The licence that a distribution states."""
+    """Return the licence that a distribution states."""
     found = metadata.metadata(name)
     classified = [
         each.rpartition(":: ")[2]
@@ -50,13 +50,13 @@ def licence_of(name: str) -> str:
 
 
 def is_permissive(licence: str) -> bool:
-    """Tell whether a licence, or one that may be chosen, asks for no more than its notice."""
+    """Tell whether a licence, or one of those to choose from, is permissive."""
     choices = re.split(r"\bOR\b", licence)
-    return any(PERMISSIVE.search(each) and not COPYLEFT.search(each) for each in choices)
+    return any(PERMISSIVE.search(each) and not RESTRICTIVE.search(each) for each in choices)
 
 
 def dependencies(name: str, extras: frozenset[str]) -> Iterator[str]:
-    """The installed distributions that one needs, with those of its extras; each may repeat."""
+    """Yield the installed distributions that one needs, with those of its extras; some twice."""
     for text in metadata.requires(name) or []:
         requirement = Requirement(text)
         chosen = [{"extra": extra} for extra in extras | {""}]
@@ -70,7 +70,7 @@ def dependencies(name: str, extras: frozenset[str]) -> Iterator[str]:
 
 
 def closure() -> list[str]:
-    """All distributions that idisc needs with every extra but `dev`."""
+    """Return all distributions that idisc needs with every extra but `dev`."""
     extras = set(metadata.metadata("idisc").get_all("Provides-Extra", [])) - {"dev"}
     waiting, found = list(dependencies("idisc", frozenset(extras))), set[str]()
     while waiting:

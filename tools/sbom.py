@@ -21,7 +21,7 @@ OUT = ROOT / "sbom.cdx.json"
 
 @dataclass(frozen=True)
 class Part:
-    """Some files of the package that are not source code of this project."""
+    """Files of the package that are not source code of this project."""
 
     pattern: str  # below the package
     kind: str  # of CycloneDX
@@ -63,7 +63,7 @@ PARTS = (
 
 
 def components() -> list[dict[str, Any]]:
-    """One component for each file of PARTS."""
+    """Return one component for each file of PARTS."""
     return [_component(part, path) for part in PARTS for path in sorted(PACKAGE.glob(part.pattern))]
 
 
@@ -83,7 +83,7 @@ def _component(part: Part, path: Path) -> dict[str, Any]:
 
 
 def document() -> str:
-    """The list as text, the same for the same files."""
+    """Return the list as text; it has no date, so the same files give the same text."""
     record = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",

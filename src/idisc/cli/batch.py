@@ -1,4 +1,7 @@
-"""Commands with many inputs: failures stop nothing and are reported at the end; so is SIGTERM."""
+"""Commands with many inputs: the failure of one input does not stop the others.
+
+Failures are reported at the end. SIGTERM stops such a command like Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Treat SIGTERM, which schedulers send, as Ctrl-C: drafts are removed, and workers end."""
+    """Treat SIGTERM, which schedulers send, like Ctrl-C: drafts are removed, and workers end."""
 
     def terminate(*_: object) -> None:
         raise Terminated
@@ -53,7 +56,7 @@ class Failures:
     def finish(self, total: int) -> None:
         """Raise an error if some of `total` inputs failed; several errors are printed first.
 
-        A bug of this package in one of several inputs is a line as well, and the exit code is 1.
+        A bug that one of several inputs reveals is reported as a line, and the exit code is 1.
         """
         if not self.found:
             return
@@ -70,7 +73,7 @@ class Failures:
 
 
 def _as_known(label: str, error: Exception) -> IdiscError:
-    """Return an error of this package; one for a bug, whose traceback a single input shows."""
+    """Return an error of this package as it is, and any other one, which is a bug, as a line."""
     if isinstance(error, IdiscError):
         return error
     reason = f"a bug ({type(error).__name__}: {first_line(error)})"

@@ -45,7 +45,7 @@ class Done(NamedTuple):
 
 
 class Run:
-    """Predicts pictures one after the other; failures are kept for the summary."""
+    """Predicts pictures and videos in order; failures are kept for the summary."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Run:
         gallery: Path | None = None,
     ) -> None:
         """`gallery` is the path of the page about all results, if one is written."""
-        self.gallery: Path | None = gallery
+        self.gallery = gallery
         self.entries: list[Entry] = []
         self.models: dict[str, None] = {}  # names in their order
         self.predictor, self.saving, self.how, self.film = predictor, saving, how, film
@@ -252,7 +252,7 @@ def _clip_length(outcome: Outcome) -> str:
 
 
 def _notes(prediction: Prediction) -> list[str]:
-    """Return one line each: warnings, notes about the picture, terms of the model."""
+    """Return one line each for warnings, notes about the picture and the model's licence."""
     from idisc.provenance_text import describe_licence, describe_warning
 
     made, model = prediction.provenance, prediction.provenance.model

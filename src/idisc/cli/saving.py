@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from idisc.tasks import Task
 
 STREAMED = "png16"  # the default format for stdout
-SOURCES = ".idisc.json"  # in a folder of results: names, and their pictures
+SOURCES = ".idisc.json"  # in a folder of results: the picture of each name
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Saving:
         return formats.save(prediction, self.place(item), item.name, rows, self.options)
 
     def _check_overwriting(self, item: Input, rows: Sequence[Format]) -> None:
-        """Keep a PNG of the user, such as the depth in many datasets."""
+        """Raise an InputError if a PNG of the user, such as depth of a dataset, would be lost."""
         from idisc.predict.inputs import is_result
 
         for row in rows:
@@ -110,7 +110,7 @@ class Saving:
 
 
 class Sources:
-    """The picture of each name in a folder of results; empty without a folder."""
+    """The pictures that the results in a folder belong to, by name; empty without a folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -127,7 +127,7 @@ class Sources:
         if self.folder is None or item.path is None:
             return
         theirs = self.known.get(item.name.lower())
-        if theirs is None or theirs == _way(item.path, self.folder):
+        if theirs is None or theirs == _relative(item.path, self.folder):
             return
         if (self.folder / theirs).exists() and self.has_results(item):
             raise InputError(
@@ -146,9 +146,9 @@ class Sources:
     def add(self, item: Input) -> None:
         """Assign the name of a picture to it."""
         if self.folder is not None and item.path is not None:
-            way = _way(item.path, self.folder)
-            self.changed |= self.known.get(item.name.lower()) != way
-            self.known[item.name.lower()] = way
+            path = _relative(item.path, self.folder)
+            self.changed |= self.known.get(item.name.lower()) != path
+            self.known[item.name.lower()] = path
 
     def write(self) -> None:
         """Write the list into the folder."""
@@ -157,7 +157,7 @@ class Sources:
             files.write_json(self.folder / SOURCES, content)
 
 
-def _way(source: Path, folder: Path) -> str:
+def _relative(source: Path, folder: Path) -> str:
     """Return the path relative to the folder, so that both may be moved together."""
     try:
         return Path(os.path.relpath(source.resolve(), folder.resolve())).as_posix()
