@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 import torch
+from httpx import Response
 from PIL import Image
 from safetensors.torch import save
 from starlette.testclient import TestClient
@@ -265,7 +266,7 @@ def http(folder: Path) -> Case:
     form = file.encode() + served.png() + b"\r\n"
     forms = {"/predict": form + f"{fov}60\r\n--b0undary--\r\n".encode()}
     forms["/explain"] = form + b"--b0undary--\r\n"
-    muted = json.dumps({"muted": {"0": [1]}, "known_distance": "5,24 60,24 = 2m"}).encode()
+    muted = json.dumps({"muted": {"0": [1], "1": [0, 2]}}).encode()
     addresses = [
         f"/results/{token}/view?known_distance=5,24 60,24 = 2m".encode(),
         f"/results/{token}/file?format=png16&known_distance=5,24 60,24 = 2m".encode(),
@@ -273,21 +274,25 @@ def http(folder: Path) -> Case:
         b"/examples/kitchen.jpg",
     ]
 
-    def case(generator: np.random.Generator) -> None:
+    def answer(generator: np.random.Generator) -> Response:
         choice = generator.random()
-        path = "/predict" if choice < 0.4 else "/explain"
-        body, header = mutated(forms[path], generator, head=0.5), kind
-        if choice < 0.1:
-            header = mutated(kind, generator).translate(None, b"\r\n\0")
+        if choice > 0.9:
+            where = mutated(addresses[generator.integers(len(addresses))], generator)
+            return client.get(quote(where, safe="/?&=%,"))
         if choice > 0.7:
             damage = mutated if choice < 0.8 else mutated_json
             path, body = f"/results/{token}/mute", damage(muted, generator)
             header = b"application/json"
-        if choice > 0.9:
-            where = mutated(addresses[generator.integers(len(addresses))], generator)
-            response = client.get(quote(where, safe="/?&=%,"))
         else:
-            response = client.post(path, content=body, headers={b"content-type": header})
+            path = "/predict" if choice < 0.4 else "/explain"
+            body, header = mutated(forms[path], generator, head=0.5), kind
+        if choice < 0.1:
+            header = mutated(kind, generator).translate(None, b"\r\n\0")
+        return client.post(path, content=body, headers={b"content-type": header})
+
+    def case(generator: np.random.Generator) -> None:
+        response = answer(generator)
+        path = response.url.path
         if response.status_code >= 500:
             raise AssertionError(f"{path}: {response.status_code} {response.text[:200]}")
         if response.status_code >= 400:
