@@ -109,10 +109,7 @@ class Predictor:
             self.sizing = engine.convention.sizing
 
     def predict(
-        self,
-        source: PhotoSource | Photo,
-        options: PredictOptions | None = None,
-        **changes: Any,
+        self, source: PhotoSource | Photo, options: PredictOptions | None = None, **changes: Any
     ) -> Prediction:
         """Predict one picture; `images.read_photo` says what can be a picture.
 
@@ -366,10 +363,7 @@ class Predictor:
     ) -> Iterator[Warning]:
         """Yield the reasons why the metres may be wrong."""
         fixed, trained = self.engine.fixed_size, self.model.training_size
-        found = [
-            reliability.check_matrix(camera),
-            reliability.check_resolution(picture, trained),
-        ]
+        found = [reliability.check_matrix(camera), reliability.check_resolution(picture, trained)]
         if not options.camera_correction:
             found.append(reliability.check_camera(self.model, camera))
         rule = self.engine.convention
