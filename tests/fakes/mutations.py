@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,15 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
         _heard.append(f"{event} {arguments}")
 
 
+@cache
+def _install_hook() -> None:
+    sys.addaudithook(_hook)  # once, because Python cannot remove a hook
+
+
 @contextmanager
 def nothing_happens() -> Iterator[None]:
     """Fail if the block starts a program, opens a connection, removes or renames a file."""
-    if _hook not in _installed:
-        sys.addaudithook(_hook)  # for good: Python has no way to take one off
-        _installed.append(_hook)
+    _install_hook()
     _heard.clear()
     _listening.append(True)
     try:
@@ -102,6 +106,3 @@ def nothing_happens() -> Iterator[None]:
         _listening.pop()
     if _heard:
         raise AssertionError("; ".join(_heard))
-
-
-_installed: list[object] = []

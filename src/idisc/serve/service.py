@@ -39,7 +39,7 @@ _RESERVED, _NAME_BYTES = frozenset('<>:"|?*'), 120  # of file names on some syst
 
 
 class Upload(NamedTuple):
-    """A picture as it was uploaded."""
+    """A picture as it was uploaded, and what its client knows about it."""
 
     content: bytes
     name: str

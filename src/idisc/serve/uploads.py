@@ -25,7 +25,7 @@ def _now() -> float:
 
 
 @dataclass(eq=False)
-class Upload:
+class IncompleteUpload:
     """An upload of which bytes are missing."""
 
     address: str
@@ -43,12 +43,12 @@ class Uploads:
     def __init__(self, memory: int, stall_s: float, least_rate: float) -> None:
         """`memory` is in bytes, `least_rate` in bytes per second."""
         self.memory, self.stall_s, self.least_rate = memory, stall_s, least_rate
-        self._open: set[Upload] = set()
+        self._open: set[IncompleteUpload] = set()
 
     @contextmanager
     def receiver(self, receive: Receive, address: str, deadline: float) -> Iterator[Receive]:
         """Wrap `receive`: it raises an HTTPException if the upload is too slow or is dropped."""
-        upload: Upload | None = None
+        upload: IncompleteUpload | None = None
         complete = False
 
         async def bounded() -> Message:
@@ -56,7 +56,7 @@ class Uploads:
             if complete:  # the next message is the disconnection of the client
                 return await receive()
             if upload is None:
-                upload = Upload(address, deadline)
+                upload = IncompleteUpload(address, deadline)
                 self._open.add(upload)
                 self._make_room()
             message = await self._next(upload, receive)
@@ -71,7 +71,7 @@ class Uploads:
             if upload is not None:
                 self._open.discard(upload)
 
-    async def _next(self, upload: Upload, receive: Receive) -> Message:
+    async def _next(self, upload: IncompleteUpload, receive: Receive) -> Message:
         """Return the next message of an upload."""
         slowest = upload.started + self.stall_s + upload.size / self.least_rate
         latest = min(upload.deadline, upload.heard + self.stall_s, slowest)
@@ -89,7 +89,7 @@ class Uploads:
             raise self._refusal(upload)
         return message
 
-    def _refusal(self, upload: Upload) -> HTTPException:
+    def _refusal(self, upload: IncompleteUpload) -> HTTPException:
         if upload.dropped:
             wait_s = str(math.ceil(self.stall_s))  # until silent uploads are gone
             headers = {"Connection": "close", "Retry-After": wait_s}
@@ -109,6 +109,6 @@ class Uploads:
             if upload.waiting is not None:
                 upload.waiting.reschedule(_now())
 
-    def _cost(self, upload: Upload) -> float:
+    def _cost(self, upload: IncompleteUpload) -> float:
         """Return the share of the memory that is set aside for an upload, in bytes."""
         return max(upload.size, self.memory / _MOST)
