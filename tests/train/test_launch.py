@@ -210,4 +210,4 @@ def test_the_initial_weights_stay_the_best_if_training_does_not_improve_them(
     best, initial = (load_network(each) for each in (tmp_path / "tuned" / "best", weights))
     assert same(dict(best.state_dict()), dict(initial.state_dict()))
     record = files.read_json(tmp_path / "tuned" / "config.json")
-    assert record["inherited"]["parents"][0]["name"] == "trained/best"
+    assert record["inherited"]["parents"][0]["name"] == f"{finished.name}/best"
