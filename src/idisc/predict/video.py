@@ -398,7 +398,7 @@ def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
         seconds = frame.seconds if plan.fps is None else count / plan.fps
         count, last = count + 1, max(last + 1, round(seconds * _TICKS))
         coloured = av.VideoFrame.from_ndarray(picture, format="rgb24")
-        coded = coloured.reformat(format="yuv420p", dst_colorspace=_BT709)
+        coded = coloured.reformat(format="yuv420p", dst_colorspace="ITU709")
         coded.pts, coded.time_base = last, Fraction(1, _TICKS)
         container.mux(stream.encode(coded))
 
