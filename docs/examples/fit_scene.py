@@ -25,14 +25,15 @@ from idisc.predict.scene import MIN_PROBABILITY, PROBE, SceneProbe
 
 Floats = NDArray[np.float64]
 PENALTY, STEPS, RATE = 1e-3, 300, 1.0
+TAP = 1  # of three; adapters change the last one, and features of a network with them lack it
 
 
 def read_tokens(folder: Path) -> Floats:
-    """Class tokens (rows, C) of the last tap in a folder of cached features."""
+    """Class tokens (rows, C) of the last tap but one in a folder of cached features."""
     path = folder / "features.1.npy"
     if not path.is_file():
         raise InputError(path, "no such file", "name a folder that `idisc train` has cached")
-    return np.load(path, mmap_mode="r")[:, -1, 0].astype(np.float64)
+    return np.load(path, mmap_mode="r")[:, TAP, 0].astype(np.float64)
 
 
 def fit(tokens: list[Floats], names: list[str]) -> SceneProbe:

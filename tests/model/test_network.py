@@ -105,25 +105,50 @@ def test_images_of_any_size_are_accepted() -> None:
         assert tuple(out.levels[-1].shape[2:]) == (-(-height // 4), -(-width // 4))
 
 
-@pytest.mark.parametrize("encoder", [SMALL.encoder, "vit"])
+@pytest.mark.parametrize(("encoder", "rank"), [(SMALL.encoder, 0), ("vit", 0), ("vit", 2)])
 def test_extracted_features_replace_the_encoder(
-    encoder: str, monkeypatch: pytest.MonkeyPatch
+    encoder: str, rank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if encoder == "vit":
         encoder = vit.register(monkeypatch)
     guided = replace(SMALL.decoder, finest=8)
-    network = build(replace(SMALL, encoder=encoder, decoder=guided, upsampling="guided"))
+    config = replace(SMALL, encoder=encoder, decoder=guided, upsampling="guided")
+    network = build(replace(config, adapter_rank=rank))
     rgb = torch.rand(2, 3, 65, 90)
     with torch.no_grad():
         expected, extracted = network(rgb), network.extract(rgb)
         if encoder == "test_vit":  # two taps; a class token and one for each 16x16 pixels
-            assert [tuple(values.shape) for values in extracted] == [(2, 2, 1 + 5 * 6, 64)]
+            taps = 1 if rank else 2  # adapters change the last one
+            assert [tuple(values.shape) for values in extracted] == [(2, taps, 1 + 5 * 6, 64)]
             monkeypatch.setattr(network.encoder, "tokens", None)
         else:
             monkeypatch.setattr(network, "encoder", None)
         assert torch.equal(network(rgb, extracted=extracted).prediction, expected.prediction)
     assert expected.prediction.shape == (2, 1, 65, 90)
     assert [level.shape[2:] for level in expected.levels] == [(3, 3), (5, 6), (9, 12)]
+
+
+def test_adapters_correct_a_frozen_transformer_and_start_without_effect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = replace(SMALL, encoder=vit.register(monkeypatch))
+    plain, adapted = build(config), build(replace(config, adapter_rank=2))
+    missing, _ = adapted.load_state_dict(plain.state_dict(), strict=False)
+    assert {name.split(".")[1] for name in missing} == {"adapters"}
+    rgb = torch.rand(1, 3, 64, 96)
+    with torch.no_grad():
+        expected = plain(rgb).prediction
+        torch.testing.assert_close(adapted(rgb).prediction, expected, rtol=1e-5, atol=1e-6)
+        tokens = [network.extract(rgb) for network in (plain, adapted)]
+        assert torch.equal(plain.scene_of(tokens[0]), adapted.scene_of(tokens[1]))
+        for adapter in adapted.encoder.adapters:
+            torch.nn.init.normal_(adapter.fc2.up.weight)
+        assert not torch.allclose(adapted(rgb).prediction, expected, rtol=1e-2)
+
+
+def test_only_a_vit_has_adapters() -> None:
+    with refused(InputError, "adapter_rank", SMALL.encoder):
+        build(replace(SMALL, adapter_rank=2))
 
 
 def test_the_size_of_the_prediction_is_an_argument() -> None:

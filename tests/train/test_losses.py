@@ -13,7 +13,7 @@ from tests.golden.store import SHARED
 from torch import Tensor
 
 from idisc.tasks import TASKS
-from idisc.train.losses import LOSSES, angular_loss, gradient_loss, silog_loss
+from idisc.train.losses import LOSSES, angular_loss, gradient_loss, idr_loss, silog_loss
 
 
 def test_silog_of_three_pixels_computed_by_hand() -> None:
@@ -45,6 +45,17 @@ def test_the_gradient_loss_is_the_height_of_a_missed_step_at_each_scale() -> Non
     assert loss.item() == pytest.approx((1 / 4 + 1 / 2 + 1) / 3, abs=1e-4)  # of 4, 2, 1 slopes
     valid[..., 4] = False
     assert gradient_loss(torch.ones_like(target), target, valid).item() == pytest.approx(0)
+
+
+def test_the_idr_loss_is_lowest_if_each_pixel_has_one_idr_and_each_idr_its_pixels() -> None:
+    one_each = torch.eye(4).view(1, 1, 1, 4, 2, 2)  # (B, R, K, N, H, W)
+    assert idr_loss([one_each]).item() == pytest.approx(-1, abs=1e-5)
+    assert idr_loss([torch.full_like(one_each, 1 / 4)]).item() == pytest.approx(0, abs=1e-5)
+    all_in_one = torch.zeros_like(one_each)
+    all_in_one[:, :, :, 0] = 1
+    assert idr_loss([all_in_one]).item() == pytest.approx(0, abs=1e-5)
+    in_pairs = torch.eye(2).repeat_interleave(2, 0).repeat_interleave(2, 1).view_as(one_each) / 2
+    assert idr_loss([in_pairs, one_each]).item() == pytest.approx(-(1 / 2 + 1) / 2, abs=1e-5)
 
 
 def test_angular_loss_of_two_right_angles_computed_by_hand() -> None:

@@ -119,6 +119,7 @@ _TINY_SYNTHETIC = Recipe(
 
 _SMALL = ModelConfig(
     encoder="dinov2_vits14",
+    adapter_rank=16,
     upsampling="guided",
     expansion=2,
     decoder=DecoderConfig(width=96, layers=2, heads=3, finest=8),

@@ -118,6 +118,7 @@ class ModelConfig:
     """The network. The defaults are those of the published Swin-T for NYU."""
 
     encoder: str = "swin_tiny"  # a name of BACKBONES, or timm:NAME
+    adapter_rank: int = 0  # of low-rank corrections to the last blocks of a frozen ViT; 0: none
     task: str = "depth"  # a name of TASKS; a network for normals also predicts a concentration
     discretization: Literal["isd", "edd", "none"] = "isd"  # none: heads on the pixel embeddings
     resolutions: int = 3  # how many of the decoded strides are discretized, finest first
@@ -138,7 +139,8 @@ class ModelConfig:
             f"{self.resolutions} is not between 1 and {most}",
         )
         _check_at_least(self, 1, "expansion")
-        _check_most(self, "expansion")
+        _check_at_least(self, 0, "adapter_rank")
+        _check_most(self, "expansion", "adapter_rank")
         _check_divides(self.isd.heads, self.decoder.width, "isd.heads")
         _check(self.task in TASKS, "task", f"'{self.task}' is not one of {', '.join(TASKS)}")
         _check(
@@ -218,6 +220,7 @@ class TrainConfig:
     loss: str = ""  # silog (eq. 4) or angular; empty: that of the task
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
     edge_weight: float = 0.0  # of the gradient loss, which applies to `data.exact` only
+    idr_weight: float = 0.0  # of the information between pixels and IDRs, which is maximized
     # Factor of the initial queries of AFP and ISD: with more than 1, IDRs differ earlier.
     query_scale: float = 1.0
     clip_norm: float = 1.0  # of the gradient over all parameters
@@ -240,9 +243,8 @@ class TrainConfig:
         for name in ("lr", "loss_weight", "clip_norm", "query_scale"):
             value = getattr(self, name)
             _check(value > 0, name, f"{value} is not more than 0")
-        _check_at_least(
-            self, 0, "lr_encoder", "weight_decay", "seed", "validate_images", "edge_weight"
-        )
+        weights = ("weight_decay", "edge_weight", "idr_weight")
+        _check_at_least(self, 0, "lr_encoder", "seed", "validate_images", *weights)
         _check(0 <= self.ema < 1, "ema", f"{self.ema} is not in [0, 1)")
         _check(
             not self.cache_features or any(n.startswith("encoder") for n in self.freeze),

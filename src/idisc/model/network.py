@@ -68,6 +68,10 @@ class IDisc(nn.Module):
         self.config = config
         backbone = find_backbone(config.encoder)
         self.encoder = backbone.build()
+        if config.adapter_rank:
+            if not isinstance(self.encoder, VitPyramid):
+                raise InputError("adapter_rank", f"{config.encoder} is no ViT", "set it to 0")
+            self.encoder.add_adapters(config.adapter_rank)
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)
         self.decoded = slice(STRIDES.index(config.decoder.finest), None)  # of the encoder's maps
@@ -107,8 +111,13 @@ class IDisc(nn.Module):
         return self.encoder(normalised)
 
     def scene_of(self, extracted: Sequence[Tensor]) -> Tensor | None:
-        """Return the class token (B, C) among what `extract` returned; None without a ViT."""
-        return extracted[0][:, -1, 0] if isinstance(self.encoder, VitPyramid) else None
+        """Return the class token (B, C) among what `extract` returned; None without a ViT.
+
+        It is that of the last tap which adapters leave unchanged, so all models have the same.
+        """
+        if not isinstance(self.encoder, VitPyramid):
+            return None
+        return extracted[0][:, len(self.encoder.taps) - 2, 0]
 
     def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:
         """Map rgb (B, 3, H, W) in [0, 1], any size, to the maps of strides 4, 8, 16, 32."""

@@ -5,7 +5,8 @@ A ViT has one resolution and little sense of edges. Its input is resized so that
 small convolutional branch sees the image itself and contributes the detail at strides 4 and 8.
 
 The two halves are separate so that a frozen transformer runs once per image: `tokens` is its part,
-and what it returns can be cached; `pyramid` is everything that is trained.
+and what it returns can be cached; `pyramid` is everything that is trained. Optional adapters
+correct the last blocks of the frozen transformer, whose weights several models can therefore share.
 """
 
 from __future__ import annotations
@@ -35,6 +36,41 @@ def load_timm() -> Any:
     return timm
 
 
+class LowRank(nn.Module):
+    """A low-rank correction of a frozen linear layer (LoRA, Hu et al. 2022), zero at first."""
+
+    def __init__(self, frozen: nn.Linear, rank: int) -> None:
+        super().__init__()
+        self.down = nn.Linear(frozen.in_features, rank, bias=False)
+        self.up = nn.Linear(rank, frozen.out_features, bias=False)
+        nn.init.zeros_(self.up.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the input of the layer (..., in) to what is added to its output (..., out)."""
+        return self.up(self.down(x))
+
+
+class BlockAdapter(nn.Module):
+    """Low-rank corrections of the four linear layers of a timm ViT block."""
+
+    def __init__(self, block: Any, rank: int) -> None:
+        super().__init__()
+        self.qkv, self.proj = LowRank(block.attn.qkv, rank), LowRank(block.attn.proj, rank)
+        self.fc1, self.fc2 = LowRank(block.mlp.fc1, rank), LowRank(block.mlp.fc2, rank)
+
+    def forward(self, block: Any, tokens: Tensor) -> Tensor:
+        """Run the corrected block on tokens (B, 1 + M, C)."""
+        attn, mlp = block.attn, block.mlp
+        x = block.norm1(tokens)
+        qkv = (attn.qkv(x) + self.qkv(x)).unflatten(-1, (3, attn.num_heads, -1))
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # each (B, heads, 1 + M, C/heads)
+        x = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (B, 1 + M, C)
+        tokens = tokens + block.ls1(attn.proj(x) + self.proj(x))
+        x = block.norm2(tokens)
+        x = mlp.act(mlp.fc1(x) + self.fc1(x))
+        return tokens + block.ls2(mlp.fc2(x) + self.fc2(x))
+
+
 class VitPyramid(nn.Module):
     """Maps normalised RGB (B, 3, H, W) to maps at strides 4, 8, 16, 32.
 
@@ -60,6 +96,12 @@ class VitPyramid(nn.Module):
             ConvNorm(3, EDGES, 7, "gelu", stride=4), ConvNorm(EDGES, EDGES, 3, "gelu")
         )
         self.coarser_edges = ConvNorm(EDGES, COARSER_EDGES, 3, "gelu", stride=2)
+        self.adapters = nn.ModuleList()
+
+    def add_adapters(self, rank: int) -> None:
+        """Add adapters to the blocks between the last two taps; at first they change nothing."""
+        blocks = self.vit.blocks[self.taps[-2] + 1 : self.taps[-1] + 1]
+        self.adapters.extend(BlockAdapter(block, rank) for block in blocks)
 
     def forward(self, normalised: Tensor) -> list[Tensor]:
         """Map normalised RGB (B, 3, H, W) to maps (B, C_l, H/s, W/s), sizes rounded up."""
@@ -69,14 +111,15 @@ class VitPyramid(nn.Module):
         """Run the transformer: RGB (B, 3, H, W) -> tokens of each tap (B, T, 1 + M, C).
 
         The first token is the class token; M = (H/16)(W/16) follow row by row. They are not
-        normalised, so that the blocks after a tap can be trained on cached tokens.
+        normalised, so that the blocks after a tap can be trained on cached tokens. With adapters,
+        the last tap is left out, because `pyramid` computes it.
         """
         grid = self.grid(size_of(normalised))
         size = [self.patch * length for length in grid]
         pixels = F.interpolate(normalised, size, mode="bilinear", antialias=True)
         tapped = self.vit.forward_intermediates(
             pixels,
-            indices=list(self.taps),
+            indices=list(self.taps[:-1] if self.adapters else self.taps),
             return_prefix_tokens=True,
             norm=False,
             stop_early=True,
@@ -88,12 +131,20 @@ class VitPyramid(nn.Module):
     def pyramid(self, tokens: Tensor, normalised: Tensor) -> list[Tensor]:
         """Run the learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
         grid = self.grid(size_of(normalised))
+        if self.adapters:
+            tokens = self._with_last_tap(tokens[:, : len(self.taps) - 1])
         mixed = self.mix(self.norm(tokens[:, :, 1:]).transpose(1, 2).flatten(2))  # (B, M, C)
         middle, fine = to_map(mixed, grid), to_map(self.fine(mixed), grid)  # stride 16
         edges = self.edges(normalised)  # stride 4
         coarser = self.coarser_edges(edges)  # stride 8
         fine = F.interpolate(fine, size_of(coarser), mode="bilinear", align_corners=False)
         return [edges, torch.cat((fine, coarser), dim=1), middle, self.coarse(middle)]
+
+    def _with_last_tap(self, tokens: Tensor) -> Tensor:
+        last = tokens[:, -1]  # (B, 1 + M, C)
+        for number, adapter in enumerate(self.adapters, start=self.taps[-2] + 1):
+            last = adapter(self.vit.blocks[number], last)
+        return torch.cat((tokens, last[:, None]), dim=1)  # (B, T, 1 + M, C)
 
     def grid(self, size: Size) -> Size:
         """Return the rows and columns of tokens for an image of that size."""

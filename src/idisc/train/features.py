@@ -274,7 +274,8 @@ def _cached_part(network: IDisc) -> tuple[str, nn.Module]:
 
 def _digest(network: IDisc) -> str:
     _, part = _cached_part(network)
-    digest = hashlib.sha256(network.config.encoder.encode())
+    adapted = " adapted" if network.config.adapter_rank else ""  # with fewer taps
+    digest = hashlib.sha256(f"{network.config.encoder}{adapted}".encode())
     for name, value in part.state_dict().items():
         unsigned = value.cpu() + 0  # a moving average turns -0.0 into 0.0
         digest.update(name.encode() + unsigned.numpy().tobytes())

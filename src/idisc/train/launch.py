@@ -82,15 +82,16 @@ def start(
 ) -> Trainer:
     """Start a run. `weights` is a checkpoint folder, "imagenet", or a file for the encoder.
 
-    A checkpoint decides what the network is, except for its task: a network for depth may become
-    one for normals.
+    A checkpoint decides what the network is, except for its task (a network for depth may become
+    one for normals) and for adapters, which the recipe may add.
     """
     sources = [Source.parse(text, recipe.data.train) for text in data]
     fine_tunes = False
     if checkpoint := _checkpoint(weights):
         model = read_config(checkpoint)
         fine_tunes = model.task == recipe.model.task
-        recipe = replace(recipe, model=replace(model, task=recipe.model.task))
+        rank = model.adapter_rank or recipe.model.adapter_rank
+        recipe = replace(recipe, model=replace(model, task=recipe.model.task, adapter_rank=rank))
     if world.leads:
         _check_free(out)
     opened = _open(sources, recipe)
@@ -251,12 +252,11 @@ def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
 def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> IDisc:
     network = IDisc(recipe.model)
     if checkpoint:
-        trained = load_network(checkpoint)
+        trained, own = load_network(checkpoint), network.state_dict()
         tensors = trained.state_dict()
         if trained.config.task != recipe.model.task:  # the last layers have other channels
-            own = network.state_dict()
             tensors |= {name: own[name] for name in tensors if _is_output(name)}
-        network.load_state_dict(tensors)
+        network.load_state_dict(own | tensors)  # new adapters change nothing at first
         return network
     if weights:
         load_encoder_weights(network.encoder, recipe.model.encoder, weights)

@@ -8,7 +8,7 @@ several processes share a batch, `total` sums over them, so that the loss is tha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -57,6 +57,27 @@ def gradient_loss(
             slopes = e.diff(dim=axis).abs()
             loss = loss + total((slopes * both).sum()) / total(both.sum()).clamp(min=1)
     return loss / 3
+
+
+def idr_loss(weights: Sequence[Tensor], total: Total = _alone) -> Tensor:
+    """Negative mutual information of pixels and IDRs, as a share of its maximum: from -1 to 0.
+
+    `weights` are maps (B, R, K, N, H, W) with sum 1 over the N IDRs: AFP's partition or ISD's
+    attention of each level, for R layers and K heads. The information is high if each pixel has few
+    IDRs and all IDRs have pixels. Without this term, IDRs may become copies of each other.
+    """
+    losses = []
+    for each in weights:
+        pixels = total(each.new_tensor(each.shape[0] * each.shape[-2] * each.shape[-1]))
+        shares = total(each.sum(dim=(0, -2, -1))) / pixels  # of each layer and head (R, K, N)
+        of_pixels = total(_entropy(each, dim=3).sum(dim=(0, -2, -1))) / pixels  # (R, K)
+        information = _entropy(shares, dim=-1) - of_pixels
+        losses.append(-information.mean() / math.log(each.shape[3]))
+    return torch.stack(losses).mean()
+
+
+def _entropy(shares: Tensor, dim: int) -> Tensor:
+    return -(shares * shares.clamp(min=1e-8).log()).sum(dim=dim)
 
 
 def angular_loss(

@@ -117,12 +117,16 @@ class Stepper:
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            output = self._wrapped(rgb, size=size, extracted=extracted)
+            informed = self.train.idr_weight > 0
+            output = self._wrapped(rgb, size=size, extracted=extracted, explain=informed)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
         if self._edges:
             exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
             edges = losses.gradient_loss(output.prediction.float(), target, exact, total)
             loss = loss + self.train.edge_weight * edges
+        if informed:
+            maps = (*(output.partition or ()), *(output.attention or ()))
+            loss = loss + self.train.idr_weight * losses.idr_loss(maps, total)
         return loss
 
     def _move(self, step: int, found: Sequence[Tensor], passes: int) -> Outcome:
