@@ -46,15 +46,6 @@ def test_a_folder_of_ones_own_is_scored_without_preparation(
     assert "95 % intervals by bootstrap over pictures" in stdout
 
 
-def test_intrinsics_in_a_table_give_point_clouds(
-    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [f"images/{number}.png,depth/{number}.png,test,27,27,16,12" for number in range(2)]
-    (own / "pairs.csv").write_text("\n".join(["image,depth,split,fx,fy,cx,cy", *rows]))
-    assert run("evaluate", *guess, "--data", own, "--clouds") == 0
-    assert "  chamfer" in capsys.readouterr().out
-
-
 def test_two_protocols_are_two_tables_and_two_reports(
     own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,15 +69,6 @@ def test_two_protocols_are_two_tables_and_two_reports(
         "fit": "error",
         "scale": "0.001 m",
     }
-
-
-def test_a_list_of_the_field_is_read_as_it_is(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    listing = tmp_path / "some_test.txt"
-    listing.write_text("images/1.png depth/1.png 518.8579\n")
-    assert run("evaluate", *guess, "--data", own, "--list", listing) == 0
-    assert "your own pictures, 1 picture;" in capsys.readouterr().out
 
 
 def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(
@@ -149,13 +131,12 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(
     assert record["totals"]["abs_rel"] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("origin", [{}, {"training_size": [64, 64]}])
 def test_python_and_the_command_line_give_the_same_numbers_as_prediction(
-    origin: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch.manual_seed(0)
     tiny, data = tmp_path / "tiny", tmp_path / "own"
-    save_checkpoint(tiny, pairs.TINY, IDisc(pairs.TINY).state_dict(), origin)
+    save_checkpoint(tiny, pairs.TINY, IDisc(pairs.TINY).state_dict(), {"training_size": [64, 64]})
     predictor, errors = idisc.load(tiny), []
     for number, size in enumerate([(36, 64), (64, 36), (20, 90)]):
         depth = indoor.millimetres(number, size)
@@ -166,27 +147,14 @@ def test_python_and_the_command_line_give_the_same_numbers_as_prediction(
         errors.append(float(np.sqrt((error[metres > 0.01] ** 2).mean())))
     call = ("evaluate", "--weights", tiny, "--data", data, "--out", tmp_path / "report")
     assert run(*call) == 0
-    assert (
-        "tiny: sees pictures at 64x64 (height x width), as in training" in capsys.readouterr().err
-    ) == bool(origin)
+    note = "tiny: sees pictures at 64x64 (height x width), as in training"
+    assert note in capsys.readouterr().err
     record = json.loads((tmp_path / "report/report.json").read_text())
     (result,) = evaluate(open_dataset(data, None, "test"), predictor)
     assert record["totals"] == result.totals
     assert record["intervals"] == {name: list(ends) for name, ends in result.intervals.items()}
     assert record["about"] == result.about
     assert [row.numbers["rmse"] for row in result.rows] == pytest.approx(errors, rel=1e-4)
-
-
-def test_a_size_that_is_asked_for_is_used(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    call = ("evaluate", "--onnx", model, "--data", own, "--size", "8x8", "--out", tmp_path / "out")
-    assert run(*call) == 0
-    assert "sees pictures" not in capsys.readouterr().err
-    record = json.loads((tmp_path / "out/report.json").read_text())
-    (result,) = evaluate(open_dataset(own, None, "test", size=(8, 8)), idisc.load(model))
-    assert record["totals"] == result.totals
 
 
 def test_a_submission_to_kitti_is_written_and_counted(

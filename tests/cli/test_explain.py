@@ -47,27 +47,33 @@ PER_PHOTO += ["muting_level0", "muting_level1", "muting_level2", "partition"]
 def test_photos_become_figures_and_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    photo(tmp_path / "in", "a.png"), photo(tmp_path / "in", "b.png", 1)
+    photo(tmp_path / "in", "a.png")
     out = tmp_path / "out"
     assert run("explain", tmp_path / "in", "-o", out, "--weights", checkpoint()) == 0
-    expected = {f"{name}_{figure}.png" for name in "ab" for figure in PER_PHOTO}
+    expected = {f"a_{figure}.png" for figure in PER_PHOTO}
     assert {path.name for path in out.iterdir()} == expected | {"idrs.png", "idrs.json"}
     printed = capsys.readouterr()
     assert "training" not in printed.err  # the size needs no note
     lines = printed.out.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 2
     written = expected | {"idrs.png", "idrs.json"}
     assert all(str(out / name) in "".join(lines) for name in written)
     record = json.loads((out / "idrs.json").read_text())
-    assert [row["name"] for row in record["pictures"]] == ["a", "b"]
+    assert [row["name"] for row in record["pictures"]] == ["a"]
     assert (record["format"], record["model"]) == ("idisc/1", "tiny")
     assert all(inputs.is_result(path) for path in out.glob("*.png"))  # not explained again
 
 
-def test_idrs_levels_and_format_are_selected(tmp_path: Path) -> None:
+def test_idrs_levels_size_and_format_are_selected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     picture, out = photo(tmp_path, "a.png"), tmp_path / "out"
     what = ("--idrs", "6,2", "--level", 0, "--mute", "0:3", "--mute", "2:1,4", "--format", "pdf")
-    assert run("explain", picture, "-o", out, "--weights", checkpoint(), *what) == 0
+    call = ("explain", picture, "-o", out, "--weights", checkpoint(), *what, "--size", "32x32")
+    assert run(*call) == 0
+    notes = capsys.readouterr().err
+    assert "32x32, 48x64 in training" in notes
+    assert "60x80 squeezed" in notes
     names = ["idrs_level0", "levels", "muted", "muting_level0", "partition", "similarity"]
     written = {f"a_{name}.pdf" for name in names} | {"idrs.pdf", "idrs.json"}
     assert {path.name for path in out.iterdir()} == written
@@ -129,17 +135,6 @@ def test_the_default_is_the_network_beside_the_shipped_export(
         opened = explain.open_predictor(model, "cpu")
         assert opened.model.name == "rooms"
         assert isinstance(opened.engine, TorchEngine)
-
-
-def test_a_size_far_from_training_and_a_squeezed_picture_are_noted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    picture, out = photo(tmp_path / "in", "a.png"), tmp_path / "out"
-    arguments = ("explain", picture, "-o", out, "--weights", checkpoint(), "--level", 0)
-    assert run(*arguments, "--size", "32x32") == 0
-    notes = capsys.readouterr().err
-    assert "32x32, 48x64 in training" in notes
-    assert "60x80 squeezed" in notes
 
 
 def test_what_fails_is_named_and_the_rest_is_done(

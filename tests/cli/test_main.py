@@ -43,23 +43,6 @@ def test_help_lists_every_command_with_its_line(run: Run) -> None:
     assert dict(listed) == command_line.COMMANDS
 
 
-def test_every_module_of_a_command_is_listed() -> None:
-    shared = {
-        "__init__",
-        "batch",
-        "cameras",
-        "clusters",
-        "main",
-        "options",
-        "progress",
-        "saving",
-        "tables",
-    }
-    modules = {path.stem for path in Path(command_line.__file__).parent.glob("*.py")}
-    halves = {"explain_photos", "explain_dataset", "predict_inputs"}
-    assert modules - shared - halves == set(command_line.COMMANDS)
-
-
 @pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("name", command_line.COMMANDS)
 def test_every_command_has_its_help(run: Run, name: str, option: str) -> None:
@@ -179,17 +162,6 @@ def test_a_bug_keeps_its_traceback(fail: Fail, error: Exception) -> None:
         fail(error)
     assert caught.value is error
     assert caught.traceback[-1].name == "command"
-
-
-def test_a_command_that_is_done_exits_with_0(run: Run) -> None:
-    code, out, err = run("convert", "--list")
-    assert (code, err) == (0, "")
-    assert "nyu_swinlarge.pt  207.2 M parameters, 829 MB\n" in out
-    assert "    recipe   nyu_swinl, nyu_sunrgbd, nyu_diode\n" in out
-    expected = "d1 0.94 d2 0.993 d3 0.999 rmse 0.313 abs_rel 0.086 log10 0.037"
-    assert f"    expected {expected}\n" in out
-    assert out.count("https://dl.cv.ethz.ch/idisc/checkpoints/") == 13
-    assert out.splitlines()[-1].startswith("All are CC BY-NC 4.0: not for commercial use.")
 
 
 @pytest.mark.parametrize(

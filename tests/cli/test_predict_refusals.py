@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from tests.fakes import onnx_files
 from tests.fakes.called import Run
-from tests.fakes.photographed import shown, three_photos
+from tests.fakes.photographed import shown
 
 from idisc.cli.saving import SOURCES
 from idisc.formats import gallery, table
@@ -31,17 +31,6 @@ def run(run: Run) -> Run:
 @pytest.fixture(autouse=True)
 def _nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """depth = 0.5 m + brightness / 50."""
-    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return three_photos(tmp_path)
 
 
 # Calls
