@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.fakes import pairs
+from tests.fakes.refusals import refused
 from tests.fakes.training import ALONE, losses, same, saved_step, start, stop_after
 
 from idisc import configs, files, load_network
@@ -92,9 +93,8 @@ def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path: Path) -> Non
     picture = data / "test" / "images" / "1.png"
     run = start(recipe, data, tmp_path / "run")
     picture.rename(tmp_path / "1.png")
-    with pytest.raises(IdiscError) as caught:
+    with refused(IdiscError, picture):
         run.train()
-    assert caught.value.subject == str(picture)
     assert saved_step(tmp_path / "run") == 2
     (tmp_path / "1.png").rename(picture)
     launch.resume(tmp_path / "run", ALONE).train()
