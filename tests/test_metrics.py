@@ -278,12 +278,6 @@ def terms_of(pairs: Sequence[tuple[float, float]]) -> Terms:
     return depth_terms(prediction, target)
 
 
-@given(PAIRS, st.randoms(use_true_random=False))
-def test_the_order_of_pixels_does_not_matter(pairs: list[tuple[float, float]], random: Any) -> None:
-    shuffled = random.sample(pairs, len(pairs))
-    assert terms_of(shuffled).metrics() == about(terms_of(pairs).metrics())
-
-
 @given(PAIRS, st.lists(st.integers(0, 30), max_size=4))
 def test_pooled_parts_are_the_whole(pairs: list[tuple[float, float]], cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(pairs)]

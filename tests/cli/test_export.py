@@ -74,7 +74,6 @@ def test_a_file_that_differs_is_not_kept(
     ("precision", "arithmetic", "storage", "pictures"),
     [
         ("fp16-weights", "fp32", "fp16", 4),
-        ("fp16", "fp16", "fp16", 4),
         ("int8", "int8", "int8", 2),  # the other two are for calibration
     ],
 )

@@ -52,14 +52,10 @@ def test_a_run_writes_everything_into_its_folder(finished: Path) -> None:
     assert not list(out.rglob("*.part"))
 
 
-@pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "accumulate": 2, "freeze": ("encoder",)}])
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    data: Path, finished: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    recipe, whole, parts = pairs.recipe(**changes), finished, tmp_path / "parts"
-    if changes:
-        whole = tmp_path / "whole"
-        start(recipe, data, whole).train()
+def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path) -> None:
+    recipe = pairs.recipe(ema=0.9, accumulate=2, freeze=("encoder",))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    start(recipe, data, whole).train()
     assert not stop_after(start(recipe, data, parts), 3).finished
     with (parts / "log.jsonl").open("a") as file:  # lines of a process killed after the checkpoint
         file.write('{"kind": "step", "step": 4, "loss": 0}\n{"kind": "step", "st')
