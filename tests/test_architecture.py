@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -264,6 +264,7 @@ RULES: list[Rule] = [
 ]
 
 
+@cache
 def sources() -> list[Source]:
     paths = sorted(ROOT.rglob("*.py"))
     return [Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8")) for path in paths]
