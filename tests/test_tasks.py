@@ -39,6 +39,7 @@ def test_an_unknown_task_is_refused() -> None:
         replace(pairs.TINY, task="albedo")
 
 
+@pytest.mark.slow
 def test_a_third_task_needs_only_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     albedo.register(monkeypatch)
     root, out = albedo.make(tmp_path / "data"), tmp_path / "run"

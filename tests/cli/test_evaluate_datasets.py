@@ -49,6 +49,7 @@ RAW: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RAW)
 def test_the_tour_from_raw_files_to_a_report(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -156,6 +157,7 @@ assert "torch" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_nothing_of_the_tour_needs_torch(tmp_path: Path) -> None:
     raw, data, predictions = tmp_path / "raw", tmp_path / "data", tmp_path / "guess"
     indoor.nyu(raw, {"kitchen_0004": 1, "test/office_0001": 1}, indoor.VGA)

@@ -44,6 +44,7 @@ PER_PHOTO = ["idrs_level0", "idrs_level1", "idrs_level2", "levels", "similarity"
 PER_PHOTO += ["muting_level0", "muting_level1", "muting_level2", "partition"]
 
 
+@pytest.mark.slow
 def test_photos_become_figures_and_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +65,7 @@ def test_photos_become_figures_and_numbers(
     assert all(inputs.is_result(path) for path in out.glob("*.png"))  # not explained again
 
 
+@pytest.mark.slow
 def test_idrs_levels_size_and_format_are_selected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +82,7 @@ def test_idrs_levels_size_and_format_are_selected(
     assert (out / "a_levels.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_a_dataset_becomes_a_report_and_panels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +117,7 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(
     assert "predicts normals" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
     folder, out = tmp_path / "normals", tmp_path / "out"
     config = replace(pairs.TINY, task="normals")
@@ -137,6 +141,7 @@ def test_the_default_is_the_network_beside_the_shipped_export(
         assert isinstance(opened.engine, TorchEngine)
 
 
+@pytest.mark.slow
 def test_what_fails_is_named_and_the_rest_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

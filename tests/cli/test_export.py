@@ -27,6 +27,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_export, "build", lambda *_, **__: exported.model())
 
 
+@pytest.mark.slow
 def test_it_writes_one_compared_file_and_describes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

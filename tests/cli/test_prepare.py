@@ -90,6 +90,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
     return condition()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_killed_run_leaves_no_worker_behind(

@@ -28,6 +28,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pairs.make(tmp_path_factory.mktemp("data"))
 
 
+@pytest.mark.slow
 def test_it_ends_with_a_table_beside_the_paper(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
