@@ -20,6 +20,19 @@ def run(capsys: pytest.CaptureFixture[str]) -> called.Run:
 
 
 @pytest.fixture
+def refusal(run: called.Run) -> called.Refusal:
+    """Call the command line wrongly: the only line on stderr, after exit code 2."""
+
+    def call(*arguments: object) -> str:
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (arguments, err)
+        assert err.startswith("idisc: ")
+        return err
+
+    return call
+
+
+@pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A network whose depth is 0.5 m + brightness / 50."""
     return onnx_files.depth_of_brightness(tmp_path / "small.onnx")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import shipped
-from tests.fakes.called import Run
+from tests.fakes.called import Refusal, Run
 
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
@@ -60,9 +60,6 @@ def test_a_published_file_is_told_with_its_address(run: Run) -> None:
     assert "licence   CC BY-NC 4.0: not for commercial use" in out
 
 
-def test_a_wrong_name_gets_the_nearest(run: Run, home: Path) -> None:
+def test_a_wrong_name_gets_the_nearest(refusal: Refusal, home: Path) -> None:
     shipped.make(home / "rooms")
-    code, out, err = run("models", "room")
-    assert (code, out) == (2, "")
-    assert err.startswith("idisc: model 'room': ")
-    assert "did you mean rooms?" in err
+    assert "did you mean rooms?" in refusal("models", "room")
