@@ -61,7 +61,7 @@ class ClusterOptions:
     address: str
     destination: str
     workers: int | None
-    gpus: float
+    gpus_per_worker: float | None
     part_size: int | None
     column: str | None
     key: str | None
@@ -99,15 +99,8 @@ def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
         return None
     if out is None:
         raise InputError("--cluster", "results need a folder", "pass -o FOLDER")
-    return ClusterOptions(
-        address=address,
-        destination=out if "://" in out else str(Path(out).absolute()),
-        workers=values["workers"],
-        gpus=values["gpus_per_worker"] or 0.0,
-        part_size=values["part_size"],
-        column=values["column"],
-        key=values["key"],
-    )
+    destination = out if "://" in out else str(Path(out).absolute())
+    return ClusterOptions(address, destination, **values)
 
 
 def predict(
@@ -127,7 +120,7 @@ def predict(
     from idisc.cluster.sources import Columns, list_parts
 
     parts = list_parts(pictures, recursive=recursive, most=chosen.part_size)
-    device = {"device": "cuda"} if chosen.gpus else {}
+    device = {"device": "cuda"} if chosen.gpus_per_worker else {}
     job = jobs.Job(
         parts=tuple(parts),
         destination=chosen.destination,
@@ -138,7 +131,7 @@ def predict(
     )
     jobs.check(job)  # before a cluster is started
     with (
-        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus) as executor,
+        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
         progress.bar("predicting") as advance,
     ):
         summary = jobs.run(job, executor, partial(_advance, advance))
