@@ -25,16 +25,14 @@ PARQUET = "parquet"  # --save parquet: tables with a row for each picture
 NAMED = 20  # failures that are printed; a file has all of them
 
 
-def cluster(command: Any) -> Any:
-    """The option --cluster of commands that can run on a cluster."""
-    option = click.option(
-        "--cluster",
-        is_flag=False,
-        flag_value="auto",
-        metavar="[ADDRESS]",
-        help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
-    )
-    return option(command)
+cluster = click.option(
+    "--cluster",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[ADDRESS]",
+    help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
+)
+"""The option --cluster of commands that can run on a cluster."""
 
 
 @contextmanager
