@@ -54,7 +54,7 @@ def test_a_wrong_call_is_one_line_before_anything_is_done(
     refusal: Refusal, photos: Path, arguments: list[str], subject: str
 ) -> None:
     """More such calls are in tests/test_messages.py."""
-    err = refusal("predict", *(each.format(photos=photos) for each in arguments))
+    err = refusal(*(each.format(photos=photos) for each in arguments))
     assert err.startswith(f"idisc: {subject.format(photos=photos)}")
 
 
