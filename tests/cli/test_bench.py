@@ -104,6 +104,7 @@ def test_engines_and_their_memory_are_compared_with_the_oracle(
     assert min(measured["peak_bytes"].values()) > 5e7  # Python and torch
 
 
+@pytest.mark.slow
 def test_a_file_is_compared_with_its_network(capsys: pytest.CaptureFixture[str]) -> None:
     threads = torch.get_num_threads()  # of this process, for the other tests
     assert run("bench", exported.any_size(), "--repeats", "1", "--threads", threads) == 0

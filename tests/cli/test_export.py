@@ -55,6 +55,7 @@ def test_it_writes_one_compared_file_and_describes_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "room.onnx"]
 
 
+@pytest.mark.slow
 def test_a_file_that_differs_is_not_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_file_that_differs_is_not_kept(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize(
     ("precision", "arithmetic", "storage", "pictures"),
@@ -99,6 +101,7 @@ def test_reduced_precision_is_saved_beside_the_checkpoint(
     assert path.stat().st_size < exported.any_size().stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("traced")
 def test_a_shipped_model_is_exported_by_name_to_the_current_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,8 @@ from idisc.predict.onnx_engine import OnnxEngine
 
 SIZE = (64, 96)
 
+pytestmark = pytest.mark.slow  # a trace takes half a minute
+
 
 def differences(model: Any, folder: Path, precision: FilePrecision) -> parity.Parity:
     onnx_export.save(model, folder / "reduced.onnx")
