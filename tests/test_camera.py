@@ -65,11 +65,6 @@ def test_a_mirrored_point_is_seen_in_the_mirrored_picture() -> None:
     assert CAMERA.flipped().flipped() == CAMERA
 
 
-def test_a_camera_keeps_its_origin_through_all_of_them() -> None:
-    moved = CAMERA.resized((240, 320)).cropped(8, 8, (200, 300)).flipped()
-    assert moved.origin == "calibration"
-
-
 @given(st.floats(1.0, 179.0), SIDES, SIDES)
 def test_field_of_view_is_what_the_camera_was_made_from(
     fov: float, height: int, width: int
@@ -78,10 +73,6 @@ def test_field_of_view_is_what_the_camera_was_made_from(
     assert camera.fov_deg == pytest.approx(fov)
     assert camera.fx == camera.fy
     assert (camera.cx, camera.cy) == ((width - 1) / 2, (height - 1) / 2)
-
-
-def test_ninety_degrees_have_a_focal_length_of_half_the_width() -> None:
-    assert Camera.from_fov(90.0, (480, 640), "assumed").fx == pytest.approx(320.0)
 
 
 def test_field_of_view_survives_a_resize_and_shrinks_with_a_crop() -> None:

@@ -60,17 +60,6 @@ def test_a_pixel_becomes_the_point_on_its_ray() -> None:
     assert points[..., 2] == pytest.approx(depth)
 
 
-def test_points_project_back_to_their_pixels() -> None:
-    points = unproject(plane(unit(0.2, -0.3, -1.0), 2.0), CAMERA)
-    pixels = points @ CAMERA.matrix.T
-    assert pixels[..., 0] / pixels[..., 2] == pytest.approx(COLUMNS, abs=1e-4)
-    assert pixels[..., 1] / pixels[..., 2] == pytest.approx(ROWS, abs=1e-4)
-
-
-def test_a_missing_depth_is_the_origin() -> None:
-    assert not unproject(np.zeros(SIZE), CAMERA).any()
-
-
 def test_a_wall_from_the_front_looks_back_at_the_camera() -> None:
     normals = normals_from_depth(np.full(SIZE, 3.0, np.float32), CAMERA)
     assert normals.dtype == np.float32

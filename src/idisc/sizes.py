@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -150,20 +151,18 @@ def resize_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
     return (resized + np.float32(0.5)).astype(np.uint8).reshape(*size, channels)
 
 
-def resize_smooth(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Average all pixels that a new pixel covers: for reducing photos of any size."""
+def resize_smooth(
+    image: NDArray[np.uint8],
+    size: Size,
+    method: Image.Resampling = Image.Resampling.BILINEAR,
+) -> NDArray[np.uint8]:
+    """Average all pixels that a new pixel covers: for reducing photos of any size.
+
+    With the method BICUBIC, edges stay sharper.
+    """
     if image.shape[:2] == size:
         return image
-    picture = Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    return np.asarray(picture)
-
-
-def resize_bicubic(image: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Do the same with a cubic kernel, which keeps edges sharper."""
-    if image.shape[:2] == size:
-        return image
-    picture = Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BICUBIC)
-    return np.asarray(picture)
+    return np.asarray(Image.fromarray(image).resize((size[1], size[0]), method))
 
 
 def _unrounded_bilinear(image: NDArray[np.uint8], size: Size) -> NDArray[np.float32]:
@@ -178,7 +177,7 @@ def _unrounded_corners(image: NDArray[np.uint8], size: Size) -> NDArray[np.float
 Resize = Literal["smooth", "bicubic", "bilinear", "corners"]
 RESIZES: dict[Resize, Callable[[NDArray[np.uint8], Size], NDArray[Any]]] = {
     "smooth": resize_smooth,
-    "bicubic": resize_bicubic,
+    "bicubic": partial(resize_smooth, method=Image.Resampling.BICUBIC),
     "bilinear": _unrounded_bilinear,
     "corners": _unrounded_corners,
 }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.fakes import called
+from tests.fakes import called, onnx_files
+from tests.fakes.photographed import three_photos
 
 
 @pytest.fixture
@@ -14,3 +17,28 @@ def run(capsys: pytest.CaptureFixture[str]) -> called.Run:
         return (called.run(*arguments), *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture
+def refusal(run: called.Run) -> called.Refusal:
+    """Call the command line wrongly: the only line on stderr, after exit code 2."""
+
+    def call(*arguments: object) -> str:
+        code, out, err = run(*arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), (arguments, err)
+        assert err.startswith("idisc: ")
+        return err
+
+    return call
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A network whose depth is 0.5 m + brightness / 50."""
+    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder of three photos."""
+    return three_photos(tmp_path)

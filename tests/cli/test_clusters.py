@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.fakes.brightness import picture
-from tests.fakes.called import run
+from tests.fakes.called import Refusal
 
 
 @pytest.fixture
@@ -21,24 +21,15 @@ def photo(tmp_path: Path) -> Path:
     return path
 
 
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert run(*arguments) == 2
-    stdout, stderr = capsys.readouterr()
-    assert stdout == ""
-    assert stderr.startswith("idisc: ")
-    assert stderr.count("\n") == 1
-    return stderr
-
-
 def test_without_the_extra_it_says_what_to_install(
-    photo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    photo: Path, monkeypatch: pytest.MonkeyPatch, refusal: Refusal
 ) -> None:
     for name in [each for each in sys.modules if each.startswith("idisc.cluster")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
     out = photo.parent / "out"
     for call in (("predict", photo, "-o", out), ("prepare", "synthetic", "--out", out)):
-        assert "idisc[cluster]" in refusal(capsys, *call, "--cluster")
+        assert "idisc[cluster]" in refusal(*call, "--cluster")
     assert not out.exists()
 
 
@@ -47,14 +38,14 @@ def answer(server: socket.socket) -> None:
         stream.sendall(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_options_of_a_cluster_need_one(photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_a_cluster_need_one(photo: Path, refusal: Refusal) -> None:
     for option in (("--workers", 2), ("--gpus-per-worker", 1), ("--column", "jpeg")):
-        assert option[0] in refusal(capsys, "predict", photo, *option)
-    assert "--cluster" in refusal(capsys, "predict", photo, "-o", "s3://bucket/folder")
+        assert option[0] in refusal("predict", photo, *option)
+    assert "--cluster" in refusal("predict", photo, "-o", "s3://bucket/folder")
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs the extra cluster")
-def test_wrong_calls_are_refused(photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_calls_are_refused(photo: Path, refusal: Refusal) -> None:
     out = photo.parent / "out"
     empty = photo.parent / "empty"
     empty.mkdir()
@@ -70,6 +61,6 @@ def test_wrong_calls_are_refused(photo: Path, capsys: pytest.CaptureFixture[str]
         (photo, "-o", out, "--gallery", "--cluster"): "--gallery",
     }
     for call, subject in calls.items():
-        assert subject in refusal(capsys, "predict", *call)
+        assert subject in refusal("predict", *call)
     other.close()
     assert not out.exists()

@@ -9,6 +9,7 @@ import pytest
 from tests.fakes.called import Run
 
 
+@pytest.mark.slow
 def test_the_examples_are_predicted_and_their_gallery_is_opened(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

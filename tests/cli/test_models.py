@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import shipped
-from tests.fakes.called import Run
+from tests.fakes.called import Refusal, Run
 
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
@@ -60,24 +60,6 @@ def test_a_published_file_is_told_with_its_address(run: Run) -> None:
     assert "licence   CC BY-NC 4.0: not for commercial use" in out
 
 
-def test_a_wrong_name_gets_the_nearest(run: Run, home: Path) -> None:
+def test_a_wrong_name_gets_the_nearest(refusal: Refusal, home: Path) -> None:
     shipped.make(home / "rooms")
-    code, out, err = run("models", "room")
-    assert (code, out) == (2, "")
-    assert err.startswith("idisc: model 'room': ")
-    assert "did you mean rooms?" in err
-
-
-def test_predict_and_evaluate_take_the_default(run: Run, home: Path, tmp_path: Path) -> None:
-    from PIL import Image
-
-    for folder, image in (("images", Image.new("RGB", (8, 6), (50, 50, 50))),):
-        (tmp_path / "data" / folder).mkdir(parents=True)
-        image.save(tmp_path / "data" / folder / "a.png")
-    picture = tmp_path / "data" / "images" / "a.png"
-    assert run("predict", picture)[0] == 2
-    shipped.make(home / "rooms")
-    code, out, _ = run("predict", picture, "-o", tmp_path / "out")
-    assert code == 0
-    assert "median 1.50 m" in out
-    assert "model rooms, domain" in out
+    assert "did you mean rooms?" in refusal("models", "room")

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from tests.fakes import called, onnx_files
 from tests.fakes.called import Run
-from tests.fakes.photographed import metres, shown, three_photos
+from tests.fakes.photographed import metres, shown
 
 from idisc.cli import main as command_line
 from idisc.cli.cameras import camera_rule
@@ -25,17 +25,6 @@ from idisc.formats import FORMATS
 @pytest.fixture
 def run(run: Run) -> Run:
     return partial(run, "predict")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """depth = 0.5 m + brightness / 50."""
-    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return three_photos(tmp_path)
 
 
 def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Path) -> None:

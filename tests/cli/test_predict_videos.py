@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes import films, onnx_files
+from tests.fakes import films
 from tests.fakes.called import Run
-from tests.fakes.photographed import shown, three_photos
+from tests.fakes.photographed import shown
 
 pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
 
@@ -17,17 +17,6 @@ pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
 @pytest.fixture
 def run(run: Run) -> Run:
     return partial(run, "predict")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """depth = 0.5 m + brightness / 50."""
-    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    return three_photos(tmp_path)
 
 
 @pytest.fixture

@@ -82,11 +82,6 @@ def test_a_recipe_has_the_values_of_the_published_configuration(row: list[str]) 
     assert (train.momentum, train.clip_norm, train.seed) == ("cycled", 1.0, 13)
 
 
-def test_the_times_of_the_complexity_table_add_up() -> None:
-    *parts, total = (row.latency_ms for row in paper.COMPLEXITY.values())
-    assert sum(parts) == pytest.approx(total) == 121.1
-
-
 @pytest.mark.parametrize(
     ("name", "discretization", "msda", "iterations", "priors", "update"),
     [

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes.brightness import Brightness
+from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError, InputError
 from idisc.evaluate.kitti_benchmark import write_submission
@@ -78,13 +79,11 @@ def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
 def test_bad_predictions_and_pictures_are_named_and_leave_nothing(
     images: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(CheckpointError) as caught:
+    with refused(CheckpointError, f"{images / NAMES[0]}: brightness"):
         write_submission(predicting(1.0, np.nan), images, tmp_path / "out")
-    assert caught.value.subject == f"{images / NAMES[0]}: brightness"
     Image.new("RGB", (1242, 375)).save(images / NAMES[0])
-    with pytest.raises(InputError) as other:
+    with refused(InputError, images / NAMES[0]):
         write_submission(predicting(1.0), images, tmp_path / "out")
-    assert other.value.subject == str(images / NAMES[0])
     assert not (tmp_path / "out").exists()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from tests.fakes.refusals import refused
 from tests.fakes.scored import sample_of
 
 from idisc import tasks
@@ -113,9 +114,8 @@ def test_missing_unmatched_and_ambiguous_predictions_are_named(
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, tmp_path / "none"):
         matched(tmp_path / "none", TWO)
-    assert caught.value.subject == str(tmp_path / "none")
 
 
 def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path: Path) -> None:
@@ -155,9 +155,8 @@ def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, name: str, values: NDArray[np.generic], reading: Reading
 ) -> None:
     path = save(tmp_path / name, values)
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, path):
         read(path, reading=reading)
-    assert caught.value.subject == str(path)
 
 
 def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_path: Path) -> None:
@@ -211,9 +210,8 @@ def test_the_usual_sizes_of_a_dataset_are_distinguished(
 
 def test_another_aspect_than_that_of_crop_and_frame_is_an_error(tmp_path: Path) -> None:
     path = save(tmp_path / "a.npy", np.ones((256, 256)))
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, path):
         read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
-    assert caught.value.subject == str(path)
 
 
 def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
@@ -231,10 +229,8 @@ def test_holes_are_an_error_unless_they_may_be_skipped(tmp_path: Path, values: l
     depth = np.full(SIZE, 2.0)
     depth[1, 1:3] = values
     path = save(tmp_path / "a.npy", depth)
-    with pytest.raises(InputError) as caught:
+    with refused(InputError, path, "--holes skip"):
         read(path)
-    assert caught.value.subject == str(path)
-    assert "--holes skip" in caught.value.remedy
     found = read(path, reading=Reading(holes="skip"))
     assert np.isnan(found[1, 1:3]).all()
     assert (found == 2).sum() == 10

@@ -91,7 +91,7 @@ def test_the_eigen_window_of_kitti_is_counted_on_the_crop() -> None:
     assert box(protocol.valid(flat("kitti"), catalog.KITTI)) == (117, 320, 43, 1171)
     for dataset in ("nyu", "ddad"):  # one window or none: nothing to choose
         spec = catalog.find(dataset)
-        assert protocol.window_of(spec) is spec.window
+        assert protocol.window_rule(spec) is spec.window
 
 
 @pytest.mark.parametrize(

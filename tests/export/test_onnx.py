@@ -20,6 +20,8 @@ from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
 from idisc.sizes import Size
 
+pytestmark = pytest.mark.slow  # a trace takes half a minute
+
 
 def picture(size: Size, seed: int = 0) -> np.ndarray:
     generator = np.random.default_rng(seed)
@@ -107,7 +109,6 @@ def test_a_file_for_one_size_gives_normals_of_any_size(tmp_path: Path) -> None:
         file(picture((48, 64)))
 
 
-@pytest.mark.slow
 def test_a_vit_with_guided_upsampling_takes_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

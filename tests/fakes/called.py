@@ -10,6 +10,7 @@ from idisc.cli.main import main
 
 Ended = tuple[int, str, str]  # exit code, stdout, stderr
 Run = Callable[..., Ended]
+Refusal = Callable[..., str]  # the line of an error
 
 
 def run(*arguments: object) -> int:

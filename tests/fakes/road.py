@@ -172,7 +172,7 @@ def _ddad_camera(angle_deg: float, car: float) -> dict[str, Any]:
     return _dgp_pose(facing(angle_deg), car + (DDAD_FORWARD if angle_deg == 0 else 0.0), 1.5)
 
 
-def ddad_scene(folder: Path, samples: int, suffix: str = "png") -> Path:
+def ddad_scene(folder: Path, samples: int) -> Path:
     """A scene of a car that drives straight on, with a sample every tenth of a second."""
     buffer = io.BytesIO()
     np.savez(buffer, data=np.concatenate([walls(), np.ones((len(walls()), 1))], axis=1))
@@ -195,8 +195,8 @@ def ddad_scene(folder: Path, samples: int, suffix: str = "png") -> Path:
         )
         for sensor, angle in DDAD_CAMERAS.items():
             add(
-                *(f"{sensor}{number}", sensor, "image", f"rgb/{sensor}/{stamp}.{suffix}"),
-                flat(DDAD_SIZE, suffix),
+                *(f"{sensor}{number}", sensor, "image", f"rgb/{sensor}/{stamp}.png"),
+                flat(DDAD_SIZE, "png"),
                 height=DDAD_SIZE[0],
                 width=DDAD_SIZE[1],
                 pose=_ddad_camera(angle, swept + DDAD_SPEED * DDAD_LATE_S),
@@ -208,11 +208,11 @@ def ddad_scene(folder: Path, samples: int, suffix: str = "png") -> Path:
     return write(folder / "scene_beef.json", {"data": data, "samples": entries, "name": "made up"})
 
 
-def ddad(raw: Path, samples: int = 3, suffix: str = "png") -> Path:
+def ddad(raw: Path, samples: int) -> Path:
     """Two scenes of training and one of validation."""
     splits = {"0": ["000000", "000001"], "1": ["000150"]}
     for name in (name for names in splits.values() for name in names):
-        ddad_scene(raw / name, samples, suffix)
+        ddad_scene(raw / name, samples)
     listed = {
         key: {"filenames": [f"{name}/scene_beef.json" for name in names]}
         for key, names in splits.items()
@@ -300,10 +300,8 @@ def argoverse_log(
     return log
 
 
-def argoverse(
-    raw: Path, sweeps: int = 4, cameras: Sequence[str] = ("ring_front_center", "ring_side_left")
-) -> Path:
+def argoverse(raw: Path, sweeps: int) -> Path:
     """A log of training and one of validation, pictures of two cameras."""
-    argoverse_log(raw / "train1" / "log-a", sweeps, cameras)
-    argoverse_log(raw / "val" / "log-b", sweeps, cameras)
+    for name in ("train1/log-a", "val/log-b"):
+        argoverse_log(raw / name, sweeps, ("ring_front_center", "ring_side_left"))
     return raw

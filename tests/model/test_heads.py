@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
 import torch
 
-from idisc.model.heads import GuidedUpsampling, fuse_normals, upsample
-
-
-def test_a_raw_normal_becomes_a_unit_vector_and_a_positive_concentration() -> None:
-    raw = torch.tensor([3.0, 0.0, 4.0, -5.0]).view(1, 4, 1, 1).expand(1, 4, 2, 2)
-    fused = fuse_normals([raw], (2, 2))
-    assert fused[0, :3, 0, 0].tolist() == pytest.approx([0.6, 0.0, 0.8], abs=1e-6)
-    assert fused[0, 3, 0, 0].item() == pytest.approx(math.exp(-5) + 0.01, abs=1e-6)
-    both = fuse_normals([raw, raw * torch.tensor([-1.0, 1, 1, 1]).view(1, 4, 1, 1)], (2, 2))
-    assert both[0, :3, 0, 0].tolist() == pytest.approx(
-        [0, 0, 0.8], abs=1e-6
-    )  # not normalised again
+from idisc.model.heads import GuidedUpsampling, upsample
 
 
 def test_guided_upsampling_mixes_the_values_around_a_pixel() -> None:

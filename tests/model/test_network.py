@@ -71,20 +71,6 @@ def test_the_contract_of_the_output() -> None:
     assert out.attention is None
 
 
-def test_partition_and_attention_sum_to_one_at_every_pixel() -> None:
-    network, rgb = build(), torch.rand(2, 3, 64, 96)
-    with torch.no_grad():
-        plain, out = network(rgb), network(rgb, explain=True)
-    torch.testing.assert_close(out.prediction, plain.prediction)
-    assert out.partition is not None
-    assert out.attention is not None
-    sizes = [tuple(level.shape[2:]) for level in out.levels]
-    for weights, rounds in ((out.partition, 2), (out.attention, 2)):
-        assert [w.shape for w in weights] == [(2, rounds, 1, 8, *size) for size in sizes]
-        for each in weights:
-            torch.testing.assert_close(each.sum(3), torch.ones_like(each.sum(3)))
-
-
 def test_parts_that_a_network_lacks_are_empty_in_an_explanation() -> None:
     rgb = torch.rand(1, 3, 64, 64)
     explicit = build(replace(SMALL, discretization="edd"))(rgb, explain=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.fakes import pairs
+from tests.fakes.refusals import refused
 from tests.fakes.training import ALONE, losses, same, saved_step, start, stop_after
 
 from idisc import configs, files, load_network
@@ -51,14 +52,10 @@ def test_a_run_writes_everything_into_its_folder(finished: Path) -> None:
     assert not list(out.rglob("*.part"))
 
 
-@pytest.mark.parametrize("changes", [{}, {"ema": 0.9, "accumulate": 2, "freeze": ("encoder",)}])
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    data: Path, finished: Path, tmp_path: Path, changes: dict[str, Any]
-) -> None:
-    recipe, whole, parts = pairs.recipe(**changes), finished, tmp_path / "parts"
-    if changes:
-        whole = tmp_path / "whole"
-        start(recipe, data, whole).train()
+def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path) -> None:
+    recipe = pairs.recipe(ema=0.9, accumulate=2, freeze=("encoder",))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    start(recipe, data, whole).train()
     assert not stop_after(start(recipe, data, parts), 3).finished
     with (parts / "log.jsonl").open("a") as file:  # lines of a process killed after the checkpoint
         file.write('{"kind": "step", "step": 4, "loss": 0}\n{"kind": "step", "st')
@@ -92,9 +89,8 @@ def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path: Path) -> Non
     picture = data / "test" / "images" / "1.png"
     run = start(recipe, data, tmp_path / "run")
     picture.rename(tmp_path / "1.png")
-    with pytest.raises(IdiscError) as caught:
+    with refused(IdiscError, picture):
         run.train()
-    assert caught.value.subject == str(picture)
     assert saved_step(tmp_path / "run") == 2
     (tmp_path / "1.png").rename(picture)
     launch.resume(tmp_path / "run", ALONE).train()

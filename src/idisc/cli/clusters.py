@@ -25,16 +25,14 @@ PARQUET = "parquet"  # --save parquet: tables with a row for each picture
 NAMED = 20  # failures that are printed; a file has all of them
 
 
-def cluster(command: Any) -> Any:
-    """The option --cluster of commands that can run on a cluster."""
-    option = click.option(
-        "--cluster",
-        is_flag=False,
-        flag_value="auto",
-        metavar="[ADDRESS]",
-        help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
-    )
-    return option(command)
+cluster = click.option(
+    "--cluster",
+    is_flag=False,
+    flag_value="auto",
+    metavar="[ADDRESS]",
+    help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
+)
+"""The option --cluster of commands that can run on a cluster."""
 
 
 @contextmanager
@@ -61,7 +59,7 @@ class ClusterOptions:
     address: str
     destination: str
     workers: int | None
-    gpus: float
+    gpus_per_worker: float | None
     part_size: int | None
     column: str | None
     key: str | None
@@ -99,15 +97,8 @@ def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
         return None
     if out is None:
         raise InputError("--cluster", "results need a folder", "pass -o FOLDER")
-    return ClusterOptions(
-        address=address,
-        destination=out if "://" in out else str(Path(out).absolute()),
-        workers=values["workers"],
-        gpus=values["gpus_per_worker"] or 0.0,
-        part_size=values["part_size"],
-        column=values["column"],
-        key=values["key"],
-    )
+    destination = out if "://" in out else str(Path(out).absolute())
+    return ClusterOptions(address, destination, **values)
 
 
 def predict(
@@ -127,7 +118,7 @@ def predict(
     from idisc.cluster.sources import Columns, list_parts
 
     parts = list_parts(pictures, recursive=recursive, most=chosen.part_size)
-    device = {"device": "cuda"} if chosen.gpus else {}
+    device = {"device": "cuda"} if chosen.gpus_per_worker else {}
     job = jobs.Job(
         parts=tuple(parts),
         destination=chosen.destination,
@@ -138,7 +129,7 @@ def predict(
     )
     jobs.check(job)  # before a cluster is started
     with (
-        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus) as executor,
+        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
         progress.bar("predicting") as advance,
     ):
         summary = jobs.run(job, executor, partial(_advance, advance))

@@ -221,15 +221,11 @@ def _tell(results: Sequence[Result], out: Path | None) -> None:
         tables.note(f"predictions of another size, by their aspect: {resized}")
     if first.unit_hint:
         tables.note(describe_hint(first.unit_hint))
-    if out:
-        _write(results, out)
-
-
-def _write(results: Sequence[Result], out: Path) -> None:
-    """Write a report of each result, in a folder of its own if there are several."""
+    if out is None:
+        return
     from idisc.evaluate import report
 
-    for result in results:
+    for result in results:  # in a folder of its own if there are several
         name = re.sub(r"[^\w.-]+", "-", result.protocol.name)
         place = out if len(results) == 1 else out / name
         report.write(result, place)

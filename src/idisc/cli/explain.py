@@ -11,7 +11,7 @@ import click
 
 from idisc.cli import options, tables
 from idisc.cli.explain_dataset import explain_dataset, fit_size, thin_out
-from idisc.cli.explain_photos import FigureFolder, Mute, PhotoRun, Selection
+from idisc.cli.explain_photos import FigureFolder, PhotoRun, Selection
 from idisc.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -150,14 +150,14 @@ def _parse_idrs(text: str | None) -> tuple[int, ...]:
     return _numbers(text)
 
 
-def _parse_mutes(texts: Sequence[str]) -> tuple[Mute, ...]:
-    found = []
+def _parse_mutes(texts: Sequence[str]) -> dict[int, set[int]]:
+    found: dict[int, set[int]] = {}
     for text in texts:
         level, _, idrs = text.partition(":")
         if not re.fullmatch(r"\s*\d+\s*", level) or not re.fullmatch(_NUMBERS, idrs):
             raise InputError(f"--mute {text}", "not understood", "write LEVEL:IDR, as 0:3 or 2:3,7")
-        found.append(Mute(text, int(level), _numbers(idrs)))
-    return tuple(found)
+        found.setdefault(int(level), set()).update(_numbers(idrs))
+    return found
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -25,29 +25,12 @@ GRID_PICTURES, GRID_IDRS, MUTED_IDRS = 6, 3, 5  # of one figure; IDRs for each l
 
 
 @dataclass(frozen=True)
-class Mute:
-    """One --mute option: IDRs of a level, and the text on the command line."""
-
-    text: str
-    level: int
-    idrs: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Selection:
     """The levels and IDRs to show and to mute; without any, all levels and representative IDRs."""
 
     idrs: tuple[int, ...]
     levels: tuple[int, ...]
-    mutes: tuple[Mute, ...]
-
-    @property
-    def muted(self) -> dict[int, set[int]]:
-        """The muted IDRs by level."""
-        found: dict[int, set[int]] = {}
-        for mute in self.mutes:
-            found.setdefault(mute.level, set()).update(mute.idrs)
-        return found
+    muted: Mapping[int, set[int]]  # IDRs by level
 
     def check(self, predictor: Predictor) -> None:
         """Raise InputError for levels and IDRs that the network does not have."""
@@ -56,12 +39,13 @@ class Selection:
         model = network_of(predictor.engine).config
         count, last = model.afp.idrs, model.resolutions - 1
         levels = [(f"--level {level}", level) for level in self.levels]
-        levels += [(f"--mute {mute.text}", mute.level) for mute in self.mutes]
+        levels += [(f"--mute {level}", level) for level in self.muted]
         for typed, level in levels:
             if not 0 <= level <= last:
                 raise InputError(typed, f"this network has levels 0 to {last}")
         idrs = [(f"--idrs {idr}", idr) for idr in self.idrs]
-        idrs += [(f"--mute {mute.text}", max(mute.idrs)) for mute in self.mutes]
+        for level, muted in self.muted.items():
+            idrs += [(f"--mute {level}:{idr}", idr) for idr in sorted(muted)]
         for typed, idr in idrs:
             if idr >= count:
                 raise InputError(typed, f"this network has IDRs 0 to {count - 1}")

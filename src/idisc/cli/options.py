@@ -87,57 +87,48 @@ MODEL = (
 )
 
 
-def model(command: Any) -> Any:
-    """The option --weights of commands that open one network of any kind."""
-    return click.option("--weights", "model", metavar="MODEL", help=MODEL)(command)
+model = click.option("--weights", "model", metavar="MODEL", help=MODEL)
+"""The option --weights of commands that open one network of any kind."""
 
+model_or_auto = click.option(
+    "--weights",
+    "model",
+    metavar="MODEL",
+    help=f"{MODEL}; auto: chosen for each picture by its domain",
+)
+"""The option --weights of `idisc predict`, which can choose a model for each picture."""
 
-def model_or_auto(command: Any) -> Any:
-    """The option --weights of `idisc predict`, which can choose a model for each picture."""
-    chosen = f"{MODEL}; auto: chosen for each picture by its domain"
-    return click.option("--weights", "model", metavar="MODEL", help=chosen)(command)
+convention = click.option(
+    "--convention",
+    type=Name("idisc.predict.conventions", "CONVENTIONS", "convention"),
+    metavar="NAME",
+    help="How to run a network of others, such as dpt [by the file; see docs/other_models.md]",
+)
+"""The option --convention of commands that open networks of others."""
 
+device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
+"""The option --device of commands that run a network."""
 
-def convention(command: Any) -> Any:
-    """The option --convention of commands that open networks of others."""
-    kind = Name("idisc.predict.conventions", "CONVENTIONS", "convention")
-    return click.option(
-        "--convention",
-        type=kind,
-        metavar="NAME",
-        help="How to run a network of others, such as dpt [by the file; see docs/other_models.md]",
-    )(command)
+precision = click.option(
+    "--precision",
+    type=click.Choice(get_args(schema.Precision)),
+    help="Of a checkpoint's arithmetic [fp32]",
+)
+"""The option --precision of commands that take a checkpoint or an exported file."""
 
+split = click.option(
+    "--split",
+    type=click.Choice(["train", "test"]),
+    default="test",
+    show_default=True,
+    help="Pictures of the dataset.",
+)
+"""The option --split of commands that go through a dataset."""
 
-def device(command: Any) -> Any:
-    """The option --device of commands that run a network."""
-    option = click.option(
-        "--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ..."
-    )
-    return option(command)
-
-
-def precision(command: Any) -> Any:
-    """The option --precision of commands that take a checkpoint or an exported file."""
-    names = click.Choice(get_args(schema.Precision))
-    return click.option("--precision", type=names, help="Of a checkpoint's arithmetic [fp32]")(
-        command
-    )
-
-
-def split(command: Any) -> Any:
-    """The option --split of commands that go through a dataset."""
-    names = click.Choice(["train", "test"])
-    return click.option(
-        "--split", type=names, default="test", show_default=True, help="Pictures of the dataset."
-    )(command)
-
-
-def changes(command: Any) -> Any:
-    """The option --set, once for each field to change."""
-    return click.option(
-        "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field."
-    )(command)
+changes = click.option(
+    "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field."
+)
+"""The option --set, once for each field to change."""
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from idisc import files
 from idisc.data.dataset import Sample
-from idisc.data.decode import ARRAYS, DepthMap, FloatArray, NormalMap, read_array
+from idisc.data.decode import ARRAYS, TARGETS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
 from idisc.errors import InputError
 from idisc.sizes import Size, describe_size, resize_map, size_text
@@ -114,10 +114,13 @@ class PredictionFiles:
         return np.where(holes, np.float32(np.nan), values)
 
     def _decoded(self, path: Path) -> FloatArray:
-        if not self.reading.task.metric:
+        task = self.reading.task
+        if task.directions:
             if path.suffix.lower() == ".png":
                 return NormalMap(empty=-1).read(path)  # never empty: black is a direction here
             raise InputError(path, "normals are read from 8-bit RGB PNG")
+        if not task.metric:
+            return TARGETS[task.name]().read(path)
         if self.reading.scale is None:
             if path.suffix.lower() in ARRAYS and read_array(path).dtype.kind == "f":
                 return DepthMap(metres_per_unit=1.0).read(path)

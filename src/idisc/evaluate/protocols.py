@@ -21,6 +21,7 @@ from idisc.data.decode import FloatArray
 from idisc.errors import InputError
 
 Mask = NDArray[np.bool_]
+WindowName = Literal["dataset", "full_frame", "eigen", "garg", "none"]
 ZOEDEPTH_CAPS = {"sunrgbd": 8.0, "ddad": 80.0}  # metres; elsewhere the paper's
 
 
@@ -34,7 +35,7 @@ class Protocol:
     # Scored pixels: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
     # et al. instead of Garg's, on the crop as in the released code; Garg's for pictures of one's
     # own; all.
-    window: Literal["dataset", "full_frame", "eigen", "garg", "none"] = "dataset"
+    window: WindowName = "dataset"
     min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
     # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
@@ -79,32 +80,19 @@ class Protocol:
             return "mean" if spec.mean_rescaled else "none"
         return self.rescale
 
-    def window_of(self, spec: DatasetSpec) -> masks.WindowRule | None:
-        """Return the window in which ground truth counts; None: everywhere."""
-        if self.window == "none":
-            return None
-        if self.window == "garg":
-            return masks.garg
-        if self.window == "eigen" and spec.eigen_window is not None:
-            return spec.eigen_window
-        return spec.window
-
-    def window_name(
-        self, spec: DatasetSpec
-    ) -> Literal["dataset", "full_frame", "eigen", "garg", "none"]:
+    def window_of(self, spec: DatasetSpec) -> WindowName:
         """Return the window that applies to a dataset, which may have only one, or none."""
-        rule = self.window_of(spec)
-        if rule is None:
+        if self.window in ("garg", "none"):
+            return self.window
+        if spec.window is None:
             return "none"
-        if self.window == "garg":
-            return "garg"
-        if self.on_full_frame(spec):
-            return "full_frame"
-        return "dataset" if rule is spec.window else "eigen"
+        possible = {"full_frame": spec.window_of_frame, "eigen": spec.eigen_window is not None}
+        return self.window if possible.get(self.window) else "dataset"
 
-    def on_full_frame(self, spec: DatasetSpec) -> bool:
-        """Return whether the window is a share of the full frame, not of the crop."""
-        return self.window == "full_frame" and spec.window_of_frame
+    def window_rule(self, spec: DatasetSpec) -> masks.WindowRule | None:
+        """Return the window in which ground truth counts; None: everywhere."""
+        others = {"garg": masks.garg, "eigen": spec.eigen_window, "none": None}
+        return others.get(self.window_of(spec), spec.window)
 
     def valid(self, sample: Sample, spec: DatasetSpec) -> Mask:
         """Return the mask (H, W) of the ground truth that counts."""
@@ -115,10 +103,10 @@ class Protocol:
         cap = self.cap_of(spec)
         if cap is not None and sample.task.metric:
             valid &= target < cap
-        rule = self.window_of(spec)
+        rule = self.window_rule(spec)
         if rule is not None:
             top, left, full = sample.place
-            on_frame = self.on_full_frame(spec)
+            on_frame = self.window_of(spec) == "full_frame"
             window = masks.shifted(rule(full), top, left) if on_frame else rule(size)
             valid &= masks.inside(size, window)
         return valid

@@ -96,7 +96,7 @@ def _protocol(result: Result) -> dict[str, Any]:
     return {
         **dataclasses.asdict(protocol),
         "applied": {
-            "window": protocol.window_name(spec),
+            "window": protocol.window_of(spec),
             "min_depth": protocol.least_of(spec),
             "max_depth": protocol.cap_of(spec),
             "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,

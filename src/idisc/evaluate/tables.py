@@ -194,11 +194,10 @@ def describe_protocol(result: Result) -> str:
     protocol, spec = result.protocol, result.spec
     parts = [f"Protocol {protocol.name}, after {protocol.source}."]
     where = "everywhere in the picture"
-    if rule := protocol.window_of(spec):
-        which = "that is customary for this dataset"
-        if rule is not spec.window:
-            which = "of Garg et al." if protocol.window == "garg" else "of Eigen et al."
-        frame = "full frame" if protocol.on_full_frame(spec) else "picture as the network sees it"
+    if (window := protocol.window_of(spec)) != "none":
+        authors = {"garg": "of Garg et al.", "eigen": "of Eigen et al."}
+        which = authors.get(window, "that is customary for this dataset")
+        frame = "full frame" if window == "full_frame" else "picture as the network sees it"
         where = f"inside the window {which}, counted on the {frame}"
     if not spec.task.metric:
         parts.append(f"Every pixel with ground truth counts, {where}.")

@@ -144,7 +144,11 @@ def levels(
     return Grid(
         rows=[first, second, third] if without else [first, second],
         columns=["picture", "prediction", *(level.name for level in explanation.levels)],
-        row_labels=[scales.task, "alone, minus the prediction", "without it, minus the prediction"],
+        row_labels=[
+            scales.task.name,
+            "alone, minus the prediction",
+            "without it, minus the prediction",
+        ],
         title=f"{name}: the prediction of each level",
         note=f"The prediction is the mean of the levels. {scales.signs} Captions {ranges}of"
         " changes: the mean of their absolute value.",
@@ -165,7 +169,7 @@ def muting(
             [None, *(scales.change(effect) for effect in effects.values())],
         ],
         columns=["nothing muted", *(f"IDR {idr}" for idr in effects)],
-        row_labels=["attention", f"{scales.task} without it", "change"],
+        row_labels=["attention", f"{scales.task.name} without it", "change"],
         title=f"{name}: one IDR muted at a time, {level.name}",
         note="A muted IDR is removed from the softmax of ISD, and the others share its weight."
         " Captions: the weight at the bright end, and the mean absolute change."
@@ -185,8 +189,8 @@ def muted_together(explanation: Explanation, effect: Effect, name: str) -> Grid:
     ]
     return Grid(
         rows=[row],
-        columns=["picture", scales.task, effect.name, "change"],
-        title=f"{name}: {scales.task} {effect.name}",
+        columns=["picture", scales.task.name, effect.name, "change"],
+        title=f"{name}: {scales.task.name} {effect.name}",
         note="The IDRs, written as LEVEL:IDRS, are all removed from the softmax of ISD at once."
         f" {scales.signs}",
         bars=scales.bars,
@@ -262,7 +266,7 @@ def _panel(
 class _Scales:
     """The colour scales of the predictions and of the changes in one figure."""
 
-    output: Task
+    task: Task
     depth: tuple[float, float] | None  # metres; None: the predictions are no depth
     limit: float  # of changes, metres or degrees
 
@@ -284,17 +288,13 @@ class _Scales:
         return cls(task, (min(lows), max(highs)), limit)
 
     @property
-    def task(self) -> str:
-        return self.output.name
-
-    @property
     def signs(self) -> str:
         return "Orange: farther, purple: nearer." if self.depth else "Changes have no sign."
 
     @property
     def bars(self) -> list[ColourBar]:
         if self.depth is None:  # the colours of normals are directions and have no bar
-            label = f"change, {self.output.error_unit}"
+            label = f"change, {self.task.error_unit}"
             return [ColourBar(0.0, self.limit, visualize.ERROR_COLOURS, label, "max")]
         scale, unit = (1000, "mm") if self.limit < _SHORT else (1, "m")
         end = round(self.limit * scale, 6)
@@ -304,7 +304,7 @@ class _Scales:
         ]
 
     def prediction(self, prediction: FloatMaps) -> Tile:
-        return Tile(self.output.draw(prediction, self.depth, _TILE_WIDTH))
+        return Tile(self.task.draw(prediction, self.depth, _TILE_WIDTH))
 
     def captioned(self, prediction: FloatMaps) -> Tile:
         """Return a prediction; the caption of depth is its own range."""
@@ -319,7 +319,7 @@ class _Scales:
         if self.depth is None:
             colours = visualize.ERROR_COLOURS
             picture = visualize.map_picture(effect.change, 0.0, self.limit, colours, _TILE_WIDTH)
-            return Tile(picture, f"{effect.mean:.2f} {self.output.error_unit}")
+            return Tile(picture, f"{effect.mean:.2f} {self.task.error_unit}")
         picture = visualize.change_picture(effect.change, self.limit, _TILE_WIDTH)
         return Tile(picture, length_text(effect.mean))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -127,7 +127,7 @@ class BytesToMetres(nn.Module):
                     if isinstance(module, (swin.PatchMerging, swin.SwinBlock)):
                         self._declare(module, stride, axis=1)
             return
-        body = encoder if isinstance(encoder, VitPyramid) else cast(nn.Module, encoder.body)
+        body: nn.Module = getattr(encoder, "body", encoder)
         padded = bool(getattr(encoder, "align", False))
         if padded:
             body.register_forward_pre_hook(
