@@ -47,13 +47,16 @@ PATIENCE_S = 600.0  # on a busy machine, a worker needs minutes to start
 
 
 def options() -> dict[str, Any]:
-    """The options of a machine. Ray gives up after 15 s if it has to learn the ports of its agents,
-    which is too short on a busy machine."""
-    names = ("metrics_agent_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+    """The options of a machine.
+
+    They have ports, because Ray waits 15 s to learn those of its agents, and then gives up.
+    """
+    agents = ("metrics_agent", "metrics_export", "dashboard_agent_listen", "runtime_env_agent")
     with ExitStack() as open_ones:
-        servers = [open_ones.enter_context(socket.create_server(("", 0))) for _ in names]
+        servers = [open_ones.enter_context(socket.create_server(("", 0))) for _ in agents]
         ports = [server.getsockname()[1] for server in servers]
-    return dict(zip(names, ports, strict=True)) | {"object_store_memory": STORE}
+    named = {f"{agent}_port": port for agent, port in zip(agents, ports, strict=True)}
+    return {**named, "object_store_memory": STORE}
 
 
 class Machines:

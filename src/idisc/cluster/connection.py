@@ -71,4 +71,10 @@ def _connect(address: str) -> None:
             if address != AUTO:
                 raise
     started = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    ray.init(address=LOCAL, **quiet, **started)
+    try:
+        ray.init(address=LOCAL, **quiet, **started)
+    except (
+        Exception
+    ):  # its agents have 15 s to start, and only the first time are they read from disk
+        ray.shutdown()
+        ray.init(address=LOCAL, **quiet, **started)
