@@ -139,7 +139,10 @@ def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, tu
     call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
     command = [sys.executable, "-m", "idisc", *call, "-o", str(tmp_path / "out")]
     notes, draw = tmp_path / "out/_idisc/parts", random.Random(turn)
-    for parts in sorted(draw.randrange(30) for _ in range(KILLS)):
+    endings = [(signal.SIGTERM, 143), *[(signal.SIGKILL, -signal.SIGKILL)] * (KILLS - 1)]
+    for (ending, code), parts in zip(
+        endings, sorted(draw.choices(range(30), k=KILLS)), strict=True
+    ):
         driver = subprocess.Popen(
             [*command, f"--cluster={machines.address}"], stderr=subprocess.PIPE
         )
@@ -149,8 +152,9 @@ def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, tu
             assert time.monotonic() < end
             time.sleep(0.01)
         time.sleep(draw.uniform(0, 0.1))
-        driver.send_signal(signal.SIGKILL)
+        driver.send_signal(ending)
         driver.communicate()
+        assert driver.returncode == code
     assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
     assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
