@@ -73,8 +73,7 @@ def _connect(address: str) -> None:
     started = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
     try:
         ray.init(address=LOCAL, **quiet, **started)
-    except (
-        Exception
-    ):  # its agents have 15 s to start, and only the first time are they read from disk
+    except Exception:
+        # Its agents have 15 s to start. The second time, their files are not read from disk.
         ray.shutdown()
         ray.init(address=LOCAL, **quiet, **started)
