@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from tests.fakes.refusals import refused
 
 import idisc.cluster
 from idisc.cluster import job as jobs
+from idisc.cluster.connection import patient
 from idisc.cluster.executor import RayExecutor
 from idisc.data.dataset import open_dataset
 from idisc.data.prepare.runner import prepare
@@ -46,19 +45,6 @@ REPEATED = pytest.mark.parametrize("turn", range(int(os.environ.get("IDISC_TURNS
 PATIENCE_S = 600.0  # on a busy machine, a worker needs minutes to start
 
 
-def options() -> dict[str, Any]:
-    """The options of a machine.
-
-    They have ports, because Ray waits 15 s to learn those of its agents, and then gives up.
-    """
-    agents = ("metrics_agent", "metrics_export", "dashboard_agent_listen", "runtime_env_agent")
-    with ExitStack() as open_ones:
-        servers = [open_ones.enter_context(socket.create_server(("", 0))) for _ in agents]
-        ports = [server.getsockname()[1] for server in servers]
-    named = {f"{agent}_port": port for agent, port in zip(agents, ports, strict=True)}
-    return {**named, "object_store_memory": STORE}
-
-
 class Machines:
     """Two simulated machines; the second can be killed, and is replaced for the next test."""
 
@@ -66,7 +52,8 @@ class Machines:
         from ray.cluster_utils import Cluster
 
         head = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
-        self.cluster = Cluster(initialize_head=True, head_node_args={**options(), **head})
+        head["object_store_memory"] = STORE
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
         self.second: Any = None
         ray.init(address=self.address, log_to_driver=False)
@@ -74,7 +61,7 @@ class Machines:
     def complete(self) -> None:
         """Wait until both machines have a worker that runs."""
         if self.second is None:
-            self.second = self.cluster.add_node(**options())
+            self.second = self.cluster.add_node(object_store_memory=STORE)
         seen: set[str | None] = set()
         end = time.monotonic() + PATIENCE_S
         while len(seen) < 2 and time.monotonic() < end:
@@ -95,7 +82,7 @@ def machine(_: int) -> str:
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Machines]:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, patient():
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         machines = Machines()
         yield machines

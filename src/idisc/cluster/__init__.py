@@ -14,7 +14,7 @@ from idisc.errors import require
 _SETTINGS = {  # Ray reads them when it is imported
     "RAY_USAGE_STATS_ENABLED": "0",  # nobody asked the user
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # will be the default; saves a warning
-    "RAY_raylet_start_wait_time_s": "90",  # a busy machine needs more than the usual half minute
+    "RAY_raylet_start_wait_time_s": "300",  # a busy machine needs more than the usual half minute
     "RAY_agent_register_timeout_ms": "300000",
     "RAY_worker_register_timeout_seconds": "300",
 }
