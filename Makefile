@@ -10,12 +10,13 @@ WHEEL_VENV ?= .venv-wheel
 CASES ?= 500
 DEMO_OUT ?= demo
 
-.PHONY: help demo test test-fast test-oldest fuzz coverage check audit format wheel docs notebooks bench clean
+.PHONY: help demo test test-fast test-cluster test-oldest fuzz coverage check audit format wheel docs notebooks bench clean
 
 help:
 	@echo "make demo       depth of the example photos, rooms and a street: pictures, point clouds, pages to look around in"
 	@echo "make test       the whole test suite"
 	@echo "make test-fast  the tests that take less than a few seconds each"
+	@echo "make test-cluster machines and drivers of a cluster that die, ten times in a row"
 	@echo "make test-oldest  the fast tests with the lowest versions that the metadata allow"
 	@echo "make fuzz       damaged pictures, models, records, manifests and requests: 500 of each"
 	@echo "make coverage   the whole test suite, with branch coverage"
@@ -28,11 +29,13 @@ help:
 	@echo "make bench      speed and memory on this machine, beside an oracle"
 	@echo "make clean      remove the environment and all caches"
 
-# torch, torchvision and timm in one resolver call, so that they fit one another.
+# torch, torchvision and timm in one resolver call, so that they fit one another. Ray has no wheels for
+# some systems and the newest Python; the tests of the cluster are skipped there.
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,docs,dev]'
+	-$(BIN)/python -m pip install --quiet --editable '.[cluster]' 'moto[server]>=5'
 	@touch $@
 
 $(DEMO_VENV)/installed: pyproject.toml
@@ -53,6 +56,10 @@ test: $(VENV)/installed
 
 test-fast: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow and not browser"
+
+# Each death ten times; the driver dies ten times in each job.
+test-cluster: $(VENV)/installed
+	IDISC_TURNS=10 IDISC_KILLS=10 $(BIN)/python -m pytest tests/cluster -k "survives or killed"
 
 # uv chooses the lowest version of each direct dependency; pip has no such option. These versions
 # warn about newer ones of what they need themselves.

@@ -1,4 +1,8 @@
-"""A real Ray with two simulated machines of one core; one of them dies in the middle."""
+"""A real Ray with two simulated machines of one core; one of them dies in the middle.
+
+The order of the tests saves time: those that need both machines come before those that kill one.
+`make test-cluster` repeats the deaths.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="needs the extra cluster")
 
+import pyarrow as pa
 from pyarrow import parquet
 from tests.fakes import clustered, indoor, onnx_files, pairs
 from tests.fakes.called import run
@@ -23,6 +28,7 @@ from tests.fakes.refusals import refused
 
 import idisc.cluster
 from idisc.cluster import job as jobs
+from idisc.cluster.connection import patient
 from idisc.cluster.executor import RayExecutor
 from idisc.data.dataset import open_dataset
 from idisc.data.prepare.runner import prepare
@@ -35,6 +41,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 STORE = 100 << 20  # bytes
 SMALL = RayExecutor(memory=1 << 20)
 KILLS = int(os.environ.get("IDISC_KILLS", "2"))  # deaths of the driver in one job
+REPEATED = pytest.mark.parametrize("turn", range(int(os.environ.get("IDISC_TURNS", "1"))))
+PATIENCE_S = 600.0  # on a busy machine, a worker needs minutes to start
 
 
 class Machines:
@@ -43,7 +51,8 @@ class Machines:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        head = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+        head = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+        head["object_store_memory"] = STORE
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
         self.second: Any = None
@@ -52,9 +61,9 @@ class Machines:
     def complete(self) -> None:
         """Wait until both machines have a worker that runs."""
         if self.second is None:
-            self.second = self.cluster.add_node(num_cpus=1, object_store_memory=STORE)
+            self.second = self.cluster.add_node(object_store_memory=STORE)
         seen: set[str | None] = set()
-        end = time.monotonic() + 120
+        end = time.monotonic() + PATIENCE_S
         while len(seen) < 2 and time.monotonic() < end:
             seen |= {outcome.value for outcome in SMALL.map(machine, range(4))}
         assert len(seen) == 2
@@ -73,7 +82,7 @@ def machine(_: int) -> str:
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Machines]:
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, patient():
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         machines = Machines()
         yield machines
@@ -98,7 +107,50 @@ class KillOnce:
             self.machines.kill()
 
 
-def test_a_prediction_survives_the_death_of_a_machine(machines: Machines, tmp_path: Path) -> None:
+def test_a_pipeline_of_ray_data_gets_columns(machines: Machines, tmp_path: Path) -> None:
+    pytest.importorskip("pandas", reason="Ray Data needs it")
+    table = parquet.read_table(clustered.table(tmp_path / "in.parquet", 12))
+    dataset = ray.data.from_arrow(table)
+    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    found = idisc.cluster.predict(dataset, str(model), column="jpeg", key="key", workers=1)
+    rows = {row["label"]: row for row in found.take_all()}
+    assert len(rows) == 12
+    assert [label for label, row in rows.items() if row["error"]] == [7]
+    assert rows[3]["statistics"]["median"] == pytest.approx(0.56, abs=0.02)
+
+
+@REPEATED
+def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, turn: int) -> None:
+    source = clustered.table(tmp_path / "in.parquet", 120)
+    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
+    command = [sys.executable, "-m", "idisc", *call, "-o", str(tmp_path / "out")]
+    notes, draw = tmp_path / "out/_idisc/parts", random.Random(turn)
+    endings = [(signal.SIGTERM, 143), *[(signal.SIGKILL, -signal.SIGKILL)] * (KILLS - 1)]
+    for (ending, code), parts in zip(
+        endings, sorted(draw.choices(range(30), k=KILLS)), strict=True
+    ):
+        driver = subprocess.Popen(
+            [*command, f"--cluster={machines.address}"], stderr=subprocess.PIPE
+        )
+        end = time.monotonic() + PATIENCE_S
+        while not notes.is_dir() or len(list(notes.glob("*.json"))) < parts:
+            assert driver.poll() is None, driver.communicate()[1]
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.1))
+        driver.send_signal(ending)
+        driver.communicate()
+        assert driver.returncode == code
+    assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
+    assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
+    assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
+
+
+@REPEATED
+def test_a_prediction_survives_the_death_of_a_machine(
+    machines: Machines, tmp_path: Path, turn: int
+) -> None:
     source = clustered.table(tmp_path / "in.parquet", 200)
     jobs.run(clustered.job(source, tmp_path / "local"), HERE)
     job = clustered.job(source, tmp_path / "cluster")
@@ -108,7 +160,10 @@ def test_a_prediction_survives_the_death_of_a_machine(machines: Machines, tmp_pa
     assert clustered.written(tmp_path / "cluster") == clustered.written(tmp_path / "local")
 
 
-def test_a_preparation_survives_it_with_the_same_bytes(machines: Machines, tmp_path: Path) -> None:
+@REPEATED
+def test_a_preparation_survives_it_with_the_same_bytes(
+    machines: Machines, tmp_path: Path, turn: int
+) -> None:
     indoor.nyu(tmp_path / "raw", {f"sync/kitchen_{n:04d}": 2 for n in range(24)})
     local = prepare("nyu", tmp_path / "raw", tmp_path / "local")
     killing = KillOnce(machines, 3)
@@ -119,7 +174,10 @@ def test_a_preparation_survives_it_with_the_same_bytes(machines: Machines, tmp_p
     assert manifests[0].read_bytes() == manifests[1].read_bytes()
 
 
-def test_an_evaluation_survives_it_to_the_last_digit(machines: Machines, tmp_path: Path) -> None:
+@REPEATED
+def test_an_evaluation_survives_it_to_the_last_digit(
+    machines: Machines, tmp_path: Path, turn: int
+) -> None:
     dataset = open_dataset(pairs.make(tmp_path / "pairs", train=1, test=24), None, "test")
     predictor = load(onnx_files.depth_and_spread(tmp_path / "model.onnx"))
     (local,) = evaluate(dataset, predictor)
@@ -130,7 +188,7 @@ def test_an_evaluation_survives_it_to_the_last_digit(machines: Machines, tmp_pat
 
 
 def test_the_command_prints_the_same_with_a_cluster(
-    machines: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    started: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = onnx_files.depth_and_spread(tmp_path / "model.onnx")
     data = pairs.make(tmp_path / "pairs", train=1, test=3)
@@ -141,27 +199,18 @@ def test_the_command_prints_the_same_with_a_cluster(
     assert said[0] == said[1] != ""
 
 
-def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path) -> None:
-    source = clustered.table(tmp_path / "in.parquet", 120)
-    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
-    command = [sys.executable, "-m", "idisc", *call, "-o", str(tmp_path / "out")]
-    notes, draw = tmp_path / "out/_idisc/parts", random.Random(24)
-    for parts in sorted(draw.randrange(30) for _ in range(KILLS)):
-        driver = subprocess.Popen(
-            [*command, f"--cluster={machines.address}"], stderr=subprocess.PIPE
-        )
-        end = time.monotonic() + 120
-        while not notes.is_dir() or len(list(notes.glob("*.json"))) < parts:
-            assert driver.poll() is None, driver.communicate()[1]
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        time.sleep(draw.uniform(0, 0.1))
-        driver.send_signal(signal.SIGKILL)
-        driver.communicate()
-    assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
-    assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
-    assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
+def test_the_first_failures_are_printed_and_a_file_has_all(
+    started: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, model = tmp_path / "in.parquet", onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    pictures = [*[b"no picture"] * 22, clustered.jpeg(9)]
+    parquet.write_table(pa.table({"jpeg": pictures}), source)
+    call = ["predict", source, "-o", tmp_path / "out", "--weights", model, "--part-size", 9]
+    assert run(*call, "--gpus-per-worker", 1, "--cluster") == 2
+    assert "1 GPU" in capsys.readouterr().err  # no machine has one
+    assert run(*call, "--cluster") == 2
+    assert capsys.readouterr().err.count("failed: ") == 20
+    assert len((tmp_path / "out/_idisc/failures.jsonl").read_text().splitlines()) == 22
 
 
 class Deadly:
@@ -178,26 +227,12 @@ class Deadly:
         return number
 
 
-def test_a_dead_worker_costs_only_the_item_that_kills_it(
-    machines: Machines, tmp_path: Path
-) -> None:
+def test_a_dead_worker_costs_only_the_item_that_kills_it(started: Machines, tmp_path: Path) -> None:
     outcomes = list(SMALL.map(Deadly(tmp_path), range(4)))
     errors = {each.item: type(each.error) for each in outcomes if each.error}
     assert (sorted(each.index for each in outcomes), errors) == ([0, 1, 2, 3], {1: WorkerDied})
 
 
-def test_a_pipeline_of_ray_data_gets_columns(machines: Machines, tmp_path: Path) -> None:
-    pytest.importorskip("pandas", reason="Ray Data needs it")
-    table = parquet.read_table(clustered.table(tmp_path / "in.parquet", 12))
-    dataset = ray.data.from_arrow(table)
-    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    found = idisc.cluster.predict(dataset, str(model), column="jpeg", key="key", workers=1)
-    rows = {row["label"]: row for row in found.take_all()}
-    assert len(rows) == 12
-    assert [label for label, row in rows.items() if row["error"]] == [7]
-    assert rows[3]["statistics"]["median"] == pytest.approx(0.56, abs=0.02)
-
-
-def test_a_cluster_without_memory_is_refused(machines: Machines) -> None:
+def test_a_cluster_without_memory_is_refused(started: Machines) -> None:
     with refused(InputError, "--cluster", "GiB"):
         list(RayExecutor(memory=1 << 60).map(str, [1]))

@@ -154,11 +154,13 @@ def test_wrong_sources_are_refused_and_wrong_tables_are_rows(tmp_path: Path) -> 
     damaged.write_bytes(b"no table")
     (failure,) = jobs.run(clustered.job(damaged, tmp_path / "one"), HERE).failures
     assert failure[0] == str(damaged)
-    job = clustered.job(
-        clustered.table(tmp_path / "in.parquet", 3), tmp_path / "two", columns=Columns(picture="x")
-    )
-    (failure,) = jobs.run(job, HERE).failures
-    assert "jpeg" in failure[1].remedy
+    with refused(InputError, tmp_path / "none.parquet"):
+        list_parts([str(tmp_path / "none.parquet")])
+    source = clustered.table(tmp_path / "spark.parquet/in.parquet", 3).parent
+    job = clustered.job(source, tmp_path / "two", columns=Columns(picture="x"))
+    with refused(InputError, source / "in.parquet", "jpeg"):
+        jobs.run(job, HERE)
+    assert not (tmp_path / "two").exists()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from idisc.cli import options, progress, tables
+from idisc.cli import batch, options, progress, tables
 from idisc.errors import InputError, pluralize
 from idisc.executors import Executor, LocalExecutor
 
@@ -47,8 +47,9 @@ def executor_of(address: str | None, workers: int | None, **needs: Any) -> Itera
     from idisc.cluster.connection import connected
     from idisc.cluster.executor import RayExecutor
 
-    # Ray prints to stdout when a machine dies, but stdout is for results.
-    with redirect_stdout(sys.stderr), connected(address):
+    # Ray prints to stdout when a machine dies, but stdout is for results. It handles SIGTERM, too,
+    # and ends the process with another exit code.
+    with redirect_stdout(sys.stderr), connected(address), batch.terminable():
         yield RayExecutor(workers=workers, **needs)
 
 

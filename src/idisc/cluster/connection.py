@@ -20,6 +20,7 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
     [0, 0, 0, 4, 0, 0, 0, 0, 0]
 )  # and empty settings
 _SETTINGS = 4  # the type of the first frame that HTTP/2, and so gRPC, answers
+_UNUSED_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
 _START = "`ray start --head` starts Ray on a machine and prints its address"
 
 
@@ -71,4 +72,36 @@ def _connect(address: str) -> None:
             if address != AUTO:
                 raise
     started = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    ray.init(address=LOCAL, **quiet, **started)
+    with patient():
+        ray.init(address=LOCAL, **quiet, **started)
+
+
+@contextmanager
+def patient() -> Iterator[None]:
+    """Let Ray start on a busy machine, where its agents need more than 15 s to tell their ports.
+
+    Ray would give up then (its issue 65983). So the ports are known before: nobody needs those of
+    the dashboard's agent, and the other agent gets a free one. A version without these names starts
+    as usual.
+    """
+    try:
+        from ray._private.node import Node
+        from ray._raylet import persist_port
+
+        start = Node.start_ray_processes
+    except (ImportError, AttributeError):
+        yield
+        return
+
+    def start_with_ports(node: Any) -> None:
+        for name in _UNUSED_PORTS:
+            persist_port(node._session_dir, node._node_id, name, -1)
+        with socket.create_server(("", 0)) as free:
+            node._ray_params.runtime_env_agent_port = free.getsockname()[1]
+        start(node)
+
+    Node.start_ray_processes = start_with_ports
+    try:
+        yield
+    finally:
+        Node.start_ray_processes = start

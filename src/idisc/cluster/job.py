@@ -126,7 +126,8 @@ class Summary:
 
 
 def check(job: Job) -> None:
-    """Refuse a destination that cannot be written, and a network that cannot be used."""
+    """Refuse columns that are not there, a destination that cannot be written, and a network."""
+    sources.check_columns(job.parts, job.columns)
     storage.check_writable(job.destination)
     _ = job.request  # opens the network
 

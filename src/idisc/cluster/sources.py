@@ -6,7 +6,6 @@ started again finds the parts of the earlier one. Nothing is decoded here.
 
 from __future__ import annotations
 
-import glob
 import math
 import re
 import tarfile
@@ -107,6 +106,19 @@ def read_part(part: Part, columns: Columns) -> Iterator[Picture]:
         yield Picture(place, InputError(place, reason))
 
 
+def check_columns(parts: Iterable[Part], columns: Columns) -> None:
+    """Raise an InputError if the first table lacks the columns; workers report other tables."""
+    place = next((part.places[0] for part in parts if part.kind == "parquet"), None)
+    if place is None:
+        return
+    try:
+        with storage.open_file(place) as file:
+            schema = parquet.read_schema(file)
+    except (OSError, pa.ArrowException):
+        return  # damaged
+    _find_columns(schema, columns, place)
+
+
 def distinct(names: Iterable[str]) -> Iterator[str]:
     """Yield the names; one that was there before, in any case of its letters, gets a number."""
     taken: set[str] = set()
@@ -137,12 +149,17 @@ def _is_picture(name: str) -> bool:
 
 def _tables(argument: str, recursive: bool) -> list[str]:
     """Return the tables and shards of an argument; none if it stands for picture files."""
-    if _kind(argument):
+    if argument == inputs.STDIN:
+        return []
+    folder = storage.is_folder(argument)  # also one with the name of a table, as Spark writes it
+    if _kind(argument) and not folder:
         found = storage.expand(argument)
         if not found:
             raise InputError(argument, "no table or shard matches")
+        if found == [argument]:
+            storage.open_file(argument).close()  # refuses a file that does not exist
         return found
-    if glob.has_magic(argument) or argument == inputs.STDIN or not storage.is_folder(argument):
+    if not folder:
         return []
     names = sorted(storage.sizes_below(argument, recursive=recursive))
     shown = [name for name in names if not any(part[0] in "._" for part in name.split("/"))]
