@@ -34,7 +34,7 @@ help:
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,serve,docs,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[train,data,fast,video,exr,heif,figures,transformers,serve,docs,dev]'
 	-$(BIN)/python -m pip install --quiet --editable '.[cluster]' 'moto[server]>=5'
 	@touch $@
 

@@ -79,8 +79,8 @@ _SHORT_WARNINGS: dict[WarningCode, str] = {
     "resolution": "few pixels",
     "known_distance": "known distance contradicts the network",
     "domain": "picture unlike the model's domain",
-    "scale_camera": "scale of a camera that may be another",
-    "scale_size": "scale of another network size",
+    "scale_camera": "scale from a photo, perhaps of another camera",
+    "scale_size": "scale found at another network size",
     "camera_assumed": "camera assumed",
 }
 

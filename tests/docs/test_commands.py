@@ -14,6 +14,7 @@ import importlib
 import re
 import shlex
 import shutil
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,13 @@ def test_pages_that_are_run_have_no_other_commands() -> None:
     for page in PAGES:
         if "tutorials" in page.parts and page.stem in ("photo", "video"):
             assert not list(plain_commands(page)), name_of(page)
+
+
+def test_the_install_page_lists_every_extra_of_a_user() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/install.md").read_text(), flags=re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = set(re.findall(r"`(\w+)`", " ".join(rows)))
+    assert listed == set(project["optional-dependencies"]) - {"dev"}
 
 
 def test_scripts_and_make_targets_of_the_pages_exist() -> None:

@@ -40,9 +40,10 @@ class HubModel(NamedTuple):
         """Write an ONNX file for pictures of one size, with the usual names."""
         import torch
 
-        names = ["predicted_depth"]
-        if "field_of_view" in self.model(torch.zeros(1, 3, *size)):
-            names.append("field_of_view")
+        names = [
+            "predicted_depth",
+            *(["field_of_view"] if hasattr(self.model, "fov_model") else []),
+        ]
 
         class Exported(torch.nn.Module):
             def __init__(self, model: Any) -> None:
@@ -53,15 +54,16 @@ class HubModel(NamedTuple):
                 found = self.model(pixel_values=pixel_values)
                 return tuple(found[name] for name in names)
 
-        torch.onnx.export(
-            Exported(self.model).eval(),
-            (torch.randn(1, 3, *size),),
-            str(path),
-            input_names=["pixel_values"],
-            output_names=names,
-            dynamo=True,
-            verbose=False,
-        )
+        path.parent.mkdir()
+        with torch.inference_mode():  # as `depth`: BEiT keeps tensors from call to call
+            torch.onnx.export(
+                Exported(self.model).eval(),
+                (torch.randn(1, 3, *size),),
+                str(path),
+                input_names=["pixel_values"],
+                output_names=names,
+                dynamo=False,  # seconds, not minutes; torch's newer exporter fails for ZoeDepth
+            )
         return path
 
 
@@ -188,7 +190,6 @@ def depth_pro() -> HubModel:
 MODELS: dict[str, Callable[[], HubModel]] = {
     each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, depth_pro)
 }
-EXPORTED = ("depth_anything", "dpt", "glpn")  # also compared as ONNX files
 
 
 def _made(kind: Any, config: Any, processor: Any, metric: bool) -> HubModel:

@@ -31,13 +31,10 @@ def test_folders_and_onnx_files_answer_as_their_own_pipelines(name: str, tmp_pat
         expected = np.maximum(expected, expected.max() / 1000)
     elif inverse:
         expected = 1 / expected
-    folder = load(peer.save(tmp_path / "hub"))
-    found = folder.predict(image)
-    answers = [found]
-    if name in hub_models.EXPORTED:
-        path = peer.export(tmp_path / "their.onnx", found.provenance.network_size)
-        answers.append(load(path, convention=folder.model.convention).predict(image))
-    for answer in answers:
+    folder = peer.save(tmp_path / "hub")
+    found = load(folder).predict(image)
+    path = peer.export(folder / "onnx" / "model.onnx", found.provenance.network_size)
+    for answer in (found, load(path).predict(image)):
         assert answer.unit == ("metre" if peer.metric else "relative")
         values = 1 / answer.depth_values if inverse else answer.depth_values
         assert np.abs(values - expected).max() < 1e-3 * np.ptp(expected)

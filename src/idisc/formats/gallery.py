@@ -74,7 +74,8 @@ def describe(
 def render(entries: Sequence[Entry], title: str, models: Sequence[str]) -> bytes:
     """Return the page as UTF-8."""
     page = resources.files("idisc").joinpath("assets", "gallery.html").read_text("utf-8")
-    lead = f"{pluralize(len(entries), 'result')}, model {', '.join(models)}. Click for details."
+    noun = "model" if len(models) == 1 else "models"
+    lead = f"{pluralize(len(entries), 'result')}, {noun} {', '.join(models)}. Click for details."
     text = Template(page).substitute(
         title=_safe(title), lead=_safe(lead), entries="\n".join(map(_render_entry, entries))
     )
