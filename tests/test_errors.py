@@ -57,6 +57,11 @@ def test_an_error_of_the_system_is_its_file_and_reason() -> None:
     assert errors.describe(errors.InputError("a.npy", "8-bit")) == "a.npy: 8-bit"
 
 
+def test_a_line_for_a_terminal_stays_one_line_from_left_to_right() -> None:
+    hostile = "a\nb\x1b[31m\u2028\u202egnp.exe ü\udce9"
+    assert errors.one_line(hostile) == "a\\nb\\x1b[31m\\u2028\\u202egnp.exe ü\udce9"
+
+
 def test_the_family_at_the_top_of_the_file_is_the_whole_family() -> None:
     drawn = {word for word in (errors.__doc__ or "").split() if hasattr(errors, word)}
     defined = {

@@ -85,8 +85,10 @@ def describe(error: Exception) -> str:
 
 
 def one_line(text: str) -> str:
-    """Escape line breaks and control characters, which a file name may contain, for a terminal."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text)
+    """Escape line breaks, control characters and marks that turn the direction of text."""
+    return re.sub(
+        r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda found: ascii(found[0])[1:-1], text
+    )
 
 
 def first_line(error: BaseException) -> str:
