@@ -46,6 +46,8 @@ def test_an_error_may_be_part_of_a_larger_subject_and_survives_pickling() -> Non
 
 def test_several_errors_become_one_that_names_everything_once() -> None:
     missing = [errors.InputError(name, "no such file") for name in ("a.jpg", "b.jpg")]
+    many = errors.combine([errors.InputError(str(n), "no such file") for n in range(1121)])
+    assert many.subject == "0, 1, 2 and 1,118 more"
     empty = errors.InputError("photos", "no pictures", "pass --recursive")
     error = errors.combine([*missing, empty])
     assert error.args == ("a.jpg, b.jpg, photos", "no such file; no pictures", "pass --recursive")
