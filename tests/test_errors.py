@@ -45,6 +45,8 @@ def test_an_error_may_be_part_of_a_larger_subject_and_survives_pickling() -> Non
 
 def test_several_errors_become_one_that_names_everything_once() -> None:
     missing = [errors.InputError(name, "no such file") for name in ("a.jpg", "b.jpg")]
+    many = errors.combine([errors.InputError(str(n), "no such file") for n in range(1121)])
+    assert many.subject == "0, 1, 2 and 1,118 more"
     empty = errors.InputError("photos", "no pictures", "pass --recursive")
     error = errors.combine([*missing, empty])
     assert error.args == ("a.jpg, b.jpg, photos", "no such file; no pictures", "pass --recursive")
@@ -54,6 +56,11 @@ def test_an_error_of_the_system_is_its_file_and_reason() -> None:
     assert errors.describe(OSError(28, "No space left", "a.npy")) == "a.npy: No space left"
     assert errors.describe(OSError(28, "No space left")) == "No space left"
     assert errors.describe(errors.InputError("a.npy", "8-bit")) == "a.npy: 8-bit"
+
+
+def test_a_line_for_a_terminal_stays_one_line_from_left_to_right() -> None:
+    hostile = "a\nb\x1b[31m\u2028\u202egnp.exe ü\udce9"
+    assert errors.one_line(hostile) == "a\\nb\\x1b[31m\\u2028\\u202egnp.exe ü\udce9"
 
 
 def test_require_lets_installed_packages_pass() -> None:

@@ -57,11 +57,16 @@ def check_external(folder: Path, stated: str | None) -> bool:
         return False
     if not isinstance(expected, dict):
         return False
+    check_files(folder, expected)
+    return True
+
+
+def check_files(folder: Path, expected: Mapping[str, str]) -> None:
+    """Raise a CheckpointError if a file in a folder is missing or has another CRC-32."""
     for name, crc in expected.items():
-        path = folder / Path(name).name  # the graph must not lead to other folders
+        path = folder / Path(name).name  # a name must not lead to other folders
         if not path.is_file() or crc32(path) != crc:
             raise CheckpointError(path, DAMAGED, _REMEDY)
-    return True
 
 
 def sealed_record(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,11 +70,11 @@ class IdiscWarning(UserWarning):
 
 
 def combine(errors: Sequence[InputError]) -> InputError:
-    """Return one error with the subjects, reasons and remedies of all, each named once."""
+    """Return one error with the first subjects and the reasons and remedies of all, each once."""
     subjects, reasons, remedies = (
         dict.fromkeys(filter(None, parts)) for parts in zip(*(e.args for e in errors), strict=True)
     )
-    return InputError(", ".join(subjects), "; ".join(reasons), "; ".join(remedies))
+    return InputError(first_names(list(subjects)), "; ".join(reasons), "; ".join(remedies))
 
 
 def describe(error: Exception) -> str:
@@ -85,14 +85,22 @@ def describe(error: Exception) -> str:
 
 
 def one_line(text: str) -> str:
-    """Escape line breaks and control characters, which a file name may contain, for a terminal."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda found: ascii(found[0])[1:-1], text)
+    """Escape line breaks, control characters and marks that turn the direction of text."""
+    return re.sub(
+        r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda found: ascii(found[0])[1:-1], text
+    )
 
 
 def first_line(error: BaseException) -> str:
     """Return the first sentence of an exception of another library, at most 160 characters."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0].partition(". ")[0].rstrip(".")[:160]
+
+
+def first_names(names: Sequence[str], most: int = 3) -> str:
+    """Return `a, b, c and 118 more` for many names."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def pluralize(number: int, noun: str) -> str:

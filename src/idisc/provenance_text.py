@@ -163,6 +163,13 @@ def describe_licence(model: ModelInfo) -> str:
     return f"{model.licence}; not for commercial use" if model.non_commercial else model.licence
 
 
+def describe_terms(model: ModelInfo) -> str:
+    """Return a sentence about a model that is not for commercial use; empty for others."""
+    if not model.non_commercial:
+        return ""
+    return f"model {model.name}, licence {describe_licence(model)}"
+
+
 def describe_parent(parent: Parent) -> str:
     """Return the name and the hash of weights that training started from."""
     return f"{parent.name} (sha256 {parent.sha256[:12] or UNKNOWN})"

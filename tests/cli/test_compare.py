@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
+import pytest
 from PIL import Image
 from tests.fakes import onnx_files, pairs
 from tests.fakes.called import Run
+from tests.fakes.photographed import three_photos
+
+from idisc.cli import compare
 
 
 def test_two_networks_are_drawn_side_by_side(run: Run, tmp_path: Path) -> None:
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     theirs = onnx_files.foreign(tmp_path / "theirs.onnx")
-    photo = tmp_path / "grey.png"
+    onnx_files.describe(ours, licence="CC BY-NC 4.0", non_commercial="true")
+    photo = tmp_path / "two\nlines.png"
     Image.fromarray(np.full((60, 80, 3), 100, np.uint8)).save(photo)
-    code, out, _ = run("compare", ours, theirs, photo, "-o", tmp_path / "out")
-    assert code == 0
-    path = tmp_path / "out" / "grey_compare.png"
-    assert out.rstrip().endswith(str(path))
+    code, out, err = run("compare", ours, theirs, photo, "-o", tmp_path / "out")
+    assert (code, out.count("\n")) == (0, 1)
+    assert err == "model ours.onnx, licence CC BY-NC 4.0; not for commercial use\n"
+    path = tmp_path / "out" / "two\nlines_compare.png"
+    assert out.rstrip().endswith(str(path).replace("\n", "\\n"))
     with Image.open(path) as picture:
         assert picture.width >= 3 * 80
 
@@ -26,6 +33,17 @@ def test_two_networks_are_drawn_side_by_side(run: Run, tmp_path: Path) -> None:
 def test_nothing_to_compare_is_a_usage_error(run: Run, tmp_path: Path) -> None:
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     assert run("compare", ours, ours)[0] == 2
+
+
+def test_a_picture_that_reveals_a_bug_does_not_end_the_others(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
+    photos = three_photos(tmp_path)
+    monkeypatch.setattr(compare, "_ratio", Mock(side_effect=[ZeroDivisionError, "equal"]))
+    code, out, err = run("compare", ours, ours, photos, "-o", tmp_path / "out")
+    assert (code, out.count("equal")) == (1, 1)
+    assert "ZeroDivisionError" in err
 
 
 def test_both_are_scored_on_a_dataset(run: Run, tmp_path: Path) -> None:

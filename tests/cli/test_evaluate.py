@@ -118,10 +118,13 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(
     own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
+    onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
     call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
     assert run("evaluate", *call) == 0
+    terms = "CC BY-NC 4.0; not for commercial use"
+    assert capsys.readouterr().err == f"model model.onnx, licence {terms}\n"
     record = json.loads((tmp_path / "report/report.json").read_text())
-    assert record["about"]["weights"] == "model.onnx"
+    assert (record["about"]["weights"], record["about"]["licence"]) == ("model.onnx", terms)
     assert len(record["about"]["weights_sha256"]) == 64
     assert record["versions"]["onnxruntime"] == onnxruntime.__version__
     depths = [indoor.load(own / f"depth/{number}.png") / 1000 for number in range(2)]

@@ -29,7 +29,8 @@ def _small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 def checkpoint(name: str = "tiny", seed: int = 0) -> Path:
     folder = exported.place() / f"explained_{seed}" / name
     state = explained.network(seed=seed).state_dict()
-    save_checkpoint(folder, pairs.TINY, state, {"training_size": [48, 64], "data": "nothing"})
+    origin = {"training_size": [48, 64], "licence": "CC BY-NC 4.0", "non_commercial": True}
+    save_checkpoint(folder, pairs.TINY, state, origin)
     return folder
 
 
@@ -54,6 +55,8 @@ def test_photos_become_figures_and_numbers(
     expected = {f"a_{figure}.png" for figure in PER_PHOTO}
     assert {path.name for path in out.iterdir()} == expected | {"idrs.png", "idrs.json"}
     printed = capsys.readouterr()
+    terms = "CC BY-NC 4.0; not for commercial use"
+    assert printed.err.startswith(f"model tiny, licence {terms}\n")
     assert "training" not in printed.err  # the size needs no note
     lines = printed.out.splitlines()
     assert len(lines) == 2
@@ -62,6 +65,7 @@ def test_photos_become_figures_and_numbers(
     record = json.loads((out / "idrs.json").read_text())
     assert [row["name"] for row in record["pictures"]] == ["a"]
     assert (record["format"], record["model"]) == ("idisc/1", "tiny")
+    assert record["licence"] == terms
     assert all(inputs.is_result(path) for path in out.glob("*.png"))  # not explained again
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import subprocess
 import sys
@@ -133,6 +134,15 @@ def test_a_full_stdout_is_one_line_and_no_second_error_at_the_end() -> None:
         )
     message = "idisc: stdout: cannot be written (No space left on device)\n"
     assert (done.returncode, done.stderr) == (2, message)
+
+
+def test_a_reader_of_stdout_that_has_ended_is_no_bug_and_no_message() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    call = [sys.executable, "-m", "idisc", "models"]
+    done = subprocess.run(call, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_file_that_click_cannot_open_is_bad_input_too(fail: Fail) -> None:

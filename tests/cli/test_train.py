@@ -86,7 +86,7 @@ def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(
     assert run(*pairs.command(data, tmp_path / "run", **changes)) == 0
     said = capsys.readouterr()
     assert "--weights imagenet" in said.err
-    assert "1 pictures, whole scenes, held out; 2 for training" in said.err
+    assert "1 picture, whole scenes, held out; 2 for training" in said.err
     assert "batches without a valid pixel: 2" in said.err
     assert "your own pictures, 1 picture\n" in said.out
 

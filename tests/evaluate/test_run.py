@@ -226,7 +226,8 @@ def test_a_network_sees_a_dataset_at_the_size_of_its_training_or_of_the_paper(
     assert (result.totals["abs_rel"], result.rows[0].pixels) == (0.5, 600)
     evaluate(dataset.at_network_size((32, 64)), Predictor(engine))  # a size that was asked for
     assert engine.calls == [((1, *seen, 3), (20, 30)), ((1, 32, 64, 3), (20, 30))]
-    assert result.about == {"weights": "fake", "weights_sha256": engine.sha256}
+    known = {"weights": "fake", "weights_sha256": engine.sha256, "licence": "unknown"}
+    assert result.about == known
 
 
 @pytest.mark.parametrize(("canonical", "factor"), [(True, 2.0), (False, 1.0)])

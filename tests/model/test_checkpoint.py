@@ -17,6 +17,7 @@ from tests.fakes.pairs import TINY
 from tests.fakes.refusals import refused
 
 import idisc
+from idisc import checksums
 from idisc.configs.schema import AfpConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
@@ -161,6 +162,15 @@ def test_a_record_may_name_several_files_in_half_precision(folder: Path) -> None
     for name, value in load_network(folder / "rooms.json").state_dict().items():
         assert value.dtype == weights[name].dtype
         torch.testing.assert_close(value, weights[name], rtol=1e-3, atol=1e-6)
-    (folder / "rooms.json").write_text(json.dumps({**record, "weights": ["rest.safetensors"]}))
-    with refused(CheckpointError, folder / "rest.safetensors", "missing encoder."):
-        load_network(folder / "rooms.json")
+    encoder = folder / "encoder.safetensors"
+    stated = [{"path": encoder.name, "crc32": checksums.crc32(encoder)}]
+    content = encoder.read_bytes()
+    encoder.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    for changes, subject, fact in (
+        ({"weights": [*names], "files": stated}, encoder, "checksum"),
+        ({"weights": ["rest.safetensors"]}, folder / "rest.safetensors", "missing encoder."),
+        ({"weights": 3}, folder / "rooms.json", "weights"),
+    ):
+        (folder / "rooms.json").write_text(json.dumps({**record, **changes}))
+        with refused(CheckpointError, subject, fact):
+            load_network(folder / "rooms.json")

@@ -73,6 +73,13 @@ def test_a_model_opened_by_its_path_is_checked_and_described_by_the_card_next_to
     (home / "rooms.safetensors").write_bytes(b"no tensorz")
     with refused(CheckpointError, home / "rooms.safetensors"):
         idisc.load(home / "rooms.onnx")
+    content = shipped.make(home / "rooms").read_text()
+    for damaged in (content[:-9], content.replace("Apache-2.0", "Apache-2.1")):
+        (home / "rooms.json").write_text(damaged)
+        with refused(CheckpointError, home / "rooms.json"):
+            idisc.load(home / "rooms.onnx")
+    (home / "rooms.json").write_text('{"of": "somebody else"}')
+    assert idisc.load(home / "rooms.onnx").model.name == "rooms.onnx"
 
 
 def test_what_a_card_says_counts_before_its_files(home: Path) -> None:

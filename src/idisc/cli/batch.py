@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from idisc.cli import tables
-from idisc.errors import IdiscError, InputError, first_line
-
-NAMED = 3  # inputs in the last line; each has a line of its own above
+from idisc.errors import IdiscError, InputError, first_line, first_names
 
 
 class Terminated(KeyboardInterrupt):
@@ -63,9 +61,7 @@ class Failures:
         if total == 1:
             raise self.found[0][1]
         self.tell()
-        labels = [label for label, _ in self.found]
-        more = f" and {len(labels) - NAMED} more" if len(labels) > NAMED else ""
-        names = ", ".join(labels[:NAMED]) + more
+        names = first_names([label for label, _ in self.found])  # each has a line of its own above
         whole = InputError(names, f"{len(self.found)} of {total} inputs failed")
         if not all(isinstance(error, IdiscError) for _, error in self.found):
             whole.exit_code = 1

@@ -10,7 +10,7 @@ import click
 
 from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
-from idisc.errors import IdiscError, IdiscWarning
+from idisc.errors import IdiscWarning, one_line
 
 if TYPE_CHECKING:
     from idisc.evaluate.run import Result
@@ -66,6 +66,7 @@ def command(
         load(first, device, convention=convention_a),
         load(second, device, convention=convention_b),
     )
+    tables.note_terms(*(each.model for each in pair))
     if pictures:
         _draw_all(pair, pictures, out)
     if data is not None:
@@ -93,11 +94,11 @@ def _draw_all(pair: tuple[Predictor, Predictor], pictures: tuple[str, ...], out:
                 with files.atomic(path) as draft:
                     draft.write_bytes(png_bytes(draw(*shown), about))
                 lines.append(f"{item.label}: {_ratio(*shown)} -> {path}")
-            except (IdiscError, OSError) as error:
+            except Exception as error:  # whatever it is, the other pictures are compared
                 failures.add(item.label, error)
             advance(done, len(found.inputs))
     for line in lines:
-        click.echo(line)
+        click.echo(one_line(line))
     failures.finish(len(lines) + len(failures.found))
 
 

@@ -123,12 +123,15 @@ def command(
     protocols = [_protocol(name, changes) for name in dict.fromkeys(names)]
     opening = partial(load, onnx or model, device, precision, convention)
     if benchmark and out:
-        _submit(opening(), benchmark, out)
+        source = opening()
+        tables.note_terms(source.model)
+        _submit(source, benchmark, out)
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
     if predictions is None:
         source = opening()
+        tables.note_terms(source.model)
         if source.engine.convention:
             name = source.engine.convention.name
             options.refuse(f"networks of ours; the convention {name} has a size", size=size)

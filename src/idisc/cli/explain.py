@@ -89,6 +89,7 @@ def command(
         opened = open_dataset(data, dataset, split, size=size)
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
+        tables.note_terms(*(each.model for each in predictors.values()))
         note_size(size, predictors)
         opened = fit_size(opened, [*predictors.values()])
         folder = FigureFolder(out, suffix, next(iter(predictors.values())))
@@ -101,6 +102,7 @@ def command(
     found = inputs.find(pictures)
     predictor = open_predictor(models[0] if models else None, device)
     selection.check(predictor)
+    tables.note_terms(predictor.model)
     note_size(size, {predictor.model.name: predictor})
     run = PhotoRun(FigureFolder(out, suffix, predictor), selection, size)
     run.run(found.inputs, found.problems)

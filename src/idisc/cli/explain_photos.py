@@ -12,7 +12,7 @@ import click
 from idisc import configs, files, visualize
 from idisc.cli import progress, tables
 from idisc.cli.batch import Failures
-from idisc.errors import IdiscError, InputError
+from idisc.errors import IdiscError, InputError, one_line
 
 if TYPE_CHECKING:
     from idisc.explain.grid import Grid
@@ -73,8 +73,11 @@ class FigureFolder:
     @property
     def about(self) -> dict[str, str]:
         """The metadata of every file."""
+        from idisc.provenance_text import describe_licence
+
         model = self.predictor.model
-        return {"model": model.name, "weights_sha256": model.sha256, "trained on": model.data}
+        about = {"model": model.name, "weights_sha256": model.sha256, "trained on": model.data}
+        return {**about, "licence": describe_licence(model)}
 
     def figure(self, name: str, grid: Grid, more: Mapping[str, str] | None = None) -> Path:
         """Write one figure; `more` is added to its metadata."""
@@ -101,7 +104,7 @@ class PhotoRun:
         with progress.bar("explaining") as advance:
             for done, item in enumerate(items, start=1):
                 try:
-                    click.echo(self._photo(item))
+                    click.echo(one_line(self._photo(item)))
                 except Exception as error:  # whatever it is, the other photos are explained
                     failures.add(item.label, error)
                 advance(done, len(items))

@@ -18,7 +18,7 @@ from idisc.cli import tables
 from idisc.cli.batch import Terminated
 from idisc.errors import IdiscError, describe, one_line
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # click handles a closed pipe
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
@@ -62,7 +62,7 @@ def cli() -> None:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 success, 2 bad input, 3 a check failed, 130 interrupted."""
+    """Run the command line and exit with one of the codes in `docs/reference/cli.md`."""
     _prepare_streams()
     try:
         code = cli.main(args, prog_name="idisc", standalone_mode=False)
@@ -76,6 +76,10 @@ def main(args: Sequence[str] | None = None) -> None:
         _fail(f"{error.format_message()} (see {command} --help)", error.exit_code)
     except click.ClickException as error:
         _fail(error.format_message(), 2)  # click uses 1, which is reserved for bugs
+    except SystemExit as end:
+        if end.code == 1:  # of click and rich, if the program that reads stdout has ended
+            sys.exit(141)  # the code of SIGPIPE; 1 is reserved for bugs
+        raise
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # Ctrl-D for click, but a bug here
             raise error.__cause__ from None

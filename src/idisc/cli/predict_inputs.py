@@ -253,11 +253,11 @@ def _clip_length(outcome: Outcome) -> str:
 
 def _notes(prediction: Prediction) -> list[str]:
     """Return one line each for warnings, notes about the picture and the model's licence."""
-    from idisc.provenance_text import describe_licence, describe_warning
+    from idisc.provenance_text import describe_terms, describe_warning
 
-    made, model = prediction.provenance, prediction.provenance.model
-    terms = f"model {model.name}, licence {describe_licence(model)}" if model.non_commercial else ""
-    notes = ["; ".join(map(describe_warning, made.warnings)), "; ".join(made.notes), terms]
+    made = prediction.provenance
+    notes = ["; ".join(map(describe_warning, made.warnings)), "; ".join(made.notes)]
+    notes.append(describe_terms(made.model))
     return [text for text in notes if text]
 
 

@@ -9,10 +9,14 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from idisc.errors import one_line
+
+if TYPE_CHECKING:
+    from idisc.prediction import ModelInfo
 
 GAP = 3  # columns between two of a table
 
@@ -109,3 +113,11 @@ def give_up_stdout() -> None:
 def note(text: str) -> None:
     """Print a line to stderr that is not part of the result."""
     click.echo(one_line(text), err=True)
+
+
+def note_terms(*models: ModelInfo) -> None:
+    """Print a note for each model that is not for commercial use."""
+    from idisc.provenance_text import describe_terms
+
+    for terms in filter(None, map(describe_terms, models)):
+        note(terms)

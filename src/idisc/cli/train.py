@@ -148,7 +148,8 @@ def _note_start(run: Trainer, weights: str | None) -> None:
         tables.note("the encoder starts from random weights; --weights imagenet has better ones")
     if run.recipe.data.holdout:
         count = sum(len(folder) for folder in run.stream.folders)
-        tables.note(f"{len(run.testing)} pictures, whole scenes, held out; {count} for training")
+        held = pluralize(len(run.testing), "picture")
+        tables.note(f"{held}, whole scenes, held out; {count} for training")
     if run.origin.get("non_commercial"):
         terms = "; ".join(run.origin["licence"])
         tables.note(f"the result is not for commercial use, as what it is made of: {terms}")

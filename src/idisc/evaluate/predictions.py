@@ -20,7 +20,7 @@ from idisc import files
 from idisc.data.dataset import Sample
 from idisc.data.decode import ARRAYS, TARGETS, DepthMap, FloatArray, NormalMap, read_array
 from idisc.data.manifest import Record
-from idisc.errors import InputError
+from idisc.errors import InputError, first_names
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import DEPTH, Task
 
@@ -162,8 +162,7 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
         raise _unmatched(folder, images, index)
     missing = [image for image in images if image not in found]
     if missing:
-        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-        names = ", ".join(missing[:10]) + more
+        names = first_names(missing, 10)
         raise InputError(folder, f"{len(missing)} of {len(images)} predictions missing: {names}")
     return found
 

@@ -33,6 +33,7 @@ from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
 from idisc.prediction import Unit
+from idisc.provenance_text import describe_licence
 from idisc.tasks import Task
 
 SamplePredictor = Callable[[Sample], FloatArray]
@@ -184,13 +185,14 @@ def _open(
     if isinstance(predictor, Predictor):
         check_task(predictor.model.name, predictor.engine.task, dataset.spec)
         rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
-        about = {"weights": predictor.model.name, "weights_sha256": predictor.model.sha256}
-        if predictor.model.precision not in ("fp32", UNKNOWN):
-            about["precision"] = predictor.model.precision
-        if predictor.model.convention:
-            about["convention"] = predictor.model.convention
-        unit = predictor.model.unit
-        source = _Source(partial(predict_sample, predictor), lambda: about, None, unit)
+        model = predictor.model
+        about = {"weights": model.name, "weights_sha256": model.sha256}
+        about["licence"] = describe_licence(model)
+        if model.precision not in ("fp32", UNKNOWN):
+            about["precision"] = model.precision
+        if model.convention:
+            about["convention"] = model.convention
+        source = _Source(partial(predict_sample, predictor), lambda: about, None, model.unit)
         return dataset.at_network_size(rule) if rule else dataset, source
     if isinstance(predictor, PredictionFiles):
         scale = predictor.reading.scale or 1.0

@@ -53,7 +53,7 @@ def load_network(source: str | Path) -> IDisc:
     except InputError as error:  # an encoder that does not exist
         raise CheckpointError(*error.within(path).args) from None
     state: State = {}
-    names = [path.parent / str(name) for name in record.get("weights", [WEIGHTS])]
+    names = _weights(record, path)
     for each in names:
         state.update({name: _widened(value) for name, value in read_state(each).items()})
     check_state(state, expected, ", ".join(map(str, names)))
@@ -101,6 +101,17 @@ def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
         return configs.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:
         raise CheckpointError(*error.args) from None
+
+
+def _weights(record: Mapping[str, Any], path: Path) -> list[Path]:
+    """Return the files with the tensors, whose checksums must be those of the record, if any."""
+    try:
+        names = [str(name) for name in record.get("weights", [WEIGHTS])]
+        stated = {each["path"]: each["crc32"] for each in record.get("files", [])}
+    except (KeyError, TypeError):
+        raise CheckpointError(path, "weights and files are no lists of files") from None
+    checksums.check_files(path.parent, {name: stated[name] for name in names if name in stated})
+    return [path.parent / name for name in names]
 
 
 def _widened(value: Tensor) -> Tensor:

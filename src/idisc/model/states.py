@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from idisc.checksums import DAMAGED, KEY
-from idisc.errors import CheckpointError, first_line
+from idisc.errors import CheckpointError, first_line, first_names
 
 State = dict[str, Tensor]
 # keys under which training scripts store the weights
@@ -84,9 +84,9 @@ def check_state(
         for name, value in state.items()
         if name in expected and _form(value) != _form(expected[name])
     ]
-    complaints = [f"missing {_some(missing)}"] if missing else []
-    complaints += [f"unexpected {_some(extra)}"] if extra else []
-    complaints += [_some(wrong)] if wrong else []
+    complaints = [f"missing {first_names(missing)}"] if missing else []
+    complaints += [f"unexpected {first_names(extra)}"] if extra else []
+    complaints += [first_names(wrong)] if wrong else []
     if complaints:
         raise CheckpointError(where, "; ".join(complaints))
     for name, value in state.items():
@@ -158,8 +158,3 @@ def _kind(value: object) -> str:
 def _form(value: Tensor) -> str:
     shape = "x".join(map(str, value.shape)) or "a single number"
     return shape if value.is_floating_point() else f"{shape} of {value.dtype}"
-
-
-def _some(names: list[str]) -> str:
-    rest = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + rest

@@ -48,9 +48,10 @@ def find_card(model: str | Path | None) -> cards.ModelCard | None:
     """
     if model is None:
         return cards.default_card()
-    path, known = Path(model), cards.shipped()
+    path = Path(model)
     if path.is_file() or (path / configs.FILE).is_file() or path.suffix == ".onnx":
         return None
+    known = cards.shipped()
     if str(model) not in known:
         if path.is_dir():
             return None

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from idisc import files
-from idisc.errors import DataError
+from idisc.errors import DataError, first_names
 from idisc.train.loader import Batch
 
 MAX_ROLLBACKS = 3
@@ -59,9 +59,8 @@ class Guard:
     def roll_back(self, names: Sequence[str]) -> None:
         """Count a roll-back; DataError with the names of the pictures if there were too many."""
         if self.rollbacks == MAX_ROLLBACKS:
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             raise DataError(
-                f"{', '.join(names[:NAMED])}{more}",
+                first_names(names, NAMED),
                 "loss or gradient is not finite, also after"
                 f" {MAX_ROLLBACKS} roll-backs with lower rates",
                 "look at failed/ in the folder of the run, or start again with a lower train.lr",

@@ -152,11 +152,11 @@ def shipped() -> dict[str, ModelCard]:
 
 def read_card(path: Path) -> ModelCard:
     """Read a card; the name of the file is that of the model."""
+    record = _read_record(path)
+    if isinstance(record, dict):
+        checksums.check_record(path, record)
+        record.pop(checksums.KEY, None)
     try:
-        record = files.read_json(path)
-        if isinstance(record, dict):
-            checksums.check_record(path, record)
-            record.pop(checksums.KEY, None)
         card = configs.from_json(ModelCard, record, str(path))
     except InputError as error:
         raise CheckpointError(*error.args) from None
@@ -199,13 +199,24 @@ def locate(card: ModelCard, part: Part = "onnx") -> Path:
 
 
 def beside(path: Path) -> ModelCard | None:
-    """Return the card next to the ONNX file of a model, whose files must be those of the card."""
-    try:
-        card = read_card(path.with_suffix(".json"))
-    except CheckpointError:
-        return None  # the file of somebody else
+    """Return the card next to the ONNX file of a model, whose files must be those of the card.
+
+    None if there is none, or a JSON file of another kind.
+    """
+    described = path.with_suffix(".json")
+    record = _read_record(described) if described.is_file() else None
+    if not isinstance(record, dict) or "ingredients" not in record:
+        return None
+    card = read_card(described)
     check_files(card, "onnx", path.parent)
     return card
+
+
+def _read_record(path: Path) -> Any:
+    try:
+        return files.read_json(path)
+    except InputError as error:
+        raise CheckpointError(*error.args) from None
 
 
 def check_files(card: ModelCard, part: Part, folder: Path) -> None:
