@@ -107,7 +107,9 @@ notebooks: $(VENV)/installed
 	$(BIN)/python -m pytest tests/docs/test_notebooks.py
 
 bench: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[transformers]'
 	$(BIN)/python benchmarks/photos.py
+	$(BIN)/python benchmarks/latency.py --int8
 	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
 	$(BIN)/python benchmarks/msda.py nyu_swint --size 480x640 --train 2
 

@@ -1,12 +1,14 @@
-"""Accuracy and latency on a CPU: the shipped model, FastDepth, Depth Anything V2 Small.
+"""Latency on a CPU of the shipped model, FastDepth and Depth Anything V2 Small, in one table.
 
-    pip install '.[train,figures]' transformers
+    pip install '.[train,figures,transformers]'
+    python benchmarks/latency.py                               # without FastDepth
     python benchmarks/latency.py --fastdepth fastdepth.onnx --d1 0.760 --out latency.svg
 
-All are timed in turns within one run, with the same number of threads. FastDepth's d1 comes from
-docs/examples/score_fastdepth.py. Depth Anything V2 Small is timed with random weights, by the
-faster of torch and ONNX Runtime; its d1 is the published value of the variant fine-tuned on
-NYU-Depth v2 (Yang et al., 2024) and is not measured here.
+All are timed in turns within one run, with the same number of threads, in fp32; --int8 adds our
+export with int8 products. Depth Anything V2 Small has random weights, runs in torch and in ONNX
+Runtime, and sees a picture of 3:4 at its own size and with about as many pixels as our model. Its
+d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2 (Yang et al., 2024)
+and is not measured here. FastDepth's d1 comes from docs/examples/score_fastdepth.py.
 """
 
 from __future__ import annotations
@@ -15,50 +17,51 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
 import torch
-from matplotlib import pyplot
 
 from idisc.cli.main import run_script
-from idisc.errors import InputError
+from idisc.errors import InputError, require
+from idisc.export.run import ExportOptions, export_network, open_source
 from idisc.predict import timing
+from idisc.sizes import Size, size_text
 from idisc.zoo import cards
 
-DEPTH_ANYTHING_D1 = 0.961  # Depth Anything V2, table of metric depth, ViT-S, NYU-D
-DEPTH_ANYTHING_SIZE = (392, 518)  # of a picture of 480x640: sides are multiples of 14
+DEPTH_ANYTHING = "Depth Anything V2 Small"
+DEPTH_ANYTHING_D1 = 0.961  # its paper, table of metric depth, ViT-S, NYU-D
+SIZES: tuple[Size, ...] = ((392, 518), (252, 336))  # multiples of 14: its own, and near ours
 THREADS = 2
-ROUNDS = 15
 
 
-def session(path: str) -> onnxruntime.InferenceSession:
+def session(path: Path) -> onnxruntime.InferenceSession:
     """Open a file in ONNX Runtime, with the same number of threads for all models."""
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file")
+    if not path.is_file():
+        raise InputError(path, "no such file")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.log_severity_level = 3  # FastDepth's file has initialisers that nothing uses
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def ours(card: cards.ModelCard) -> Callable[[], Any]:
-    """Return a prediction of the shipped model at its own size, from bytes to metres."""
-    size = np.array(card.training_size)
-    run, image = session(str(cards.locate(card))), np.zeros((1, *size, 3), np.uint8)
-    return lambda: run.run(["depth"], {"image": image, "size": size})
+def ours(path: Path, size: Size) -> Callable[[], object]:
+    """Return a prediction of an export of ours, from bytes to metres."""
+    feeds = {"image": np.zeros((1, *size, 3), np.uint8), "size": np.array(size)}
+    return partial(session(path).run, ["depth"], feeds)
 
 
-def fastdepth(path: Path) -> Callable[[], Any]:
+def fastdepth(path: Path) -> Callable[[], object]:
     """Return a prediction of FastDepth at its own size."""
-    run, image = session(str(path)), np.zeros((1, 3, 224, 224), np.float32)
-    return lambda: run.run(None, {run.get_inputs()[0].name: image})
+    run, image = session(path), np.zeros((1, 3, 224, 224), np.float32)
+    return partial(run.run, None, {run.get_inputs()[0].name: image})
 
 
-def depth_anything(folder: Path) -> dict[str, Callable[[], Any]]:
-    """Return predictions of V2 Small, as its authors configured it, in both engines."""
+def depth_anything_network() -> Any:
+    """Return V2 Small, as its authors configured it, with random weights."""
     from transformers import DepthAnythingConfig, DepthAnythingForDepthEstimation, Dinov2Config
 
     encoder = Dinov2Config(
@@ -76,19 +79,25 @@ def depth_anything(folder: Path) -> dict[str, Callable[[], Any]]:
         neck_hidden_sizes=[48, 96, 192, 384],
         fusion_hidden_size=64,
     )
-    network = DepthAnythingForDepthEstimation(config).eval()
-    image, file = torch.zeros(1, 3, *DEPTH_ANYTHING_SIZE), folder / "depth_anything.onnx"
+    return DepthAnythingForDepthEstimation(config).eval()
+
+
+def depth_anything(network: Any, size: Size, folder: Path) -> dict[str, Callable[[], object]]:
+    """Return predictions at one size in both engines."""
+    image, file = torch.zeros(1, 3, *size), folder / f"{size_text(size)}.onnx"
     torch.onnx.export(network, (image,), str(file), dynamo=True, verbose=False)
-    run = session(str(file))
-    name = run.get_inputs()[0].name
+    run, name = session(file), f"{DEPTH_ANYTHING}, {size_text(size)}"
+    feeds = {run.get_inputs()[0].name: image.numpy()}
     return {
-        "Depth Anything V2 Small, torch": lambda: network(image),
-        "Depth Anything V2 Small, ONNX Runtime": lambda: run.run(None, {name: image.numpy()}),
+        f"{name}, torch": partial(network, image),
+        f"{name}, ONNX Runtime": partial(run.run, None, feeds),
     }
 
 
 def plot(points: list[tuple[str, float, float]], out: Path) -> None:
     """Draw a dot for each name, milliseconds and d1."""
+    from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
     for name, milliseconds, d1 in points:
         axes.scatter(milliseconds, d1, s=50)
@@ -100,39 +109,52 @@ def plot(points: list[tuple[str, float, float]], out: Path) -> None:
     figure.savefig(out, metadata={"Date": None})
 
 
+def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """Return the median milliseconds of all networks."""
+    height, width = card.training_size
+    runs = {card.name: ours(cards.locate(card), (height, width))}
+    if given.int8:
+        file = folder / "int8.onnx"
+        export_network(open_source(card.name), ExportOptions(out=file, precision="int8"))
+        runs[f"{card.name}, int8"] = ours(file, (height, width))
+    if given.fastdepth:
+        runs["FastDepth"] = fastdepth(given.fastdepth)
+    network = depth_anything_network()
+    for size in SIZES:
+        runs |= depth_anything(network, size, folder)
+    seconds = timing.median_seconds(runs, given.repeats)
+    return {name: 1000 * value for name, value in seconds.items()}
+
+
 def main() -> None:
-    """Time all of them, print a table, draw the plot."""
+    """Time all of them, print a table, draw the plot if a file is named."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--fastdepth", type=Path, required=True, help="its ONNX file")
-    parser.add_argument("--d1", type=float, required=True, help="of FastDepth")
-    parser.add_argument("--out", type=Path, required=True, help="picture of the plot")
+    parser.add_argument("--fastdepth", type=Path, help="its ONNX file")
+    parser.add_argument("--d1", type=float, help="of FastDepth, for the plot")
+    parser.add_argument("--out", type=Path, help="picture of the plot")
+    parser.add_argument("--int8", action="store_true", help="also our export in int8")
+    parser.add_argument("--repeats", type=int, default=15)
     given = parser.parse_args()
+    if given.out and not (given.fastdepth and given.d1):
+        raise InputError("--out", "the plot shows FastDepth", "pass --fastdepth and --d1")
+    require("transformers", extra="transformers")
     torch.set_num_threads(THREADS)
     card = cards.default_card()
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        seconds = timing.median_seconds(
-            {
-                card.name: ours(card),
-                "FastDepth": fastdepth(given.fastdepth),
-                **depth_anything(Path(folder)),
-            },
-            ROUNDS,
-        )
-    times = {name: 1000 * value for name, value in seconds.items()}
-    for name, milliseconds in times.items():
-        sys.stdout.write(f"{name:<40}{milliseconds:8.0f} ms\n")
-    d1 = next(score.value for score in card.scores if score.metric == "d1")
-    anything = min(value for name, value in times.items() if name.startswith("Depth Anything"))
-    plot(
-        [
-            (f"{card.name} (trained here)", times[card.name], d1),
-            ("FastDepth", times["FastDepth"], given.d1),
-            ("Depth Anything V2 Small\n(published d1)", anything, DEPTH_ANYTHING_D1),
-        ],
-        given.out,
-    )
+        times = measure(card, given, Path(folder))
+    own = f"{DEPTH_ANYTHING}, {size_text(SIZES[0])}"
+    anything = min(value for name, value in times.items() if name.startswith(own))
+    sys.stdout.write(f"times faster than {own}, in the faster engine; milliseconds\n")
+    for name, milliseconds in sorted(times.items(), key=lambda item: item[1]):
+        sys.stdout.write(f"{name:<50}{anything / milliseconds:8.2f}{milliseconds:8.0f}\n")
+    if given.out:
+        d1 = next(score.value for score in card.scores if score.metric == "d1")
+        points = [(f"{card.name} (trained here)", times[card.name], d1)]
+        points += [("FastDepth", times["FastDepth"], given.d1)]
+        points += [(f"{DEPTH_ANYTHING}\n(published d1)", anything, DEPTH_ANYTHING_D1)]
+        plot(points, given.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """From the photo to its files: start, folders of large photos, growth of time and memory.
 
     python benchmarks/photos.py                     # a table, ratios first
-    python benchmarks/photos.py --growth growth.svg # also time and memory by pixels and by photos
+    python benchmarks/photos.py --growth docs/images/growth.svg   # also growth, as a plot
+
+The growth is that of time and memory by the pixels of one photo, by photos and by requests at once.
 
 All parts are timed in turns within one run. *Reading*, *network* and *writing* are the stages of a
 prediction, each alone, with all cores; *folder* is the whole command without its start.
@@ -10,14 +12,17 @@ prediction, each alone, with all cores; *folder* is the whole command without it
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -31,7 +36,18 @@ from idisc.predict import timing
 from idisc.predict.predictor import load
 
 PHOTOS, MEGAPIXELS = 6, 12
-SIZES, COUNTS = (0.3, 1.2, 4.8, 19.0), (1, 10, 100, 1000)
+SIZES, COUNTS, REQUESTS = (0.3, 1.2, 4.8, 19.0), (1, 10, 100, 1000), (1, 4, 16, 64)
+IDISC = (sys.executable, "-m", "idisc")
+LOAD = Path(__file__).parents[1] / "docs/examples/load_serve.py"
+
+
+class Point(NamedTuple):
+    """One measurement of growth."""
+
+    size: float  # megapixels, photos or requests
+    seconds: float
+    gigabytes: float
+    per_second: float | None = None  # answers of the server
 
 
 def main() -> None:
@@ -41,13 +57,16 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--growth", type=Path, metavar="FILE.svg", help="draw time and memory")
+    parser.add_argument("--most", type=int, default=COUNTS[-1], help="photos and requests drawn")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
+        # An installed package has its bytecode; one in a checkout may be forbidden to write it.
+        os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "code")}
         for text, value in measure(folder, given.repeats):
             sys.stdout.write(f"{text:68} {value}\n")
         if given.growth:
-            draw_growth(folder, given.growth)
+            draw(growth(folder, given.most), given.growth)
 
 
 def measure(folder: Path, repeats: int) -> list[tuple[str, str]]:
@@ -119,8 +138,7 @@ def predict(photos: Sequence[Path], out: Path) -> None:
 
 def run_command(*arguments: str | Path) -> None:
     """Run `idisc` in a process of its own."""
-    call = [sys.executable, "-m", "idisc", *map(str, arguments)]
-    subprocess.run(call, check=True, capture_output=True)
+    subprocess.run([*IDISC, *map(str, arguments)], check=True, capture_output=True)
 
 
 def all_stages(predictor: object, photo: Path, out: Path) -> None:
@@ -143,11 +161,9 @@ def size_ratio(values: np.ndarray) -> float:
     return len(png_bytes(values, {})) / len(pillow_png(values))
 
 
-def peak_of(photos: Sequence[Path], out: Path) -> tuple[float, float]:
-    """Return seconds and the largest resident memory (GB) of `idisc predict` in a new process."""
-    start = time.perf_counter()
-    folder = photos[0].parent
-    call = [sys.executable, "-m", "idisc", "predict", str(folder), "-o", str(out), "--no-gallery"]
+def peak_of(*arguments: str | Path) -> tuple[float, float]:
+    """Return seconds and the largest resident memory (GB) of `idisc` in a new process."""
+    start, call = time.perf_counter(), [*IDISC, *map(str, arguments)]
     child = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
@@ -155,28 +171,62 @@ def peak_of(photos: Sequence[Path], out: Path) -> tuple[float, float]:
     return time.perf_counter() - start, usage.ru_maxrss / 1e6
 
 
-def draw_growth(folder: Path, file: Path) -> None:
-    """Draw seconds and memory of one photo by its pixels, and of small photos by their number."""
+def growth(folder: Path, most: int) -> dict[str, list[Point]]:
+    """Return points by pixels of one photo, by photos, and by requests at once."""
+    series: dict[str, list[Point]] = {name: [] for name in ("megapixels", "photos", "requests")}
+    out = ("-o", folder / "growth", "--no-gallery")
+    for size in SIZES:
+        (photo,) = write_photos(folder / f"size_{size}", 1, size)
+        series["megapixels"].append(Point(size, *peak_of("predict", photo, *out)))
+    for count in (each for each in COUNTS if each <= most):
+        photo, *_ = write_photos(folder / f"count_{count}", count, SIZES[0])
+        series["photos"].append(Point(count, *peak_of("predict", photo.parent, *out)))
+    with served() as url:
+        for count in (each for each in REQUESTS if each <= most):
+            series["requests"].append(answered(url, photo, count))
+    return series
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Run `idisc serve` with a queue for all requests; yield its address."""
+    call = [*IDISC, "serve", "--port", "0", "--queue", str(3 * REQUESTS[-1])]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as it:
+        try:
+            yield (it.stdout.readline() if it.stdout else "").strip()
+        finally:
+            it.terminate()
+
+
+def answered(url: str, photo: Path, at_once: int) -> Point:
+    """Return the p95 of the seconds to an answer, and the server's memory, for requests at once."""
+    count = ("--requests", str(max(16, 2 * at_once)), "--at-once", str(at_once), "--warm-up", "4")
+    call = [sys.executable, str(LOAD), url, str(photo), *count]
+    said = subprocess.run(call, check=True, capture_output=True, text=True).stdout
+    report = json.loads(said)
+    return Point(at_once, report["p95_s"], report["memory_mb"][1] / 1e3, report["per_second"])
+
+
+def draw(series: dict[str, list[Point]], file: Path) -> None:
+    """Print the points, and draw seconds and memory."""
     from matplotlib import pyplot
 
-    series: dict[str, list[tuple[float, float, float]]] = {"megapixels": [], "photos": []}
-    for size in SIZES:
-        photos = write_photos(folder / f"size_{size}", 1, size)
-        series["megapixels"].append((size, *peak_of(photos, folder / "growth")))
-    for count in COUNTS:
-        photos = write_photos(folder / f"count_{count}", count, 0.3)
-        series["photos"].append((count, *peak_of(photos, folder / "growth")))
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for axis, (name, points) in zip(axes, series.items(), strict=True):
-        sizes, seconds, memory = zip(*points, strict=True)
-        for size, second, peak in points:
-            sys.stdout.write(f"{size:7g} {name:12} {second:8.2f} s {peak:6.2f} GB\n")
-        axis.loglog(sizes, seconds, "o-", color="#0072B2", label="seconds, whole command")
-        axis.loglog(sizes, memory, "s--", color="#D55E00", label="GB, peak memory")
-        axis.set_xlabel("megapixels of one photo" if name == "megapixels" else "photos of 0.3 MP")
+    labels = ("megapixels of one photo", f"photos of {SIZES[0]} MP", "requests at once")
+    figure, axes = pyplot.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+    for axis, label, (name, points) in zip(axes, labels, series.items(), strict=True):
+        for point in points:
+            rate = f"{point.per_second:8.2f} a second" if point.per_second else ""
+            said = f"{point.size:7g} {name:12} {point.seconds:8.2f} s {point.gigabytes:6.2f} GB"
+            sys.stdout.write(f"{said}{rate}\n")
+        sizes, seconds, memory, _ = zip(*points, strict=True)
+        time_of = "seconds, p95" if name == "requests" else "seconds, whole command"
+        axis.loglog(sizes, seconds, "o-", color="#0072B2", label=time_of)
+        axis.loglog(sizes, memory, "s--", color="#D55E00", label="GB, memory")
+        axis.set_xlabel(label)
         axis.legend(frameon=False)
         axis.grid(alpha=0.3)
-    figure.savefig(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ FOUNDATION = [
     "geometry",
     "alignment",
     "images",
+    "magma",
 ]
 FOUNDATION += ["html_parts", "charts", "prediction", "scale", "provenance_text"]
 FOUNDATION += ["formats", "__init__"]

@@ -14,6 +14,7 @@ import idisc
 from idisc.cli.main import COMMANDS
 
 HEAVY = ["torch", "torchvision", "timm", "numba", "scipy", "rich", "matplotlib", "onnxruntime"]
+HEAVY += ["cmap", "numpy.ma"]
 BLOCK = """
 import sys
 
@@ -90,6 +91,11 @@ def test_names_tables_and_help_load_nothing_heavy() -> None:
         *(call(name, "--help") for name in ("convert", "bench", "predict", "serve", "explain")),
     ]
     assert loaded_by("\n".join(codes)) == set()
+
+
+def test_a_photo_in_the_default_formats_loads_one_heavy_package(tmp_path: Path) -> None:
+    photo = Path(idisc.__file__).parent / "assets" / "examples" / "bedroom.jpg"
+    assert loaded_by(call("predict", str(photo), "-o", str(tmp_path))) == {"onnxruntime"}
 
 
 def test_a_network_on_swin_loads_no_timm() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmap
 import numpy as np
 import pytest
 from tests.fakes.refusals import refused
@@ -42,6 +43,18 @@ def test_every_map_of_matplotlib_has_its_reverse(name: str) -> None:
     ramp = np.linspace(0, 1, 256)[None]
     forth = visualize.colourise(ramp, 0, 1, name)
     assert np.array_equal(visualize.colourise(ramp, 0, 1, f"{name}_r"), forth[:, ::-1])
+
+
+def test_the_default_colours_are_those_of_their_name() -> None:
+    expected = cmap.Colormap("matplotlib:magma_r")(np.linspace(0, 1, 256))[None, :, :3]
+    picture = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1)
+    np.testing.assert_array_equal(picture, (255 * expected + 0.5).astype(np.uint8))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1001])
+def test_percentiles_are_those_of_numpy(count: int) -> None:
+    values = np.random.default_rng(count).random(count)
+    assert visualize.percentiles(values, 2, 50, 98) == np.percentile(values, [2, 50, 98]).tolist()
 
 
 def test_a_wrong_name_is_answered_with_near_ones() -> None:

@@ -14,7 +14,7 @@ import idisc
 from idisc.predict.model_info import read_model_info
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_model
-from idisc.predict.predictor import Predictor
+from idisc.predict.predictor import Predictor, load
 from idisc.zoo import cards
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
@@ -60,6 +60,13 @@ def test_its_two_forms_give_the_same_metres() -> None:
     exported = idisc.load().predict(photo).depth
     checkpoint = Predictor(open_model(part="checkpoint")).predict(photo).depth
     np.testing.assert_allclose(exported, checkpoint, atol=0.01)  # both have rounded weights
+
+
+def test_it_gives_the_same_metres_to_few_pictures_and_to_many() -> None:
+    photo = EXAMPLES / "bedroom.jpg"
+    quick, optimized = load(pictures=2).predict(photo), load().predict(photo)
+    np.testing.assert_allclose(quick.depth, optimized.depth, rtol=1e-4)
+    assert quick.provenance == optimized.provenance
 
 
 def test_it_is_what_predict_takes_when_nothing_is_named(

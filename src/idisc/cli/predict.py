@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,9 @@ from idisc.errors import InputError
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
+    from idisc.predict.predictor import Predictor
 
+MANY = 1000  # pictures that the network may see, of videos and tiles
 FILM_OPTIONS = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
 
 
@@ -122,8 +125,17 @@ def command(
     for stdin, whose result goes to stdout unless -o is given (one format). With --cluster it may
     also be a WebDataset shard (.tar) or a Parquet table, and an address such as s3://bucket/folder.
     """
-    from idisc import formats as table
-    from idisc.predict import inputs, predictor
+    from idisc.predict import inputs
+
+    film = {name: given.pop(name) for name in FILM_OPTIONS}
+    chosen, folder = clusters.take(given, out), Path(out) if out else None
+    if not chosen:
+        found = inputs.find(pictures, recursive=recursive, beside=folder is None)
+        known = not (tile or tile_size or any(item.is_video for item in found.inputs))
+        count = len(found.inputs) if known else MANY
+        opening = _open_in_thread(model, device, precision, convention, pictures=count)
+
+    from idisc import formats as table  # heavy; meanwhile the network is opened
     from idisc.predict.options import PredictOptions
 
     how = PredictOptions(
@@ -136,8 +148,7 @@ def command(
         camera_correction=camera_correction,
         normals=normals,
     )
-    film = {name: given.pop(name) for name in FILM_OPTIONS}
-    if chosen := clusters.take(given, out):
+    if chosen:
         alone = {"gallery": gallery, "known_distance": known_distance, **film}
         options.refuse("calls without --cluster", **alone)
         network = {"model": model, "device": device, "precision": precision}
@@ -145,10 +156,8 @@ def command(
         writing = _format_options(given)
         clusters.predict(chosen, pictures, recursive, (formats, writing), network)
         return
-    folder = Path(out) if out else None
     asked = table.parse(formats) if formats else ()
     saving = Saving(folder, asked, _format_options(given), normals)
-    found = inputs.find(pictures, recursive=recursive, beside=folder is None)
     if known_distance and len(found.inputs) > 1:
         raise InputError(
             f"--known-distance {known_distance[0]}",
@@ -159,7 +168,7 @@ def command(
     pages = _gallery(gallery, folder, len(found.inputs))
     saving = replace(saving, viewer=pages is not None)
     film = _film_options(film, found.inputs)
-    loaded = predictor.load(model, device, precision, convention)
+    loaded = opening.result()
     rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
     rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
     _refuse_unused(rows, given)
@@ -167,12 +176,24 @@ def command(
         Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
+def _open_in_thread(*network: Any, pictures: int) -> Future[Predictor]:
+    """Open a network, which takes no turn of the interpreter, beside imports and checks."""
+
+    def load() -> Predictor:
+        from idisc.predict import predictor
+
+        return predictor.load(*network, pictures=pictures)
+
+    return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
+
+
 def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
     """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
-    from idisc.predict.video import Plan, is_video
-
-    if not any(is_video(item.path) for item in items):
+    if not any(item.is_video for item in items):
         options.refuse("videos, and there is none", **given)
+        return {}
+    from idisc.predict.video import Plan
+
     found = options.given(given)
     Plan(**found)  # checks the values before the first picture is predicted
     return found

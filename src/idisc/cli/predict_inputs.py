@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import numpy as np
 
 from idisc.cli import progress, tables
 from idisc.cli.batch import Failures
@@ -97,10 +97,9 @@ class Run:
         Reading, predicting and writing of successive pictures overlap. A video has all cores.
         """
         from idisc.predict.stages import in_stages
-        from idisc.predict.video import is_video
 
         stages = (self._read, self._predict, self._write)
-        for is_clip, group in groupby(items, lambda item: is_video(item.path)):
+        for is_clip, group in groupby(items, attrgetter("is_video")):
             if is_clip:
                 yield from ((item, partial(self._video, item, advance)) for item in group)
             else:
@@ -264,11 +263,13 @@ def _notes(prediction: Prediction) -> list[str]:
 def _summary(prediction: Prediction) -> str:
     """Return one line about a result."""
     from idisc.provenance_text import describe_depth
+    from idisc.visualize import percentiles
 
     if prediction.depth is None:
         return "; ".join([prediction.task.name, *_made_by(prediction)])
     step = 1 + max(prediction.size) // 2000  # a sample is enough for these numbers
-    low, middle, high = np.percentile(prediction.depth[::step, ::step], [2, 50, 98])
+    sample = prediction.depth[::step, ::step].ravel()
+    low, middle, high = percentiles(sample, 2, 50, 98)
     span, unit = describe_depth(low, high, prediction.unit), prediction.unit
     median = f"median {middle:.2f} m" if unit == "metre" else f"median {middle:.3g}, no metres"
     return "; ".join([f"mostly {span}, {median}", *_made_by(prediction)])

@@ -22,7 +22,7 @@ from idisc.provenance_text import record
 
 MAX_UINT16 = int(np.iinfo(np.uint16).max)
 MILLIMETRE, ROAD_UNIT = 0.001, 1 / 256  # metres for each step: of most indoor sets, and of KITTI
-_ROWS = 256  # converted at a time, which needs little memory
+_ROWS = 32  # converted at a time, which stay in the cache
 FINE_UNIT, FEW_STEPS = 1e-5, 100  # of a scene that would have fewer steps of a millimetre
 
 

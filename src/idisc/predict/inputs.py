@@ -38,6 +38,11 @@ class Input:
         """Its name in messages."""
         return "stdin" if self.path is None else str(self.path)
 
+    @property
+    def is_video(self) -> bool:
+        """By the ending of its name; animated pictures are pictures."""
+        return self.path is not None and self.path.suffix.lower() in VIDEOS
+
     def source(self) -> Path | bytes:
         """Return what `images.read_photo` takes; stdin is read to its end."""
         if self.path is not None:

@@ -7,13 +7,20 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from idisc import checksums
 from idisc.errors import CheckpointError, InputError, first_line
 from idisc.predict.convention_choice import Graph
 
 AGAIN = "get it again, or export it again"
+Optimization = Literal["none", "basic", "all"]
+"""Of a graph when it is opened.
+
+"all" searches for operators to fuse. "basic" is for graphs that have fused operators already and
+takes half the time. "none" leaves even the conversion of fp16 weights to every run: opening one of
+the shipped models takes a quarter of the time, and each run 5 % more.
+"""
 
 
 class OpenFile(NamedTuple):
@@ -24,12 +31,17 @@ class OpenFile(NamedTuple):
 
 
 def open_session(
-    path: Path, device: str = "cpu", threads: int = 0, *, fused: bool = False
+    path: Path,
+    device: str = "cpu",
+    threads: int = 0,
+    optimization: Optimization = "all",
+    *,
+    spinning: bool = True,
 ) -> OpenFile:
     """Open a file; `threads`: 0 is OMP_NUM_THREADS, as for torch, or one for each core.
 
-    `fused` says that a graph has fused operators already, so that searching it for more is a waste
-    of time: half of the time to open one of the shipped models.
+    `spinning` threads do not sleep while they wait for each other, which is faster unless other
+    work needs their cores.
     """
     import onnxruntime  # heavy: only when a file is opened
 
@@ -43,8 +55,14 @@ def open_session(
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # errors are exceptions, not lines on stderr
         options.intra_op_num_threads = threads or _stated_threads()
-        if fused:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        if not spinning:
+            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        levels = onnxruntime.GraphOptimizationLevel
+        options.graph_optimization_level = {
+            "none": levels.ORT_DISABLE_ALL,
+            "basic": levels.ORT_ENABLE_BASIC,
+            "all": levels.ORT_ENABLE_ALL,
+        }[optimization]
         # Planning the reuse of buffers took most of the start-up time and saves nothing for
         # dynamic sizes; the arena reuses freed memory anyway.
         options.enable_mem_reuse = False
@@ -55,7 +73,7 @@ def open_session(
         graph_of(session)  # names and metadata may be no text
     except Exception as error:  # onnxruntime has a dozen exceptions for a damaged file
         raise CheckpointError(path, f"not readable as ONNX ({_reason(error)})", AGAIN) from None
-    session.opened_with = (path.resolve(), device, threads, fused)
+    session.opened_with = (path.resolve(), device, threads, optimization, spinning)
     copyreg.pickle(onnxruntime.InferenceSession, _reduce)
     return OpenFile(session, sealed)
 
@@ -65,8 +83,9 @@ def _reduce(session: Any) -> tuple[Any, ...]:
     return _open_again, session.opened_with
 
 
-def _open_again(path: Path, device: str, threads: int, fused: bool) -> Any:
-    return open_session(path, device, threads, fused=fused).session
+def _open_again(*opened_with: Any) -> Any:
+    *how, spinning = opened_with
+    return open_session(*how, spinning=spinning).session
 
 
 def _stated_threads() -> int:

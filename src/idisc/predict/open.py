@@ -15,6 +15,8 @@ from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
+FEW = 8  # pictures: optimizing a graph takes longer than it saves
+
 
 def open_model(
     model: str | Path | None = None,
@@ -23,10 +25,13 @@ def open_model(
     *,
     part: cards.Part = "onnx",
     convention: str | None = None,
+    pictures: int | None = None,
 ) -> Engine:
     """Open a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
     `convention` is the name of that of a network of others, if it is not found by itself.
+    `pictures` is their number, if it is known: for a few, a shipped model is opened quickly and
+    runs 5 % slower; several share the cores with reading and writing.
 
     `precision` is that of the arithmetic, by default fp32; an .onnx file has its own. `part` is
     what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
@@ -38,7 +43,7 @@ def open_model(
         raise InputError(
             f"--convention {convention}", f"{card.name} is a model of this package", "leave it out"
         )
-    return open_engine(cards.locate(card, part), device, precision, card)
+    return open_engine(cards.locate(card, part), device, precision, card, pictures=pictures)
 
 
 def find_card(model: str | Path | None) -> cards.ModelCard | None:
@@ -99,14 +104,15 @@ def open_engine(
     card: cards.ModelCard | None = None,
     *,
     convention: str | None = None,
+    pictures: int | None = None,
 ) -> Engine:
     """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
 
     `device` is torch's name of the device: cpu, cuda, cuda:1 ... `convention` is the name of that
-    of a network of others.
+    of a network of others. `pictures`: see `open_model`.
     """
     if path.suffix == ".onnx":
-        engine = _open_onnx(path, device, card, convention)
+        engine = _open_onnx(path, device, card, convention, pictures)
         own = engine.origin.get("precision")
         if precision not in (None, own):
             computes = f"with {own}" if own else "as exported"
@@ -147,15 +153,25 @@ def open_engine(
 
 
 def _open_onnx(
-    path: Path, device: str, card: cards.ModelCard | None, convention: str | None
+    path: Path,
+    device: str,
+    card: cards.ModelCard | None,
+    convention: str | None,
+    pictures: int | None,
 ) -> Engine:
     """Open an export of ours, or the file of others by its convention."""
-    from idisc.predict.convention_engine import ConventionEngine
     from idisc.predict.onnx_engine import OnnxEngine, is_ours
-    from idisc.predict.onnx_session import open_session
+    from idisc.predict.onnx_session import Optimization, open_session
 
-    opened = open_session(path, device, fused=card is not None)
+    optimization: Optimization = "all"
+    if card:  # its graph has fused operators
+        few = pictures is not None and pictures <= FEW and device == "cpu"
+        optimization = "none" if few else "basic"
+    alone = pictures in (None, 1)
+    opened = open_session(path, device, optimization=optimization, spinning=alone)
     if not is_ours(opened.session):
+        from idisc.predict.convention_engine import ConventionEngine
+
         return ConventionEngine.from_onnx(path, opened.session, convention)
     if convention:
         raise InputError(

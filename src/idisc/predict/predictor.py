@@ -83,17 +83,19 @@ def load(
     device: str = "cpu",
     precision: Precision | None = None,
     convention: str | None = None,
+    pictures: int | None = None,
 ) -> Predictor:
     """Load a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
     "auto" chooses among the shipped models by the domain of each picture. `device` is cpu, cuda,
-    cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx file has the precision
-    it was exported with). `convention` names that of a network of others, which is usually found
-    by itself; see `conventions`.
+    cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx file has its own).
+    `convention` names that of a network of others, which is usually found by itself; see
+    `conventions`. The number of `pictures`, if it is known, saves time; see `open_model`.
     """
+    how: dict[str, Any] = {"device": device, "precision": precision, "pictures": pictures}
     if model == "auto" and convention is None:
-        return AutoPredictor(device, precision)
-    return Predictor(open_model(model, device, precision, convention=convention))
+        return AutoPredictor(**how)
+    return Predictor(open_model(model, convention=convention, **how))
 
 
 class Predictor:
@@ -382,9 +384,10 @@ class Predictor:
 class AutoPredictor(Predictor):
     """Predicts with the default model, or with the shipped model of the picture's domain."""
 
-    def __init__(self, device: str = "cpu", precision: Precision | None = None) -> None:
-        super().__init__(open_model(None, device, precision))
-        self._open = cache(lambda name: Predictor(open_model(name, device, precision)))
+    def __init__(self, **how: Any) -> None:
+        """`how` are arguments of `open_model`."""
+        super().__init__(open_model(**how))
+        self._open = cache(lambda name: Predictor(open_model(name, **how)))
 
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""

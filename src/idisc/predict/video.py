@@ -29,7 +29,6 @@ from idisc.formats import FORMATS, Format, FormatOptions
 from idisc.formats.numbers import inverse_unit, png16_unit
 from idisc.formats.pictures import enlargement
 from idisc.images import Photo
-from idisc.predict.inputs import VIDEOS
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, look
@@ -105,11 +104,6 @@ class Outcome:
 def video_formats() -> str:
     """Return the names of the formats of videos, for messages."""
     return ", ".join(row.name for row in FORMATS.values() if row.in_video)
-
-
-def is_video(path: Path | None) -> bool:
-    """Tell by the ending of its name; animated pictures are pictures."""
-    return path is not None and path.suffix.lower() in VIDEOS
 
 
 class Clip:
