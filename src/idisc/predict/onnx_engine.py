@@ -67,7 +67,6 @@ class OnnxEngine:
             )
         inputs = {item.name: item.shape for item in session.get_inputs()}
         outputs = [item.name for item in session.get_outputs()]
-        texts = dict(session.get_modelmeta().custom_metadata_map)
         # The file name of a shipped model says less than its card.
         self.name, self.card = card.name if card else path.name, card
         # The hashes of a card were verified when its file was located.
