@@ -1,6 +1,7 @@
 """Measure how well the encoder's class token tells the focal length of a picture.
 
-    idisc train indoor --data nyu --data desks ... --set train.cache_features=features
+    idisc train indoor --data nyu --data desks ... --weights dinov2_vits14.pth --out run \
+        --set train.cache_features=features --set model.adapter_rank=0    # with the last block
     python docs/examples/probe_fov.py nyu=features/f785992a desks=features/f98457a3 ...
 
 Each argument is a folder of training data and the features that were cached for it. A ridge
