@@ -63,7 +63,7 @@ def _check(address: str) -> None:
 
 
 def _connect(address: str) -> None:
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address != LOCAL:
         try:
             ray.init(address=address, **quiet)
