@@ -12,6 +12,7 @@ from typing import NamedTuple
 from idisc import metrics
 from idisc.configs import paper, recipes
 from idisc.errors import pluralize
+from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
 
@@ -161,8 +162,13 @@ def best_of(column: str, values: list[float | None]) -> int | None:
 
 
 def _published(result: Result) -> dict[str, Mapping[str, float]]:
-    """Return the numbers of the paper for the dataset by recipe."""
-    dataset = result.spec.published_as
+    """Return the numbers of the paper for the dataset by recipe.
+
+    There are none if predictions were aligned to the ground truth, and those of the paper were not.
+    """
+    dataset, rescaled = result.spec.published_as, result.protocol.rescale_of(result.spec)
+    if rescaled not in ("none", PROTOCOLS["paper"].rescale_of(result.spec)):
+        return {}
     devkit = result.protocol.numbers == "kitti_benchmark"
     table = paper.KITTI_BENCHMARK if devkit else paper.RESULTS
     clouds = paper.CLOUDS if "chamfer" in result.totals else {}
