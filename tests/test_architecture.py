@@ -24,6 +24,7 @@ FOUNDATION = [
     "checksums",
     "sizes",
     "metrics",
+    "magma",
     "visualize",
     "tasks",
     "configs",
@@ -32,7 +33,6 @@ FOUNDATION = [
     "geometry",
     "alignment",
     "images",
-    "magma",
 ]
 FOUNDATION += ["html_parts", "charts", "prediction", "scale", "provenance_text"]
 FOUNDATION += ["formats", "__init__"]

@@ -5,9 +5,14 @@
     idisc evaluate --weights indoor --data nyu_labelled --out report
     python docs/examples/ship_model.py score indoor report/report.json
 
+`mean` writes a checkpoint with the mean of the weights of two, of which the second was trained from
+the first on other shares of the data. It keeps most of what each of them does better:
+
+    python docs/examples/ship_model.py mean first/last second/last mean
+
 `pack` writes the weights in fp16 (the encoder once for all models), the ONNX graph that refers to
-them, and the card of INGREDIENTS below. `score` adds the numbers of a report to the card; a report
-of other weights is refused.
+them, and the card of CARDS below; scores stay if the weights do. `score` adds the numbers of a
+report to the card; a report of other weights is refused.
 """
 
 from __future__ import annotations
@@ -21,11 +26,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from idisc import files
+from idisc import configs, files
 from idisc.ancestry import read_ancestry
 from idisc.cli.main import run_script
 from idisc.export import external, onnx, parity
-from idisc.model.checkpoint import load_network, read_config, read_origin
+from idisc.model.checkpoint import load_network, read_config, read_origin, save_checkpoint
 from idisc.model.network import IDisc
 from idisc.model.states import read_state, write_state
 from idisc.predict.onnx_engine import OnnxEngine
@@ -140,20 +145,38 @@ def _holds(path: Path, tensors: dict[str, Tensor]) -> bool:
     )
 
 
+def average(first: Path, second: Path, out: Path) -> None:
+    """Write a checkpoint with the mean of the weights of two; the rest is that of the second."""
+    tensors, others = (load_network(path).state_dict() for path in (second, first))
+    for name, value in tensors.items():
+        if value.is_floating_point():
+            tensors[name] = (value + others[name]) / 2
+    save_checkpoint(out, read_config(second), tensors, read_origin(second))
+
+
 def pack(checkpoint: Path, name: str) -> None:
     """Write weights, graph and card of a model into the package."""
     model, about = read_config(checkpoint), CARDS[name]
     stated = {field: about[field] for field in ("domain", "depth_range") if field in about}
     origin = {**read_origin(checkpoint), **stated}  # own folders do not say their domain
+    parents = tuple(  # not the runs between, which nobody has
+        each for each in read_ancestry(origin, name).parents if each.name in cards.shipped()
+    )
+    origin["parents"] = [configs.to_json(each) for each in parents]
     state = {key: halved(value) for key, value in load_network(checkpoint).state_dict().items()}
     shared = {key: value for key, value in state.items() if key.startswith(SHARED)}
     own = {key: value for key, value in state.items() if not key.startswith(SHARED)}
     cards.HOME.mkdir(exist_ok=True)
     weights = [cards.HOME / ENCODER, cards.HOME / f"{name}.safetensors"]
-    for path, tensors in zip(weights, (shared, own), strict=True):
-        if not _holds(path, tensors):  # the encoder is stored once and keeps its bytes
-            with files.atomic(path) as draft:
-                write_state(draft, tensors)
+    changed = [
+        (path, tensors)
+        for path, tensors in zip(weights, (shared, own), strict=True)
+        if not _holds(path, tensors)  # the encoder is stored once and keeps its bytes
+    ]
+    for path, tensors in changed:
+        with files.atomic(path) as draft:
+            write_state(draft, tensors)
+    former = None if changed else cards.shipped().get(name)
 
     network = IDisc(model)
     stored = {key: value for path in weights for key, value in read_state(path).items()}
@@ -185,11 +208,12 @@ def pack(checkpoint: Path, name: str) -> None:
         "training_fov_deg": origin.get("training_fov_deg"),
         "canonical": bool(origin.get("canonical")),
         "non_commercial": bool(origin.get("non_commercial")),
-        "parents": read_ancestry(origin, name).parents,
+        "parents": parents,
         "parameters": round(parameters / 1e6, 1),
         "model": model,
         "weights": tuple(path.name for path in weights),
         "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
+        "scores": former.scores if former else (),  # the same weights have the same scores
     }
     card = cards.ModelCard(**{**facts, **about})
     cards.write_card(cards.HOME / f"{name}.json", card)
@@ -227,6 +251,9 @@ def main() -> None:
     packing = commands.add_parser("pack")
     packing.add_argument("checkpoint", type=Path)
     packing.add_argument("name", choices=sorted(CARDS))
+    averaging = commands.add_parser("mean")
+    for name in ("first", "second", "out"):
+        averaging.add_argument(name, type=Path)
     scoring = commands.add_parser("score")
     scoring.add_argument("name", choices=sorted(CARDS))
     scoring.add_argument("report", type=Path)
@@ -234,6 +261,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == "pack":
         pack(given.checkpoint, given.name)
+    elif given.command == "mean":
+        average(given.first, given.second, given.out)
     else:
         score(given.name, given.report, given.dataset)
 

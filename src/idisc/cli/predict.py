@@ -133,7 +133,7 @@ def command(
         found = inputs.find(pictures, recursive=recursive, beside=folder is None)
         known = not (tile or tile_size or any(item.is_video for item in found.inputs))
         count = len(found.inputs) if known else MANY
-        opening = _open_in_thread(model, device, precision, convention, pictures=count)
+        opening = _open_in_thread(model, device, precision, convention, count)
 
     from idisc import formats as table  # heavy; meanwhile the network is opened
     from idisc.predict.options import PredictOptions
@@ -176,13 +176,15 @@ def command(
         Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
-def _open_in_thread(*network: Any, pictures: int) -> Future[Predictor]:
+def _open_in_thread(
+    model: str | None, device: str, precision: Any, convention: str | None, pictures: int
+) -> Future[Predictor]:
     """Open a network, which takes no turn of the interpreter, beside imports and checks."""
 
     def load() -> Predictor:
         from idisc.predict import predictor
 
-        return predictor.load(*network, pictures=pictures)
+        return predictor.load(model, device, precision, convention, pictures=pictures)
 
     return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
 

@@ -86,7 +86,7 @@ def patient() -> Iterator[None]:
     """
     try:
         from ray._private.node import Node
-        from ray._raylet import persist_port
+        from ray._raylet import persist_port  # type: ignore[attr-defined]
 
         start = Node.start_ray_processes
     except (ImportError, AttributeError):

@@ -96,7 +96,7 @@ class BytesToMetres(nn.Module):
         if sizes:
             self.sizes = dict(zip(STRIDES, sizes, strict=True))  # read by the hooks, too
         rgb = rgb_of(image)
-        extracted = self.network.extract(rgb)
+        extracted = self.network.adapt(self.network.extract(rgb))
         maps = self.network.encode(rgb, extracted)
         maps = [self._sized(m, stride) for m, stride in zip(maps, STRIDES[1:], strict=True)]
         self.sizes = {}

@@ -110,14 +110,15 @@ class IDisc(nn.Module):
             return [self.encoder.tokens(normalised)]
         return self.encoder(normalised)
 
-    def scene_of(self, extracted: Sequence[Tensor]) -> Tensor | None:
-        """Return the class token (B, C) among what `extract` returned; None without a ViT.
+    def adapt(self, extracted: Sequence[Tensor]) -> list[Tensor]:
+        """Return what `extract` returned, with the tap that adapters compute, if there are any."""
+        if isinstance(self.encoder, VitPyramid):
+            return [self.encoder.complete(extracted[0])]
+        return list(extracted)
 
-        It is that of the last tap which adapters leave unchanged, so all models have the same.
-        """
-        if not isinstance(self.encoder, VitPyramid):
-            return None
-        return extracted[0][:, len(self.encoder.taps) - 2, 0]
+    def scene_of(self, adapted: Sequence[Tensor]) -> Tensor | None:
+        """Return the class token (B, C) among what `adapt` returned; None without a ViT."""
+        return adapted[0][:, -1, 0] if isinstance(self.encoder, VitPyramid) else None
 
     def encode(self, rgb: Tensor, extracted: Sequence[Tensor] = ()) -> list[Tensor]:
         """Map rgb (B, 3, H, W) in [0, 1], any size, to the maps of strides 4, 8, 16, 32."""

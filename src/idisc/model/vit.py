@@ -112,7 +112,7 @@ class VitPyramid(nn.Module):
 
         The first token is the class token; M = (H/16)(W/16) follow row by row. They are not
         normalised, so that the blocks after a tap can be trained on cached tokens. With adapters,
-        the last tap is left out, because `pyramid` computes it.
+        the last tap is left out, and `complete` adds it.
         """
         grid = self.grid(size_of(normalised))
         size = [self.patch * length for length in grid]
@@ -131,8 +131,7 @@ class VitPyramid(nn.Module):
     def pyramid(self, tokens: Tensor, normalised: Tensor) -> list[Tensor]:
         """Run the learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
         grid = self.grid(size_of(normalised))
-        if self.adapters:
-            tokens = self._with_last_tap(tokens[:, : len(self.taps) - 1])
+        tokens = self.complete(tokens)
         mixed = self.mix(self.norm(tokens[:, :, 1:]).transpose(1, 2).flatten(2))  # (B, M, C)
         middle, fine = to_map(mixed, grid), to_map(self.fine(mixed), grid)  # stride 16
         edges = self.edges(normalised)  # stride 4
@@ -140,11 +139,14 @@ class VitPyramid(nn.Module):
         fine = F.interpolate(fine, size_of(coarser), mode="bilinear", align_corners=False)
         return [edges, torch.cat((fine, coarser), dim=1), middle, self.coarse(middle)]
 
-    def _with_last_tap(self, tokens: Tensor) -> Tensor:
+    def complete(self, tokens: Tensor) -> Tensor:
+        """Append the tap that adapters compute, if it is missing: -> (B, T, 1 + M, C)."""
+        if tokens.shape[1] == len(self.taps):
+            return tokens
         last = tokens[:, -1]  # (B, 1 + M, C)
         for number, adapter in enumerate(self.adapters, start=self.taps[-2] + 1):
             last = adapter(self.vit.blocks[number], last)
-        return torch.cat((tokens, last[:, None]), dim=1)  # (B, T, 1 + M, C)
+        return torch.cat((tokens, last[:, None]), dim=1)
 
     def grid(self, size: Size) -> Size:
         """Return the rows and columns of tokens for an image of that size."""

@@ -86,7 +86,7 @@ class TorchEngine:
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
-            extracted = self.network.extract(rgb)
+            extracted = self.network.adapt(self.network.extract(rgb))
             output: Output = self.network(rgb, size=size, extracted=extracted)
         level_std = scene = None
         if self.task.metric and len(output.levels) > 1:
