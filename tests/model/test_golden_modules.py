@@ -30,6 +30,9 @@ from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 Arrays = Mapping[str, Any]
+# Gradients of weights are sums over all tokens. That of a layer norm of Swin is stored with an
+# error of 2.8e-5 of its maximum, which is its difference from ours in float64; ours has 1e-5.
+SUMMED = 5e-5
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))
 
 
@@ -84,7 +87,8 @@ def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Te
             continue
         gradient = parameters[network.names[name]].grad
         assert gradient is not None
-        store.assert_close(gradient.numpy(), data[f"grad.w.{name}"], f"{path.stem} grad.w.{name}")
+        golden, what = data[f"grad.w.{name}"], f"{path.stem} grad.w.{name}"
+        store.assert_close(gradient.numpy(), golden, what, SUMMED)
     buffers = dict(network.named_buffers())
     for name in (k.removeprefix("after.") for k in data if k.startswith("after.")):
         ours = buffers[network.names[name]].numpy()

@@ -17,7 +17,7 @@ from idisc import configs, files, load_network
 from idisc.configs.schema import AugmentConfig, Recipe
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.synthetic import Options
-from idisc.errors import CheckpointError, IdiscError
+from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.train import launch, log, state
 from idisc.train.trainer import Step
 
@@ -89,7 +89,7 @@ def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path: Path) -> Non
     picture = data / "test" / "images" / "1.png"
     run = start(recipe, data, tmp_path / "run")
     picture.rename(tmp_path / "1.png")
-    with refused(IdiscError, picture):
+    with refused(InputError, picture):
         run.train()
     assert saved_step(tmp_path / "run") == 2
     (tmp_path / "1.png").rename(picture)
