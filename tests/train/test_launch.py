@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -149,6 +149,18 @@ def test_the_gradient_loss_is_for_exact_folders_only(data: Path, tmp_path: Path)
     plain, none, added = (losses(tmp_path / name)[0] for name in ("plain", "none", "exact"))
     assert plain == none
     assert added > none + 0.1
+
+
+@pytest.mark.parametrize("discretization", ["isd", "none"])
+def test_the_idr_loss_is_for_networks_with_idrs(
+    data: Path, tmp_path: Path, discretization: Literal["isd", "none"]
+) -> None:
+    for weight in (0.0, 1.0):
+        made = pairs.recipe(iterations=1, idr_weight=weight)
+        made = replace(made, model=replace(made.model, discretization=discretization))
+        start(made, data, tmp_path / str(weight)).train()
+    plain, informed = (losses(tmp_path / str(weight))[0] for weight in (0.0, 1.0))
+    assert informed < plain if discretization == "isd" else informed == plain
 
 
 def test_a_network_for_depth_becomes_one_for_normals(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ class Stepper:
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            informed = self.train.idr_weight > 0
+            informed = self.train.idr_weight > 0 and self.network.config.discretization == "isd"
             output = self._wrapped(rgb, size=size, extracted=extracted, explain=informed)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
         if self._edges:
