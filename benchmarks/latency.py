@@ -3,6 +3,7 @@
     pip install '.[train,figures,transformers]'
     python benchmarks/latency.py                               # without FastDepth
     python benchmarks/latency.py --fastdepth fastdepth.onnx --d1 0.760 --out latency.svg
+    python benchmarks/latency.py --before indoor_small.onnx    # also an export that shipped before
 
 All are timed in turns within one run, with the same number of threads, in fp32; --int8 adds our
 export with int8 products. Depth Anything V2 Small has random weights, runs in torch and in ONNX
@@ -29,6 +30,7 @@ from idisc.cli.main import run_script
 from idisc.errors import InputError, require
 from idisc.export.run import ExportOptions, export_network, open_source
 from idisc.predict import timing
+from idisc.predict.predictor import load
 from idisc.sizes import Size, size_text
 from idisc.zoo import cards
 
@@ -117,6 +119,9 @@ def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> d
         file = folder / "int8.onnx"
         export_network(open_source(card.name), ExportOptions(out=file, precision="int8"))
         runs[f"{card.name}, int8"] = ours(file, (height, width))
+    if given.before:
+        size = load(given.before).network_size((480, 640))
+        runs[given.before.stem] = ours(given.before, size)
     if given.fastdepth:
         runs["FastDepth"] = fastdepth(given.fastdepth)
     network = depth_anything_network()
@@ -131,6 +136,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--before", type=Path, help="an earlier export of ours")
     parser.add_argument("--fastdepth", type=Path, help="its ONNX file")
     parser.add_argument("--d1", type=float, help="of FastDepth, for the plot")
     parser.add_argument("--out", type=Path, help="picture of the plot")

@@ -17,7 +17,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -38,6 +37,13 @@ from idisc.predict.predictor import load
 PHOTOS, MEGAPIXELS = 6, 12
 SIZES, COUNTS, REQUESTS = (0.3, 1.2, 4.8, 19.0), (1, 10, 100, 1000), (1, 4, 16, 64)
 IDISC = (sys.executable, "-m", "idisc")
+# A new process starts with the memory of its parent as its largest, so a small one starts it.
+PEAK = """
+import resource, subprocess, sys, time
+start = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
 LOAD = Path(__file__).parents[1] / "docs/examples/load_serve.py"
 
 
@@ -161,26 +167,24 @@ def size_ratio(values: np.ndarray) -> float:
     return len(png_bytes(values, {})) / len(pillow_png(values))
 
 
-def peak_of(*arguments: str | Path) -> tuple[float, float]:
-    """Return seconds and the largest resident memory (GB) of `idisc` in a new process."""
-    start, call = time.perf_counter(), [*IDISC, *map(str, arguments)]
-    child = subprocess.Popen(call, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    if status:
-        raise RuntimeError(f"{' '.join(call)} failed")
-    return time.perf_counter() - start, usage.ru_maxrss / 1e6
+def peak_of_prediction(source: Path, folder: Path) -> tuple[float, float]:
+    """Return seconds and the largest resident memory (GB) of `idisc predict` in a new process."""
+    out = tempfile.mkdtemp(dir=folder)  # a photo does not overwrite another one's files
+    call = [*IDISC, "predict", str(source), "-o", out, "--no-gallery"]
+    said = subprocess.run([sys.executable, "-c", PEAK, *call], check=True, capture_output=True)
+    seconds, kilobytes = map(float, said.stdout.split()[-2:])
+    return seconds, kilobytes / 1e6
 
 
 def growth(folder: Path, most: int) -> dict[str, list[Point]]:
     """Return points by pixels of one photo, by photos, and by requests at once."""
     series: dict[str, list[Point]] = {name: [] for name in ("megapixels", "photos", "requests")}
-    out = ("-o", folder / "growth", "--no-gallery")
     for size in SIZES:
         (photo,) = write_photos(folder / f"size_{size}", 1, size)
-        series["megapixels"].append(Point(size, *peak_of("predict", photo, *out)))
+        series["megapixels"].append(Point(size, *peak_of_prediction(photo, folder)))
     for count in (each for each in COUNTS if each <= most):
         photo, *_ = write_photos(folder / f"count_{count}", count, SIZES[0])
-        series["photos"].append(Point(count, *peak_of("predict", photo.parent, *out)))
+        series["photos"].append(Point(count, *peak_of_prediction(photo.parent, folder)))
     with served() as url:
         for count in (each for each in REQUESTS if each <= most):
             series["requests"].append(answered(url, photo, count))

@@ -91,9 +91,11 @@ def test_a_network_without_idrs_cannot_be_explored() -> None:
 
 @pytest.mark.usefixtures("zoo")
 @pytest.mark.parametrize("name", [None, "rooms"])
-def test_of_a_shipped_model_the_checkpoint_predicts_and_explains(name: str | None) -> None:
+def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoint(
+    name: str | None,
+) -> None:
     opened = open_network(name)
-    assert isinstance(opened.predictor.engine, TorchEngine)  # and no second network beside it
+    assert isinstance(opened.predictor.engine, OnnxEngine)
     assert opened.predictor.model.name == "rooms"
     assert answers(opened) == ("", 200)
 

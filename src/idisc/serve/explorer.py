@@ -1,12 +1,13 @@
 """Opens the network of a server, with access to its IDRs if that is possible.
 
-Only a checkpoint has IDRs; an exported file has depth only. A shipped model has both: the server
-opens its checkpoint if torch is installed, and its exported file otherwise.
+Only a checkpoint has IDRs; an exported file has depth only. A shipped model has both: its exported
+file predicts, and its checkpoint explains if torch is installed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,23 +39,29 @@ def open_network(
     """Open a checkpoint folder, an .onnx file or a shipped model; None: the default model."""
     card = find_card(model)
     missing = None if card is None else _missing(card)
-    part: cards.Part = "onnx" if missing else "checkpoint"
+    part: cards.Part = "onnx" if missing or device == "cpu" else "checkpoint"
     predictor = Predictor(open_model(model, device, part=part, convention=convention))
     return Opened(predictor, None, missing) if missing else with_explorer(predictor)
 
 
 def with_explorer(predictor: Predictor) -> Opened:
-    """Add what explains pictures by a predictor's network, or the reason why nothing does."""
-    try:
-        network = network_of(predictor.engine)
-    except InputError as error:
-        return Opened(predictor, None, error)
+    """Add what explains pictures by a predictor's network, or the reason why nothing does.
+
+    The export of a shipped model predicts faster than its checkpoint and needs no torch, so the
+    checkpoint is opened by the first request that asks for IDRs.
+    """
+    network = cache(partial(network_of, predictor.engine))
+    if getattr(predictor.engine, "card", None) is None:
+        try:
+            network()
+        except InputError as error:
+            return Opened(predictor, None, error)
 
     def explain(image: NDArray[np.uint8], size: Size) -> Explanation:
         from idisc.explain import idrs  # needs torch
 
         seen = predictor.network_size((image.shape[0], image.shape[1]))
-        return idrs.explain(network, resize_smooth(image, seen), size)
+        return idrs.explain(network(), resize_smooth(image, seen), size)
 
     return Opened(predictor, explain)
 
