@@ -138,6 +138,7 @@ _ON_CACHED_FEATURES = TrainConfig(
     cache_features="features",
     views=6,
     ema=0.998,
+    idr_weight=0.5,
 )
 
 
