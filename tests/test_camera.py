@@ -31,25 +31,12 @@ def test_a_point_is_seen_where_the_matrix_says() -> None:
     assert pixel_of(CAMERA, POINT) == pytest.approx(PIXEL)
 
 
-def test_half_the_size_puts_two_pixels_into_one() -> None:
-    half = CAMERA.resized((240, 320))
-    assert (half.fx, half.fy, half.cx, half.cy) == (250.0, 240.0, 149.75, 124.75)
-    assert half.size == (240, 320)
-
-
 @given(SIDES, SIDES)
 def test_a_point_keeps_its_place_in_a_resized_picture(height: int, width: int) -> None:
     across, down = pixel_of(CAMERA.resized((height, width)), POINT)
     # shares of the picture, counted from its edge, which is half a pixel before the first centre
     assert (across + 0.5) / width == pytest.approx((PIXEL[0] + 0.5) / 640)
     assert (down + 0.5) / height == pytest.approx((PIXEL[1] + 0.5) / 480)
-
-
-@given(SIDES, SIDES)
-def test_resizing_there_and_back_changes_nothing(height: int, width: int) -> None:
-    back = CAMERA.resized((height, width)).resized(CAMERA.size)
-    assert back.matrix == pytest.approx(CAMERA.matrix)
-    assert back.size == CAMERA.size
 
 
 @given(st.integers(-100, 479), st.integers(-100, 639))
@@ -112,12 +99,6 @@ def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
 def test_numbers_that_make_no_camera_are_refused(fx: float, cx: float) -> None:
     with refused(InputError, f"camera {(fx, 500.0, cx, 1.0)}"):
         Camera(fx=fx, fy=500.0, cx=cx, cy=1.0, size=(480, 640), origin="calibration")
-
-
-def test_a_focal_length_in_pixels_is_taken_as_it_is() -> None:
-    camera = Camera.from_focal(700.0, (480, 640), "given 700 px")
-    assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.0, 700.0, 319.5, 239.5)
-    assert camera.origin == "given 700 px"
 
 
 @pytest.mark.parametrize(

@@ -11,24 +11,6 @@ from tests.fakes.refusals import refused
 from idisc import errors
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (errors.IdiscError, 2),
-        (errors.InputError, 2),
-        (errors.DataError, 2),
-        (errors.CheckpointError, 2),
-        (errors.MissingExtra, 2),
-        (errors.CheckFailed, 3),
-    ],
-)
-def test_each_error_of_the_family_has_its_exit_code(
-    kind: type[errors.IdiscError], code: int
-) -> None:
-    assert issubclass(kind, errors.IdiscError)
-    assert kind("depth.png", "8-bit").exit_code == code
-
-
 def test_text_is_subject_reason_and_remedy() -> None:
     error = errors.InputError(Path("depth.png"), "8-bit", "save it as 16-bit PNG")
     assert str(error) == "depth.png: 8-bit; save it as 16-bit PNG"

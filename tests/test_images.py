@@ -92,8 +92,10 @@ def test_every_way_to_hand_over_a_picture_gives_the_same(tmp_path: Path) -> None
                 photo = read_photo(source)  # type: ignore[arg-type]
                 np.testing.assert_array_equal(photo.image, image)
                 assert (photo.name, photo.notes, photo.lens) == (name, (), Lens())
+                assert photo.named == (name == "room.png")
     np.testing.assert_array_equal(read_image(path), image)
-    assert read_photo(image, "kitchen").name == "kitchen"
+    named = read_photo(image, "kitchen")
+    assert (named.name, named.named) == ("kitchen", True)
     photo = Photo(image, "mine")
     assert read_photo(photo) is photo
 
@@ -364,18 +366,3 @@ def test_damaged_exif_costs_the_camera_but_not_the_picture() -> None:
     photo = read_photo(data[:start] + b"\xff" * 30 + data[start + 30 :])
     assert photo.size == (24, 32)
     assert photo.lens == Lens()
-
-
-def test_a_photo_knows_whether_it_has_a_name(tmp_path: Path) -> None:
-    path = tmp_path / "room.png"
-    Image.fromarray(colours()).save(path)
-    with Image.open(path) as opened, path.open("rb") as file:
-        assert [read_photo(source).named for source in (path, opened, file)] == [True] * 3
-    nameless = (
-        path.read_bytes(),
-        io.BytesIO(path.read_bytes()),
-        colours(),
-        Image.fromarray(colours()),
-    )
-    assert [read_photo(source).named for source in nameless] == [False] * 4
-    assert read_photo(colours(), "wall").named

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes import onnx_files
 from tests.fakes.called import Refusal, Run
 from tests.fakes.photographed import shown
 
@@ -75,12 +73,6 @@ def test_an_option_that_changes_no_format_is_refused(
     code, _, err = run(photos / "a.png", "--weights", model, *options)
     assert code == (2 if unused else 0)
     assert err.startswith(f"idisc: {unused}" if unused else "")
-
-
-def test_the_axes_of_a_network_for_normals_need_no_format(run: Run, photos: Path) -> None:
-    model = onnx_files.normals_of_colour(photos / "normals.onnx")
-    assert run(photos / "a.png", "--weights", model, "--axes", "opengl")[0] == 0
-    assert (photos / "a_normals.png").is_file()
 
 
 # Pictures and disks
@@ -188,17 +180,6 @@ def test_a_full_disk_fails_one_picture_and_not_the_rest(
     assert shown(out) == {"b_depth.npy", "b_depth.json", "b_points.ply"}
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
-def test_a_full_stdout_is_one_line(model: Path, photos: Path) -> None:
-    call = [sys.executable, "-m", "idisc", "predict", "-", "--weights", str(model)]
-    with Path("/dev/full").open("wb") as full, (photos / "a.png").open("rb") as photo:
-        done = subprocess.run(
-            call, stdin=photo, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    message = "idisc: stdout: cannot be written (No space left on device)\n"
-    assert (done.returncode, done.stderr) == (2, message)
-
-
 # What is there already
 
 
@@ -219,15 +200,6 @@ def test_a_result_does_not_replace_that_of_another_picture(
     for path in out.glob("a_depth.*"):
         path.unlink()
     assert run(photos / "deep" / "a.png", *options)[0] == 0
-
-
-def test_pictures_that_differ_in_their_suffix_keep_their_results(
-    run: Run, model: Path, photos: Path
-) -> None:
-    Image.new("RGB", (40, 30)).save(photos / "a.jpg")
-    for name in ("a.jpg", "a.png"):
-        assert run(photos / name, "--weights", model, "--save", "npy")[0] == 0
-    assert {"a_jpg_depth.npy", "a_png_depth.npy"} <= shown(photos)
 
 
 def test_a_png_of_the_user_is_not_replaced(run: Run, model: Path, photos: Path) -> None:

@@ -46,17 +46,6 @@ def test_a_video_goes_beside_pictures(run: Run, model: Path, photos: Path, clip:
     assert len(list((out / "clip_png16").glob("*.png"))) == 10
 
 
-def test_one_frame_and_one_cut_are_said_as_one(run: Run, model: Path, tmp_path: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
-    scenes = [np.full((48, 64, 3), 30, np.uint8)] * 4 + [noise // 2 + 100] * 4
-    clip = films.write_clip(tmp_path / "clip.mp4", scenes)
-    code, said, _ = run(clip, "--weights", model)
-    assert code == 0
-    assert f"{clip}: 8 frames of " in said
-    assert "; scene cut at frame 4; " in said
-    assert f"{clip}: 1 frame of " in run(clip, "--weights", model, "--every", "20")[1]
-
-
 def test_a_film_of_last_time_is_not_a_video_of_this_time(run: Run, model: Path, clip: Path) -> None:
     for _ in range(2):
         code, said, _ = run(clip.parent / "*.mp4", "--weights", model, "--every", "5")
@@ -88,21 +77,6 @@ def test_a_video_that_is_cut_short_is_done_and_said(run: Run, model: Path, clip:
     assert code == 0
     assert "colours 0.50 to 8.00 m" in said
     assert "cut short or damaged: " in said
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--every", "0"], "every 0"),
-        (["--save", "ply,html"], "{clip}: ply, html of a video"),
-    ],
-)
-def test_what_a_video_cannot_be_asked_is_one_line(
-    run: Run, model: Path, clip: Path, options: list[str], message: str
-) -> None:
-    code, said, err = run(clip, "--weights", model, *options)
-    assert (code, said) == (2, "")
-    assert err.startswith(f"idisc: {message.format(clip=clip)}")
 
 
 def test_a_broken_video_does_not_stop_the_rest(run: Run, model: Path, photos: Path) -> None:

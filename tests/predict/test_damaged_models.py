@@ -8,21 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes import onnx_files, pairs
+from tests.fakes import onnx_files
 from tests.fakes.mutations import nothing_happens
 from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError
-from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
-from idisc.model.network import IDisc
+from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.predict.onnx_engine import OnnxEngine
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
-    return folder
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.fakes import onnx_files, pairs
+from tests.fakes import onnx_files
 from tests.fakes.refusals import refused
 
 import idisc
 from idisc import files
 from idisc.errors import CheckpointError, InputError
-from idisc.model.checkpoint import WEIGHTS, save_checkpoint
-from idisc.model.network import IDisc
+from idisc.model.checkpoint import WEIGHTS
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_engine
 from idisc.predict.torch_engine import TorchEngine, disagreement
@@ -26,14 +25,6 @@ from idisc.provenance_text import describe
 @pytest.fixture
 def images() -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(0, 256, (2, 6, 8, 3), dtype=np.uint8)
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
-    return folder
 
 
 def test_a_checkpoint_predicts_what_its_network_does(checkpoint: Path) -> None:
@@ -48,11 +39,6 @@ def test_a_checkpoint_predicts_what_its_network_does(checkpoint: Path) -> None:
     np.testing.assert_allclose(engine(images, (70, 90)), larger, rtol=1e-5)
     assert (engine(images).dtype, engine.task.name, engine.name) == (np.float32, "depth", "tiny")
     assert engine.sha256 == files.sha256(checkpoint / WEIGHTS)
-
-
-def test_a_device_that_is_not_there_is_named(checkpoint: Path) -> None:
-    with refused(InputError, "--device warp"):
-        open_engine(checkpoint, "warp")
 
 
 def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(
@@ -120,14 +106,6 @@ def test_metadata_that_are_no_text_are_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\x72\x06\x0a\x01k\x12\x01\xff")  # k: 0xff
     with refused(CheckpointError, path, "ONNX"):
         open_engine(path)
-
-
-def test_a_picture_that_a_graph_was_not_made_for_is_one_line(
-    images: NDArray[np.uint8], tmp_path: Path
-) -> None:
-    engine = OnnxEngine(onnx_files.for_one_size(tmp_path / "fixed.onnx"))
-    with refused(CheckpointError, "fixed.onnx"):
-        engine(images)
 
 
 @pytest.mark.parametrize(

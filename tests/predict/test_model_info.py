@@ -23,11 +23,6 @@ from idisc.provenance_text import describe, record
 from idisc.zoo import cards
 
 
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
 def test_every_result_says_which_model_and_for_what(engine: Brightness) -> None:
     result = Predictor(engine).predict(Photo(picture(), "room.jpg"))
     meaning = "standard deviation of the network's answers at its resolutions, in metres"
@@ -134,11 +129,6 @@ def test_a_result_says_its_parents_its_terms_and_that_it_is_unverified(
 def test_a_dataset_says_what_its_networks_know(name: str, fov_deg: float | None) -> None:
     found = dataset_ancestry(catalog.find(name), (480, 640)).training_fov_deg
     assert found == (fov_deg and pytest.approx(fov_deg, abs=0.15))
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with refused(CheckpointError, tmp_path / "nowhere"):
-        idisc.load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

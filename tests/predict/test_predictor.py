@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.fakes import onnx_files, pairs
-from tests.fakes.brightness import FACTS, Brightness, picture, ramp
+from tests.fakes import pairs
+from tests.fakes.brightness import Brightness, picture, ramp
 from tests.fakes.refusals import refused
 
 import idisc
@@ -21,28 +20,12 @@ from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.evaluate.run import predict_sample
 from idisc.images import read_photo
-from idisc.model.checkpoint import save_checkpoint
-from idisc.model.network import IDisc
 from idisc.predict.engine import RawOutput
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
 from idisc.prediction import TileGrid
 from idisc.sizes import fit_aspect, resize_map
 from idisc.tasks import NORMALS
-
-
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), FACTS)
-    return folder
-
 
 # The network's size
 
@@ -86,14 +69,6 @@ def test_the_picture_is_reduced_and_the_answer_comes_back_in_one_step(engine: Br
     assert (made.network_size, made.network_size_reason) == ((48, 64), "training")
 
 
-def test_another_size_may_be_asked_for(engine: Brightness) -> None:
-    result = Predictor(engine).predict(picture(96, 128), size=(56, 72))
-    assert engine.calls == [((1, 56, 72, 3), (96, 128))]
-    made = result.provenance
-    assert (made.network_size, made.network_size_reason) == ((56, 72), "user")
-    assert made.warnings == ()
-
-
 @pytest.mark.parametrize("size", ["480x640", (480,), 480, (480.5, 640), (0, 640)])
 def test_a_size_is_a_height_and_a_width(engine: Brightness, size: Any) -> None:
     for changes in ({"size": size}, {"tile": size}):
@@ -132,23 +107,6 @@ def test_tiny_pictures_come_back_at_their_size(engine: Brightness, size: tuple[i
 
 
 # Pictures of every kind, alone and together
-
-
-def test_every_kind_of_picture_is_taken(engine: Brightness, tmp_path: Path) -> None:
-    path = tmp_path / "room.png"
-    Image.fromarray(ramp()).save(path)
-    tensor = torch.from_numpy(ramp()).permute(2, 0, 1)
-    sources = [path, str(path), path.read_bytes(), io.BytesIO(path.read_bytes())]
-    predictor = Predictor(engine)
-    results = [predictor.predict(source) for source in [*sources, ramp(), tensor, tensor / 255]]
-    results.append(predictor.predict(Image.open(path)))
-    assert len(results) == 8
-    for result in results:
-        np.testing.assert_array_equal(result.depth, results[0].depth)
-        np.testing.assert_array_equal(result.image, ramp())
-    assert results[0].provenance.picture == "room.png"
-    with pytest.raises(InputError):
-        predictor.predict([path])  # type: ignore[arg-type]
 
 
 def test_successive_pictures_of_one_size_go_together(engine: Brightness) -> None:
@@ -194,11 +152,6 @@ def test_options_are_a_value_that_keywords_change(engine: Brightness) -> None:
         Predictor(engine).predict(picture(), tta=True)
 
 
-def test_notes_about_the_picture_reach_the_result(engine: Brightness) -> None:
-    result = Predictor(engine).predict(np.full((48, 64), 30_000, np.uint16))
-    assert result.provenance.notes == ("16-bit reduced to 8",)
-
-
 # Predicting is evaluating
 
 
@@ -211,18 +164,6 @@ def test_predicting_a_file_equals_evaluating_it(checkpoint: Path, tmp_path: Path
             predicted = model.predict(data / "test" / "images" / f"{index}.png", size=size)
             scored = predict_sample(model, dataset[index]).maps
             np.testing.assert_array_equal(predicted.depth, scored)
-
-
-def test_both_engines_are_loaded_by_their_path(checkpoint: Path, tmp_path: Path) -> None:
-    onnx = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    for path in (checkpoint, str(onnx)):
-        result = idisc.load(path).predict(ramp())
-        assert result.metres.shape == (48, 64)
-    result = idisc.load(onnx).predict(picture(shade=50))
-    np.testing.assert_allclose(result.depth, 1.5)
-    assert result.level_std is None
-    assert result.provenance.level_std == ()
-    assert result.provenance.model.name == "small.onnx"
 
 
 def test_a_network_that_answers_nan_is_not_believed(engine: Brightness) -> None:

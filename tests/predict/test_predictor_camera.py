@@ -14,11 +14,6 @@ from idisc.prediction import KnownDistance
 from idisc.provenance_text import describe
 
 
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
 def test_the_camera_is_given_read_or_assumed(engine: Brightness) -> None:
     model = Predictor(engine)
     assert model.predict(picture()).camera.origin == "assumed 60 deg"

@@ -19,11 +19,6 @@ def codes(result: Prediction) -> list[str]:
     return [warning.code for warning in result.provenance.warnings]
 
 
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
 @pytest.mark.parametrize(("fov_deg", "far"), [(60, False), (66, False), (76, True), (45, True)])
 def test_a_camera_unlike_training_without_a_correction_is_warned_of(
     engine: Brightness, fov_deg: float, far: bool
