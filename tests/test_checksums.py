@@ -34,7 +34,7 @@ def test_a_checksum_is_metadata_and_leaves_the_graph_as_it_is(exported: Path) ->
     engine = OnnxEngine(exported)
     assert engine.verified
     assert len(engine.origin[checksums.KEY]) == 8
-    np.testing.assert_allclose(engine(IMAGE), 2.5)
+    np.testing.assert_allclose(engine.run(IMAGE).maps, 2.5)
 
 
 def test_five_changed_bytes_anywhere_in_a_graph_are_refused(exported: Path) -> None:
@@ -54,7 +54,7 @@ def test_weights_in_another_file_are_covered_as_well(tmp_path: Path) -> None:
     seal(graph, {weights.name: checksums.crc32(weights)})
     engine = OnnxEngine(graph)
     assert engine.verified
-    np.testing.assert_allclose(engine(IMAGE), 2.5)
+    np.testing.assert_allclose(engine.run(IMAGE).maps, 2.5)
     weights.write_bytes(np.float32(20).tobytes())
     with refused(CheckpointError, weights):
         OnnxEngine(graph)

@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes.called import BLOCK, fresh
 
 import idisc
 from idisc.cli.main import COMMANDS
 
 HEAVY = ["torch", "torchvision", "timm", "numba", "scipy", "rich", "matplotlib", "onnxruntime"]
 HEAVY += ["cmap", "numpy.ma"]
-BLOCK = """
-import sys
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {packages!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Blocker())
-"""
-
-
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
 
 
 def loaded_by(code: str) -> set[str]:
     """The heavy packages that a fresh interpreter has loaded after running `code`."""
     report = f"\nimport json, sys\nprint(json.dumps([p for p in {HEAVY} if p in sys.modules]))"
-    done = run(code + report)
+    done = fresh(code + report)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
 
@@ -107,7 +90,7 @@ def test_a_network_on_swin_loads_no_timm() -> None:
 
 
 def test_load_network_without_torch_says_what_to_install() -> None:
-    done = run(BLOCK.format(packages={"torch"}) + "import idisc\nidisc.load_network")
+    done = fresh(BLOCK.format(packages={"torch"}) + "import idisc\nidisc.load_network")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "idisc.errors.MissingExtra: torch: not installed; run: pip install 'idisc[train]'"
@@ -121,7 +104,7 @@ def test_a_command_without_torch_says_so_in_one_line() -> None:
         ["export", "never"],
         ["train", "nyu_swint", "--data", "never", "--out", "never"],
     ]
-    done = run(BLOCK.format(packages={"torch", "safetensors"}) + refused_calls(calls))
+    done = fresh(BLOCK.format(packages={"torch", "safetensors"}) + refused_calls(calls))
     line = "idisc: torch: not installed; run: pip install 'idisc[train]'"
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (0, "", [line] * len(calls))
 
@@ -129,7 +112,7 @@ def test_a_command_without_torch_says_so_in_one_line() -> None:
 def test_help_and_lists_work_without_any_heavy_package() -> None:
     calls = [["--help"], *([name, "--help"] for name in COMMANDS), ["convert", "--list"]]
     code = "\nprint('next')\n".join(call(*arguments) for arguments in calls)
-    done = run(BLOCK.format(packages=set(HEAVY)) + code)
+    done = fresh(BLOCK.format(packages=set(HEAVY)) + code)
     assert (done.returncode, done.stderr) == (0, "")
     assert all(text.strip() for text in done.stdout.split("next\n"))
 
@@ -143,7 +126,7 @@ def test_the_first_error_of_a_command_needs_no_torch() -> None:
         "explain none.jpg -o never": "none.jpg: no such file",
     }
     code = refused_calls([each.split() for each in calls])
-    done = run(BLOCK.format(packages=set(HEAVY)) + code)
+    done = fresh(BLOCK.format(packages=set(HEAVY)) + code)
     assert done.returncode == 0, done.stderr
     for line, message in zip(done.stderr.splitlines(), calls.values(), strict=True):
         assert message in line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import indoor, onnx_files, road
-from tests.fakes.called import run
+from tests.fakes.called import BLOCK, fresh, run
 from tests.fakes.scored import a_tenth_too_far
 
 from idisc.configs import paper, recipes
@@ -135,15 +134,7 @@ def test_the_example_of_the_documentation_scores_a_foreign_network(
     )
 
 
-WITHOUT_TORCH = """
-import sys
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "torchvision", "timm", "safetensors"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Blocker())
+CALLS = """
 from idisc.cli.main import main
 
 for call in CALLS:
@@ -173,13 +164,8 @@ def test_nothing_of_the_tour_needs_torch(tmp_path: Path) -> None:
         ["evaluate", "--onnx", model, "--kitti-submission", images, "--out", tmp_path / "three"],
     ]
     texts = [[str(argument) for argument in call] for call in calls]
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH.replace("CALLS", repr(texts))],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    blocked = BLOCK.format(packages={"torch", "torchvision", "timm", "safetensors"})
+    done = fresh(blocked + CALLS.replace("CALLS", repr(texts)))
     assert done.returncode == 0, done.stderr
     for name in ("one", "two"):
         assert "torch" not in json.loads((tmp_path / name / "report.json").read_text())["versions"]

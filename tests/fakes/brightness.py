@@ -14,7 +14,6 @@ from idisc.predict.engine import RawOutput
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
 
-Maps = NDArray[np.float32]
 FACTS: dict[str, Any] = {
     "domain": "indoor",
     "depth_range": [0.01, 10],
@@ -37,9 +36,6 @@ class Brightness:
         self.spread = spread
         self.task: Task = DEPTH
         self.calls: list[tuple[tuple[int, ...], tuple[int, int] | None]] = []
-
-    def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
-        return self.run(images, size).maps
 
     def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
         self.calls.append((images.shape, size))

@@ -29,16 +29,11 @@ class Flickering:
     def __init__(self, jump: float = JUMP) -> None:
         self.jump, self.calls = jump, 0
 
-    def __call__(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> NDArray[np.float32]:
+    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
         self.calls += 1
         factor = np.float32(np.exp(self.jump * (self.calls % 2)))
         depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
-        return np.stack([resize_map(each, size or each.shape) for each in depth])
-
-    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
-        return RawOutput(self(images, size))
+        return RawOutput(np.stack([resize_map(each, size or each.shape) for each in depth]))
 
 
 def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:

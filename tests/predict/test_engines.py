@@ -35,9 +35,13 @@ def test_a_checkpoint_predicts_what_its_network_does(checkpoint: Path) -> None:
     with torch.no_grad():
         own = engine.network(rgb).prediction[:, 0].numpy()
         larger = engine.network(rgb, size=(70, 90)).prediction[:, 0].numpy()
-    np.testing.assert_allclose(engine(images), own, rtol=1e-5)
-    np.testing.assert_allclose(engine(images, (70, 90)), larger, rtol=1e-5)
-    assert (engine(images).dtype, engine.task.name, engine.name) == (np.float32, "depth", "tiny")
+    np.testing.assert_allclose(engine.run(images).maps, own, rtol=1e-5)
+    np.testing.assert_allclose(engine.run(images, (70, 90)).maps, larger, rtol=1e-5)
+    assert (engine.run(images).maps.dtype, engine.task.name, engine.name) == (
+        np.float32,
+        "depth",
+        "tiny",
+    )
     assert engine.sha256 == files.sha256(checkpoint / WEIGHTS)
 
 
@@ -47,7 +51,7 @@ def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     engine = open_engine(path)
     assert isinstance(engine, OnnxEngine)
-    np.testing.assert_allclose(engine(images), images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
+    np.testing.assert_allclose(engine.run(images).maps, images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
     assert (engine.task.name, engine.name) == ("depth", "small.onnx")
     assert engine.sha256 == files.sha256(path)
 
@@ -70,19 +74,19 @@ def test_a_graph_of_half_the_size_is_resized_with_aligned_corners(
 ) -> None:
     engine = OnnxEngine(onnx_files.depth_of_brightness(tmp_path / "half.onnx", every=2))
     halves = (images.mean(axis=3) / 50 + 0.5)[:, ::2, ::2].astype(np.float32)
-    for found, half in zip(engine(images, (5, 7)), halves, strict=True):
+    for found, half in zip(engine.run(images, (5, 7)).maps, halves, strict=True):
         np.testing.assert_allclose(found, aligned(half, (5, 7)), rtol=1e-5)
-    assert engine(images).shape == (2, 6, 8)
+    assert engine.run(images).maps.shape == (2, 6, 8)
 
 
 def test_a_graph_that_takes_a_size_is_asked_for_it(
     images: NDArray[np.uint8], tmp_path: Path
 ) -> None:
     engine = OnnxEngine(onnx_files.mean_depth_at_size(tmp_path / "sized.onnx"))
-    found = engine(images, (3, 4))
+    found = engine.run(images, (3, 4)).maps
     assert found.shape == (2, 3, 4)
     np.testing.assert_allclose(found[1], np.full((3, 4), images[1].mean()), rtol=1e-5)
-    assert engine(images).shape == (2, 6, 8)
+    assert engine.run(images).maps.shape == (2, 6, 8)
 
 
 def test_a_graph_of_normals_is_known_by_its_output(
@@ -90,7 +94,7 @@ def test_a_graph_of_normals_is_known_by_its_output(
 ) -> None:
     engine = OnnxEngine(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
     assert engine.task.name == "normals"
-    np.testing.assert_allclose(engine(images), images / 127.5 - 1, atol=1e-6)
+    np.testing.assert_allclose(engine.run(images).maps, images / 127.5 - 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("kept", [0, 20, 200])
@@ -130,7 +134,7 @@ def test_reduced_precision_is_close_and_said(checkpoint: Path) -> None:
     images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
     exact, reduced = open_engine(checkpoint), open_engine(checkpoint, precision="bf16")
     depth, spread, *_ = reduced.run(images)
-    expected = exact(images)
+    expected = exact.run(images).maps
     assert not np.array_equal(depth, expected)
     np.testing.assert_allclose(depth, expected, rtol=0.1)
     assert spread is not None

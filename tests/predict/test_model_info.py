@@ -87,7 +87,7 @@ def test_an_exported_file_says_what_it_is_and_how_sure(tmp_path: Path) -> None:
     result = model.predict(grey)
     assert result.level_std is not None
     np.testing.assert_allclose(result.level_std, 0.2, rtol=1e-6)
-    np.testing.assert_allclose(model.engine(grey[None]), 2.0)
+    np.testing.assert_allclose(model.engine.run(grey[None]).maps, 2.0)
 
 
 def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_for_one_size_is_recognised(tmp_path: Path) -> None:
     assert model.engine.fixed_size == (8, 8)
     assert model.predict(picture(30, 30)).provenance.network_size == (8, 8)
     with refused(CheckpointError, "one.onnx", "8x8"):
-        model.engine(picture()[None])
+        model.engine.run(picture()[None])
 
 
 def test_a_published_file_is_known_by_its_name() -> None:

@@ -37,5 +37,5 @@ def test_times_are_sorted_and_relative_to_the_reference(
 
 def test_one_image_of_the_size_is_predicted(tmp_path: Path) -> None:
     engine = OnnxEngine(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
-    maps = timing.predicting(engine, (30, 40))()
-    assert maps.shape == (1, 30, 40)  # type: ignore[attr-defined]
+    found = timing.predicting(engine, (30, 40))()
+    assert found.maps.shape == (1, 30, 40)  # type: ignore[attr-defined]

@@ -80,20 +80,14 @@ def command(
             def caching(done: int, total: int) -> None:
                 move(done, total, "caching features")
 
-            if resume is not None:
-                run = launch.resume(resume, world, workers, caching)
+            if recipe is None or out is None:
+                run = launch.resume(cast(Path, resume), world, workers, caching)
             else:
-                changed = configs.override(cast("Recipe", recipe), changes)
+                recipe = configs.override(recipe, changes)
                 if workers is None:  # cached features are read faster than sent
-                    workers = 0 if changed.train.cache_features else 2
+                    workers = 0 if recipe.train.cache_features else 2
                 run = launch.start(
-                    changed,
-                    data,
-                    cast(Path, out),
-                    world,
-                    weights=weights,
-                    workers=workers,
-                    caching=caching,
+                    recipe, data, out, world, weights=weights, workers=workers, caching=caching
                 )
         if world.leads and resume is None:
             _note_start(run, weights)

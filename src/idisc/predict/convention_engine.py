@@ -18,7 +18,7 @@ from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.convention_choice import Graph, choose_convention
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Cameras, Images, RawOutput
 from idisc.predict.onnx_session import graph_of
 from idisc.sizes import Size, interpolate_map, resize_map, size_text
 from idisc.tasks import DEPTH
@@ -73,16 +73,7 @@ class ConventionEngine:
         convention = choose_convention(path, network.graph, name)
         return cls(path.name, files.sha256(path), convention, network)
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> FloatMaps:
-        """Map RGB (B, H, W, 3) to depth (B, H, W)."""
-        return self.run(images, size).maps
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),
-    ) -> RawOutput:
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
         """Return depth (B, H, W); pictures go through the network one by one.
 
         Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`.

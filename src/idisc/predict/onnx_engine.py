@@ -8,7 +8,7 @@ class token of the encoder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import checksums, files
-from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Cameras, Images, RawOutput
 from idisc.predict.onnx_session import AGAIN, OpenFile, open_session
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
@@ -82,17 +81,8 @@ class OnnxEngine:
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._run(images, size, self._outputs[:1])[self.task.name]
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),  # noqa: ARG002
-    ) -> RawOutput:
-        """Return the same maps, and the other outputs that the graph has."""
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
+        """Return the maps, and the other outputs that the graph has."""
         wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
         found = self._run(images, size, wanted)
         return RawOutput(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))

@@ -39,10 +39,7 @@ def open_model(
     card = find_card(model)
     if card is None:
         return open_engine(Path(str(model)), device, precision, convention=convention)
-    if convention:
-        raise InputError(
-            f"--convention {convention}", f"{card.name} is a model of this package", "leave it out"
-        )
+    _refuse_convention(convention, f"{card.name} is a model of this package")
     return open_engine(cards.locate(card, part), device, precision, card, pictures=pictures)
 
 
@@ -128,12 +125,21 @@ def open_engine(
         if precision not in (None, "fp32"):
             raise InputError(f"--precision {precision}", "a model of transformers computes in fp32")
         return open_transformers(path, device, convention)
+    _refuse_convention(convention, "it is for .onnx files and models of transformers")
+    _check_checkpoint(path, card)
+    require("torch", "timm", "safetensors", extra="train")
+    from idisc.predict.torch_engine import TorchEngine
+
+    return TorchEngine.load(path, device, precision or "fp32", card)
+
+
+def _refuse_convention(convention: str | None, reason: str) -> None:
     if convention:
-        raise InputError(
-            f"--convention {convention}",
-            "it is for .onnx files and models of transformers",
-            "leave it out",
-        )
+        raise InputError(f"--convention {convention}", reason, "leave it out")
+
+
+def _check_checkpoint(path: Path, card: cards.ModelCard | None) -> None:
+    """Check that a path is a checkpoint folder, or the config of a shipped model."""
     if not path.is_dir() and not card:
         if not path.exists():
             raise CheckpointError(path, "no such file or folder")
@@ -141,15 +147,8 @@ def open_engine(
         remedy = "`idisc export` makes an .onnx file for this program" if foreign else ""
         raise CheckpointError(path, "neither a checkpoint folder nor an .onnx file", remedy)
     if path.is_dir() and not (path / configs.FILE).is_file():
-        raise CheckpointError(
-            path,
-            f"no {configs.FILE} in it, so not a checkpoint folder",
-            "`idisc convert` makes one",
-        )
-    require("torch", "timm", "safetensors", extra="train")
-    from idisc.predict.torch_engine import TorchEngine
-
-    return TorchEngine.load(path, device, precision or "fp32", card)
+        reason = f"no {configs.FILE} in it, so not a checkpoint folder"
+        raise CheckpointError(path, reason, "`idisc convert` makes one")
 
 
 def _open_onnx(
@@ -173,8 +172,5 @@ def _open_onnx(
         from idisc.predict.convention_engine import ConventionEngine
 
         return ConventionEngine.from_onnx(path, opened.session, convention)
-    if convention:
-        raise InputError(
-            f"--convention {convention}", f"{path.name} is an export of ours", "leave it out"
-        )
+    _refuse_convention(convention, f"{path.name} is an export of ours")
     return OnnxEngine(path, device, card=card or cards.beside(path), opened=opened)

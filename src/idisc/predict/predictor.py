@@ -92,10 +92,10 @@ def load(
     `convention` names that of a network of others, which is usually found by itself; see
     `conventions`. The number of `pictures`, if it is known, saves time; see `open_model`.
     """
-    how: dict[str, Any] = {"device": device, "precision": precision, "pictures": pictures}
     if model == "auto" and convention is None:
-        return AutoPredictor(**how)
-    return Predictor(open_model(model, convention=convention, **how))
+        return AutoPredictor(device, precision, pictures)
+    engine = open_model(model, device, precision, convention=convention, pictures=pictures)
+    return Predictor(engine)
 
 
 class Predictor:
@@ -384,10 +384,12 @@ class Predictor:
 class AutoPredictor(Predictor):
     """Predicts with the default model, or with the shipped model of the picture's domain."""
 
-    def __init__(self, **how: Any) -> None:
-        """`how` are arguments of `open_model`."""
-        super().__init__(open_model(**how))
-        self._open = cache(lambda name: Predictor(open_model(name, **how)))
+    def __init__(
+        self, device: str = "cpu", precision: Precision | None = None, pictures: int | None = None
+    ) -> None:
+        opened = partial(open_model, device=device, precision=precision, pictures=pictures)
+        super().__init__(opened())
+        self._open = cache(lambda name: Predictor(opened(name)))
 
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""
