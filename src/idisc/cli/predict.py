@@ -179,7 +179,7 @@ def command(
 def _open_in_thread(
     model: str | None, device: str, precision: Any, convention: str | None, pictures: int
 ) -> Future[Predictor]:
-    """Open a network, which takes no turn of the interpreter, beside imports and checks."""
+    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
 
     def load() -> Predictor:
         from idisc.predict import predictor

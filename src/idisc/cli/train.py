@@ -146,7 +146,9 @@ def _note_start(run: Trainer, weights: str | None) -> None:
         tables.note(f"{held}, whole scenes, held out; {count} for training")
     if run.origin.get("non_commercial"):
         terms = "; ".join(run.origin["licence"])
-        tables.note(f"the result is not for commercial use, as what it is made of: {terms}")
+        tables.note(
+            f"the result is not for commercial use, like its data or initial weights: {terms}"
+        )
 
 
 @contextmanager
@@ -172,7 +174,7 @@ def _describe(step: Step) -> str:
 
 
 def _speed(images_per_s: float) -> str:
-    """Large networks on a CPU need seconds for an image, not a share of a second."""
+    """Return the speed as images per second, or as seconds per image if it is slow."""
     if images_per_s >= 1:
         return f"{images_per_s:.1f} images/s"
     return f"{1 / images_per_s:.1f} s per image"

@@ -1,4 +1,4 @@
-"""The engine that runs somebody else's depth network by its convention.
+"""The engine that runs a third-party depth network by its convention.
 
 `Network` is what executes it, by onnxruntime or by torch: named arrays in, named arrays out. This
 file turns bytes into what the network expects, and its numbers into depth.
@@ -57,7 +57,7 @@ class OnnxNetwork:
 
 
 class ConventionEngine:
-    """A network of others; see `engine.Engine`."""
+    """A third-party network; see `engine.Engine`."""
 
     def __init__(self, name: str, sha256: str, rule: Convention, network: Network) -> None:
         self.name, self.sha256, self.verified, self.task = name, sha256, False, DEPTH
@@ -78,7 +78,7 @@ class ConventionEngine:
 
         Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`.
 
-        Without `cameras` in the pixels of `images`, one is assumed if the convention needs it.
+        If the convention needs `cameras` (in pixels of `images`) and none are given, it assumes one.
         """
         seen = images.shape[1], images.shape[2]
         cameras = cameras or [Camera.assumed(seen)] * len(images)
@@ -146,7 +146,7 @@ class ConventionEngine:
             if values.ndim == 3 and len(values) == 1 and values.size:
                 found: FloatMaps = values[0].astype(np.float32)
                 return found
-        raise CheckpointError(self.name, "its output is no map of floats", "see --convention")
+        raise CheckpointError(self.name, "its output is not a map of floats", "see --convention")
 
     def _decode(self, values: FloatMaps, size: Size, focal: float) -> FloatMaps:
         """Resize the numbers of the network, and convert them to depth (H, W)."""

@@ -38,7 +38,7 @@ class Engine(Protocol):
     task: Task
     origin: Mapping[str, Any]  # metadata of the file; see `model_info`
     fixed_size: Size | None  # the only size of pictures it accepts; None: any
-    convention: Convention | None  # of a network of others; None: one of ours
+    convention: Convention | None  # of a third-party network; None: one of this package
 
     def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
         """Map pictures to depth in metres or normals, and to what else the network computes.

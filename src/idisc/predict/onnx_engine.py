@@ -62,7 +62,9 @@ class OnnxEngine:
         self._session = session
         if not is_ours(session):
             raise CheckpointError(
-                path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
+                path,
+                "not an export of this package (image bytes to metres)",
+                "`idisc export` makes one",
             )
         inputs = {item.name: item.shape for item in session.get_inputs()}
         outputs = [item.name for item in session.get_outputs()]
@@ -127,7 +129,9 @@ class OnnxEngine:
         """Check an output: those of a damaged graph may be anything."""
         fits = isinstance(values, np.ndarray) and values.dtype == np.float32
         if not fits or values.ndim != axes or len(values) != count or not values.size:
-            raise CheckpointError(self.name, "the output of the graph is no map of floats", AGAIN)
+            raise CheckpointError(
+                self.name, "the output of the graph is not a map of floats", AGAIN
+            )
 
 
 def _run_options(pixels: int) -> Any:

@@ -29,9 +29,9 @@ def open_model(
 ) -> Engine:
     """Open a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
-    `convention` is the name of that of a network of others, if it is not found by itself.
-    `pictures` is their number, if it is known: for a few, a shipped model is opened quickly and
-    runs 5 % slower; several share the cores with reading and writing.
+    `convention` names how to run a third-party network whose convention cannot be detected.
+    `pictures` is the number of pictures to predict, if it is known: for a few, a shipped model is
+    opened quickly and runs 5 % slower; several share the cores with reading and writing.
 
     `precision` is that of the arithmetic, by default fp32; an .onnx file has its own. `part` is
     what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
@@ -44,7 +44,7 @@ def open_model(
 
 
 def find_card(model: str | Path | None) -> cards.ModelCard | None:
-    """Return the card of a shipped model, the default's for None; None for a path.
+    """Return the card of a shipped model by name, None for a path; no name is the default model.
 
     An existing file or checkpoint folder takes precedence over a name.
     """
@@ -105,8 +105,8 @@ def open_engine(
 ) -> Engine:
     """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
 
-    `device` is torch's name of the device: cpu, cuda, cuda:1 ... `convention` is the name of that
-    of a network of others. `pictures`: see `open_model`.
+    `device` is torch's name of the device: cpu, cuda, cuda:1 ... For `convention` and
+    `pictures` see `open_model`.
     """
     if path.suffix == ".onnx":
         engine = _open_onnx(path, device, card, convention, pictures)
@@ -158,7 +158,7 @@ def _open_onnx(
     convention: str | None,
     pictures: int | None,
 ) -> Engine:
-    """Open an export of ours, or the file of others by its convention."""
+    """Open an export of this package, or a third-party file by its convention."""
     from idisc.predict.onnx_engine import OnnxEngine, is_ours
     from idisc.predict.onnx_session import Optimization, open_session
 
@@ -172,5 +172,5 @@ def _open_onnx(
         from idisc.predict.convention_engine import ConventionEngine
 
         return ConventionEngine.from_onnx(path, opened.session, convention)
-    _refuse_convention(convention, f"{path.name} is an export of ours")
+    _refuse_convention(convention, f"{path.name} is an export of this package")
     return OnnxEngine(path, device, card=card or cards.beside(path), opened=opened)
