@@ -76,9 +76,8 @@ class ConventionEngine:
     def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
         """Return depth (B, H, W); pictures go through the network one by one.
 
-        Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`.
-
-        If the convention needs `cameras` (in pixels of `images`) and none are given, it assumes one.
+        Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`. If the convention needs
+        `cameras`, in pixels of `images`, and none are given, they are assumed.
         """
         seen = images.shape[1], images.shape[2]
         cameras = cameras or [Camera.assumed(seen)] * len(images)
