@@ -1,7 +1,5 @@
 """The public face: what `idisc` exports, what it loads, what it says when torch is not there."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -16,7 +14,7 @@ HEAVY = ["torch", "torchvision", "timm", "numba", "scipy", "rich", "matplotlib",
 HEAVY += ["cmap", "numpy.ma"]
 
 
-def loaded_by(code: str) -> set[str]:
+def loaded_by(code):
     """The heavy packages that a fresh interpreter has loaded after running `code`."""
     report = f"\nimport json, sys\nprint(json.dumps([p for p in {HEAVY} if p in sys.modules]))"
     done = fresh(code + report)
@@ -24,7 +22,7 @@ def loaded_by(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def call(*arguments: str, code: int = 0) -> str:
+def call(*arguments, code=0):
     return (
         "from idisc.cli.main import main\n"
         f"try:\n    main({list(arguments)!r})\n"
@@ -32,22 +30,22 @@ def call(*arguments: str, code: int = 0) -> str:
     )
 
 
-def refused_calls(calls: list[list[str]]) -> str:
+def refused_calls(calls):
     return "\n".join(call(*arguments, code=2) for arguments in calls)
 
 
-def test_every_public_name_resolves() -> None:
+def test_every_public_name_resolves():
     assert all(getattr(idisc, name) is not None for name in idisc.__all__)
     assert dir(idisc) == sorted(idisc.__all__)
 
 
-def test_the_reference_lists_the_public_names() -> None:
+def test_the_reference_lists_the_public_names():
     page = Path(__file__).parents[1] / "docs/reference/python.md"
     (line,) = (row for row in page.read_text().splitlines() if row.startswith("Public names:"))
     assert set(re.findall(r"`(\w+)`", line)) == set(idisc.__all__)
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these():
     errors = {"IdiscError", "InputError", "DataError", "CheckpointError", "MissingExtra"}
     assert set(idisc.__all__) == errors | {
         *("load", "load_network", "Predictor", "Prediction", "Camera", "IDisc", "ModelConfig"),
@@ -58,13 +56,13 @@ def test_the_public_names_are_these() -> None:
 
 
 @pytest.mark.parametrize("name", ["load_netwrok", "_nothing"])
-def test_an_unknown_attribute_is_an_attribute_error(name: str) -> None:
+def test_an_unknown_attribute_is_an_attribute_error(name):
     for module in (idisc, idisc.evaluate, idisc.explain):
         with pytest.raises(AttributeError, match=name):
             getattr(module, name)
 
 
-def test_names_tables_and_help_load_nothing_heavy() -> None:
+def test_names_tables_and_help_load_nothing_heavy():
     codes = [
         "import idisc; idisc.IdiscError, idisc.load, idisc.Camera, idisc.Prediction",
         "idisc.Predictor, idisc.RECIPES, idisc.ModelConfig, idisc.evaluate, idisc.explain",
@@ -76,12 +74,12 @@ def test_names_tables_and_help_load_nothing_heavy() -> None:
     assert loaded_by("\n".join(codes)) == set()
 
 
-def test_a_photo_in_the_default_formats_loads_one_heavy_package(tmp_path: Path) -> None:
+def test_a_photo_in_the_default_formats_loads_one_heavy_package(tmp_path):
     photo = Path(idisc.__file__).parent / "assets" / "examples" / "bedroom.jpg"
     assert loaded_by(call("predict", str(photo), "-o", str(tmp_path))) == {"onnxruntime"}
 
 
-def test_a_network_on_swin_loads_no_timm() -> None:
+def test_a_network_on_swin_loads_no_timm():
     code = "import torch, idisc.model.network, idisc.configs.recipes\n"
     code += (
         "with torch.device('meta'): idisc.model.network.IDisc(idisc.configs.schema.ModelConfig())"
@@ -89,7 +87,7 @@ def test_a_network_on_swin_loads_no_timm() -> None:
     assert loaded_by(code) == {"torch"}
 
 
-def test_load_network_without_torch_says_what_to_install() -> None:
+def test_load_network_without_torch_says_what_to_install():
     done = fresh(BLOCK.format(packages={"torch"}) + "import idisc\nidisc.load_network")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
@@ -97,7 +95,7 @@ def test_load_network_without_torch_says_what_to_install() -> None:
     )
 
 
-def test_a_command_without_torch_says_so_in_one_line() -> None:
+def test_a_command_without_torch_says_so_in_one_line():
     calls = [
         ["bench", "nyu_swint"],
         ["convert", "weights.pt", "--out", "never"],
@@ -109,7 +107,7 @@ def test_a_command_without_torch_says_so_in_one_line() -> None:
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (0, "", [line] * len(calls))
 
 
-def test_help_and_lists_work_without_any_heavy_package() -> None:
+def test_help_and_lists_work_without_any_heavy_package():
     calls = [["--help"], *([name, "--help"] for name in COMMANDS), ["convert", "--list"]]
     code = "\nprint('next')\n".join(call(*arguments) for arguments in calls)
     done = fresh(BLOCK.format(packages=set(HEAVY)) + code)
@@ -117,7 +115,7 @@ def test_help_and_lists_work_without_any_heavy_package() -> None:
     assert all(text.strip() for text in done.stdout.split("next\n"))
 
 
-def test_the_first_error_of_a_command_needs_no_torch() -> None:
+def test_the_first_error_of_a_command_needs_no_torch():
     calls = {
         "bench nyu_swnt": "did you mean nyu_swint",
         "bench nyu_swint --size wide": "'wide' is not a size",

@@ -1,33 +1,27 @@
 """The group of commands: help, one line for what the user got wrong, tracebacks for bugs."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 import pytest
-from tests.fakes.called import Ended, Refusal, Run
 
 import idisc
 from idisc import errors
 from idisc.cli import main as command_line
 
-Fail = Callable[[BaseException], Ended]
-
 
 @pytest.fixture
-def fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> Fail:
+def fail(run, monkeypatch):
     """Run a command that raises the given error."""
 
-    def call(error: BaseException) -> Ended:
+    def call(error):
         @click.command()
-        def command() -> None:
+        def command():
             raise error
 
         monkeypatch.setattr(command_line.Commands, "get_command", lambda *_: command)
@@ -36,7 +30,7 @@ def fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> Fail:
     return call
 
 
-def test_help_lists_every_command_with_its_line(run: Run) -> None:
+def test_help_lists_every_command_with_its_line(run):
     code, out, err = run("--help")
     assert (code, err) == (0, "")
     assert out.startswith("Usage: idisc [OPTIONS] COMMAND [ARGS]...\n")
@@ -45,17 +39,17 @@ def test_help_lists_every_command_with_its_line(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", command_line.COMMANDS)
-def test_every_command_has_its_help(run: Run, name: str) -> None:
+def test_every_command_has_its_help(run, name):
     code, out, err = run(name, "-h")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: idisc {name} [OPTIONS]")
 
 
-def test_version_is_that_of_the_package(run: Run) -> None:
+def test_version_is_that_of_the_package(run):
     assert run("--version") == (0, f"idisc, version {idisc.__version__}\n", "")
 
 
-def test_no_arguments_show_the_help_as_an_error(run: Run) -> None:
+def test_no_arguments_show_the_help_as_an_error(run):
     _, help_text, _ = run("--help")
     assert run() == (2, "", help_text)
 
@@ -71,9 +65,7 @@ def test_no_arguments_show_the_help_as_an_error(run: Run) -> None:
         (["convert", "a.pt", "b.pt", "--out", "c"], "Got unexpected extra argument (b.pt)"),
     ],
 )
-def test_a_wrong_call_is_one_line_on_stderr(
-    refusal: Refusal, arguments: list[str], message: str
-) -> None:
+def test_a_wrong_call_is_one_line_on_stderr(refusal, arguments, message):
     assert refusal(*arguments).startswith(f"idisc: {message}")
 
 
@@ -93,18 +85,14 @@ def test_a_wrong_call_is_one_line_on_stderr(
         (click.Abort(), 130, "interrupted"),
     ],
 )
-def test_an_error_is_one_line_and_its_exit_code(
-    fail: Fail, error: BaseException, code: int, line: str
-) -> None:
+def test_an_error_is_one_line_and_its_exit_code(fail, error, code, line):
     found, out, err = fail(error)
     assert (found, out, err.strip()) == (code, "", f"idisc: {line}")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full, of Linux")
 @pytest.mark.parametrize("arguments", [["models"], ["predict", "-", "--weights", "small.onnx"]])
-def test_a_full_stdout_is_one_line_and_no_second_error_at_the_end(
-    arguments: list[str], model: Path, photos: Path
-) -> None:
+def test_a_full_stdout_is_one_line_and_no_second_error_at_the_end(arguments, model, photos):
     call = [sys.executable, "-m", "idisc", *arguments]
     with Path("/dev/full").open("wb") as full, (photos / "a.png").open("rb") as photo:
         done = subprocess.run(
@@ -114,7 +102,7 @@ def test_a_full_stdout_is_one_line_and_no_second_error_at_the_end(
     assert (done.returncode, done.stderr) == (2, message)
 
 
-def test_a_reader_of_stdout_that_has_ended_is_no_bug_and_no_message() -> None:
+def test_a_reader_of_stdout_that_has_ended_is_no_bug_and_no_message():
     reader, writer = os.pipe()
     os.close(reader)
     call = [sys.executable, "-m", "idisc", "models"]
@@ -132,7 +120,7 @@ def test_a_reader_of_stdout_that_has_ended_is_no_bug_and_no_message() -> None:
         EOFError("a bug with a truncated file, not a Ctrl-D"),
     ],
 )
-def test_a_bug_keeps_its_traceback(fail: Fail, error: Exception) -> None:
+def test_a_bug_keeps_its_traceback(fail, error):
     with pytest.raises(type(error), match=str(error)) as caught:
         fail(error)
     assert caught.value is error
@@ -147,10 +135,8 @@ def test_a_bug_keeps_its_traceback(fail: Fail, error: Exception) -> None:
         (KeyboardInterrupt(), 130, "idisc: interrupted\n"),
     ],
 )
-def test_an_example_answers_a_mistake_in_one_line(
-    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def script() -> None:
+def test_an_example_answers_a_mistake_in_one_line(error, code, message, capsys):
+    def script():
         raise error
 
     with pytest.raises(SystemExit) as ended:

@@ -1,7 +1,5 @@
 """The command line as a user calls it, in this process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,14 +24,14 @@ sys.meta_path.insert(0, Blocker())
 """
 
 
-def run(*arguments: object) -> int:
+def run(*arguments):
     """Its exit code; what it prints is left to whoever captures it."""
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     return int(end.value.code or 0)
 
 
-def fresh(code: str) -> subprocess.CompletedProcess[str]:
+def fresh(code):
     """Run a program in an interpreter that has imported nothing."""
     call = [sys.executable, "-c", code]
     return subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
