@@ -384,9 +384,7 @@ class Predictor:
 class AutoPredictor(Predictor):
     """Predicts with the default model, or with the shipped model of the picture's domain."""
 
-    def __init__(
-        self, device: str = "cpu", precision: Precision | None = None, pictures: int | None = None
-    ) -> None:
+    def __init__(self, device: str, precision: Precision | None, pictures: int | None) -> None:
         opened = partial(open_model, device=device, precision=precision, pictures=pictures)
         super().__init__(opened())
         self._open = cache(lambda name: Predictor(opened(name)))
