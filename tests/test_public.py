@@ -87,24 +87,20 @@ def test_a_network_on_swin_loads_no_timm():
     assert loaded_by(code) == {"torch"}
 
 
-def test_load_network_without_torch_says_what_to_install():
-    done = fresh(BLOCK.format(packages={"torch"}) + "import idisc\nidisc.load_network")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "idisc.errors.MissingExtra: torch: not installed; run: pip install 'idisc[train]'"
-    )
-
-
-def test_a_command_without_torch_says_so_in_one_line():
+def test_without_torch_commands_and_load_network_say_what_to_install_in_one_line():
     calls = [
         ["bench", "nyu_swint"],
         ["convert", "weights.pt", "--out", "never"],
         ["export", "never"],
         ["train", "nyu_swint", "--data", "never", "--out", "never"],
     ]
-    done = fresh(BLOCK.format(packages={"torch", "safetensors"}) + refused_calls(calls))
-    line = "idisc: torch: not installed; run: pip install 'idisc[train]'"
-    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (0, "", [line] * len(calls))
+    code = f"{refused_calls(calls)}\nimport idisc\nidisc.load_network"
+    done = fresh(BLOCK.format(packages={"torch", "safetensors"}) + code)
+    line = "torch: not installed; run: pip install 'idisc[train]'"
+    *said, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said[: len(calls)] == [f"idisc: {line}"] * len(calls)
+    assert last == f"idisc.errors.MissingExtra: {line}"
 
 
 def test_help_and_lists_work_without_any_heavy_package():

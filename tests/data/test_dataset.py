@@ -9,7 +9,7 @@ from tests.fakes.refusals import refused
 
 from idisc.data import catalog, framing, manifest
 from idisc.data.catalog import DDAD, DIODE, KITTI, NYU, SUNRGBD
-from idisc.data.dataset import Dataset, open_dataset, seen, valid_in_training
+from idisc.data.dataset import Dataset, open_dataset, valid_in_training
 from idisc.data.decode import DepthMap
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError
@@ -92,10 +92,6 @@ class TestTrainingMasks:
             assert (rows.min(), rows.max(), columns.min(), columns.max()) == (45, 470, 41, 600)
         for spec in (NYU, KITTI, DDAD):
             assert valid_in_training(np.full((352, 1216), 200, np.float32), spec, "").all()
-
-    def test_only_the_rear_camera_has_hidden_rows(self):
-        assert seen((870, 1920), DDAD, "CAMERA_01").all()
-        assert seen((870, 1920), DDAD, "CAMERA_09").sum() == 730 * 1920
 
     def test_the_variant_of_the_papers_text_has_its_ranges_and_crop(self, tmp_path):
         spec = catalog.find("sunrgbd:paper")

@@ -232,14 +232,6 @@ def test_one_broken_thing_is_one_finding(pairs, change, severity, code, fields):
             assert getattr(finding, name) == expected
 
 
-def test_a_finding_is_described_in_one_line(pairs):
-    swapped_columns(pairs)
-    assert only(pairs.report()).describe() == (
-        "pairs with image and depth swapped: 20 (depth/0000.png, depth/0001.png, depth/0002.png,"
-        " ...); first: depth/0000.png is I;16, images/0000.png is RGB; swap columns or folder names"
-    )
-
-
 # --- other ways to open the data, and several findings
 
 
