@@ -50,12 +50,10 @@ def test_several_folders_are_mixed(data, tmp_path):
     [
         (["train"], "either RECIPE, --data and --out, or --resume RUN"),
         (["train", "nyu_swint", "--out", "x"], "either RECIPE, --data and --out"),
-        (["train", "nyu_swnt", "--data", ".", "--out", "x"], "nyu_swint"),
         (["train", "--resume", "nowhere"], "nowhere"),
         (["train", "--resume", "x", "--set", "a=b"], "--resume"),
         (["train", "nyu_swint", "--data", "gone", "--out", "x"], "--data gone"),
         (["train", "nyu_swint", "--data", "kiti=gone", "--out", "x"], "kitti"),
-        (["train", "nyu_swint", "--data", ".", "--out", "x", "--set", "train.lrr=1"], "lrr"),
         (["train", "nyu_swint", "--data", ".", "--out", "x", "--device", "cuda:7"], "cuda:7"),
         (["train", "nyu_swint", "--data", ".", "--out", "x", "--weights", "."], "checkpoint"),
         ([*pairs.command(".", "x"), "--weights", "."], "--set model"),

@@ -108,7 +108,6 @@ def colours_of(picture):
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_metres_are_under_the_cursor_and_between_two_clicks(open_page):
     page = open_page(RESULT)
     reading = page.locator("#reading")
@@ -127,7 +126,6 @@ def test_metres_are_under_the_cursor_and_between_two_clicks(open_page):
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(open_page, tmp_path):
     page = open_page(RESULT)
 
@@ -159,7 +157,6 @@ def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(ope
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_the_cloud_is_drawn_and_turns(open_page):
     page = open_page(WALL)
 
@@ -179,7 +176,6 @@ def test_the_cloud_is_drawn_and_turns(open_page):
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_points_of_the_cloud_are_read_and_measured_too(open_page):
     page = open_page(WALL)
     page.locator("[data-view=camera]").click()
@@ -202,7 +198,6 @@ def test_points_of_the_cloud_are_read_and_measured_too(open_page):
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_a_tap_reads_and_marks(browser, tmp_path):
     size = {"width": 390, "height": 800}
     context = browsing.new_context(browser, viewport=size, has_touch=True)
@@ -217,7 +212,6 @@ def test_a_tap_reads_and_marks(browser, tmp_path):
 
 
 @pytest.mark.browser
-@pytest.mark.slow
 def test_a_keyboard_is_enough(open_page):
     page = open_page(RESULT)
     page.locator("#picture").focus()
