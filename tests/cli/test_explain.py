@@ -110,6 +110,19 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(tmp_path, capsys):
     assert "predicts normals" in capsys.readouterr().err.splitlines()[-1]  # after a note
 
 
+@pytest.mark.slow
+def test_normals_of_a_photo_are_explained_in_degrees(tmp_path):
+    folder, out = tmp_path / "normals", tmp_path / "out"
+    config = replace(pairs.TINY, task="normals")
+    origin = {"training_size": [48, 64]}
+    save_checkpoint(folder, config, explained.normals_network().state_dict(), origin)
+    picture = photo(tmp_path / "in", "a.png")
+    options = ["--weights", folder, "--level", 0, "--idrs", "1,2", "--mute", "0:3"]
+    assert run("explain", picture, "-o", out, *options) == 0
+    names = {path.stem.removeprefix("a_") for path in out.glob("a_*")}
+    assert names == {"idrs_level0", "partition", "similarity", "levels", "muting_level0", "muted"}
+
+
 def test_the_default_is_the_network_beside_the_shipped_export(tmp_path, monkeypatch):
     monkeypatch.setattr(cards, "HOME", tmp_path)
     shipped.make(tmp_path / "rooms", checkpoint=checkpoint())

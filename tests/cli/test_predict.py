@@ -196,6 +196,13 @@ def test_notes_and_the_range_of_the_model_are_said(run, model, photos):
     assert "domain unknown (depth range unknown)" in said
 
 
+def test_a_large_file_says_its_size(run, model, photos, monkeypatch):
+    monkeypatch.setattr("idisc.cli.predict_inputs.LARGE", 1000)
+    arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
+    _, said, _ = run(photos / "a.png", *arguments)
+    assert "a_depth.npy (0.0 GB), " in said
+
+
 def test_what_was_done_before_an_interruption_is_told(run, model, photos, monkeypatch):
     from idisc.cli import predict_inputs
 

@@ -42,6 +42,17 @@ def test_a_video_goes_beside_pictures(run, model, photos, clip):
     assert len(list((out / "clip_png16").glob("*.png"))) == 10
 
 
+def test_one_frame_and_one_cut_are_said_as_one(run, model, tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    scenes = [np.full((48, 64, 3), 30, np.uint8)] * 4 + [noise // 2 + 100] * 4
+    clip = films.write_clip(tmp_path / "clip.mp4", scenes)
+    code, said, _ = run(clip, "--weights", model)
+    assert code == 0
+    assert f"{clip}: 8 frames of " in said
+    assert "; scene cut at frame 4; " in said
+    assert f"{clip}: 1 frame of " in run(clip, "--weights", model, "--every", "20")[1]
+
+
 def test_a_film_of_last_time_is_not_a_video_of_this_time(run, model, clip):
     for _ in range(2):
         code, said, _ = run(clip.parent / "*.mp4", "--weights", model, "--every", "5")
@@ -71,6 +82,12 @@ def test_a_video_that_is_cut_short_is_done_and_said(run, model, clip):
     assert code == 0
     assert "colours 0.50 to 8.00 m" in said
     assert "cut short or damaged: " in said
+
+
+def test_formats_that_no_video_has_are_refused(run, model, clip):
+    code, said, err = run(clip, "--weights", model, "--save", "ply,html")
+    assert (code, said) == (2, "")
+    assert err.startswith(f"idisc: {clip}: ply, html of a video")
 
 
 def test_a_broken_video_does_not_stop_the_rest(run, model, photos):

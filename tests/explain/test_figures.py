@@ -17,7 +17,7 @@ from idisc.errors import MissingExtra
 from idisc.explain import ablate, figures, grid, usage_page
 from idisc.explain.grid import Grid, Tile
 from idisc.explain.idrs import explain
-from idisc.explain.usage import Collector
+from idisc.explain.usage import Collector, usage_of
 from idisc.tasks import DEPTH, NORMALS
 
 pytest.importorskip("matplotlib")
@@ -95,6 +95,14 @@ def test_legends_and_captions_have_units():
         assert figure.bars[-1].label == "change, deg"
         assert captions(figure)[-1].endswith(" deg")
         assert "depth" not in figure.title + "".join(figure.row_labels)
+
+
+def test_captions_of_a_contact_sheet():
+    level = explained.explanation().levels[1]
+    shares, bright = usage_of(level.attention).shares, np.quantile(level.attention[3], 0.98)
+    found = captions(every_figure()["contact"])
+    assert len(found) == explained.IDRS
+    assert found[3] == f"3 · {shares[3]:.1%} · {bright:.2f}"
 
 
 def test_a_long_grid_still_fits_on_a_page():
