@@ -1,11 +1,7 @@
 """What tests of several rooms share: a browser, if there is one."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,7 +13,7 @@ SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swifts
 
 
 @pytest.fixture(scope="module")  # its loop is that of the main thread: nobody else's asyncio runs
-def browser() -> Iterator[Any]:
+def browser():
     """The system's Chromium, drawing in software; tests are skipped without it."""
     if CHROMIUM is None:
         pytest.skip("no chromium on the path")

@@ -1,7 +1,5 @@
 """What a network inherits from its data and from the weights it started from."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -26,9 +24,7 @@ OWN = Ancestry(
 )
 
 
-def test_a_child_of_non_commercial_weights_is_non_commercial_and_keeps_what_it_does_not_know() -> (
-    None
-):
+def test_a_child_of_non_commercial_weights_is_non_commercial_and_keeps_what_it_does_not_know():
     child = join([PARENT.as_parent("kitti", "cd"), OWN])
     assert child.non_commercial
     assert child.licence == ("CC BY-NC 4.0", "data of own: yours")
@@ -44,12 +40,9 @@ def test_a_child_of_non_commercial_weights_is_non_commercial_and_keeps_what_it_d
     assert [each.name for each in again.parents] == ["child", "kitti", "kitti.pt"]
 
 
-def test_what_the_parts_know_is_joined() -> None:
+def test_what_the_parts_know_is_joined():
     rooms = Ancestry(
-        domain="indoor",
-        depth_range=(0.01, 10.0),
-        training_size=(480, 640),
-        training_fov_deg=60.0,
+        domain="indoor", depth_range=(0.01, 10.0), training_size=(480, 640), training_fov_deg=60.0
     )
     both = join([PARENT, rooms])
     assert (both.domain, both.depth_range) == ("any", (0.01, 80.0))
@@ -58,7 +51,7 @@ def test_what_the_parts_know_is_joined() -> None:
     assert join([Ancestry(), Ancestry()]) == Ancestry()
 
 
-def test_an_inherited_camera_keeps_its_focal_length_at_another_aspect_ratio() -> None:
+def test_an_inherited_camera_keeps_its_focal_length_at_another_aspect_ratio():
     before = PARENT.training_camera
     after = join([PARENT, Ancestry(training_size=(240, 320))]).training_camera
     assert before
@@ -66,14 +59,14 @@ def test_an_inherited_camera_keeps_its_focal_length_at_another_aspect_ratio() ->
     assert after.fx / (240 * 320) ** 0.5 == pytest.approx(before.fx / (192 * 640) ** 0.5, rel=1e-3)
 
 
-def test_a_parent_of_unknown_licence_is_named() -> None:
+def test_a_parent_of_unknown_licence_is_named():
     assert join([Ancestry().as_parent("found.pt", ""), OWN]).licence == (
         "found.pt: unknown",
         "data of own: yours",
     )
 
 
-def test_fields_survive_json_and_the_texts_of_onnx() -> None:
+def test_fields_survive_json_and_the_texts_of_onnx():
     values = PARENT.to_json()
     assert read_ancestry(json.loads(json.dumps(values)), "it") == PARENT
     texts = {
@@ -85,6 +78,6 @@ def test_fields_survive_json_and_the_texts_of_onnx() -> None:
 
 
 @pytest.mark.parametrize("parents", ["[1]", "kitti.pt", [{"sha256": "ab"}]])
-def test_parents_without_names_are_refused(parents: object) -> None:
+def test_parents_without_names_are_refused(parents):
     with refused(CheckpointError, "it", "parents"):
         read_ancestry({"parents": parents}, "it")

@@ -1,7 +1,5 @@
 """Camera: a ray stays the same ray through every resize, crop and flip."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 
 from idisc.camera import Camera, Lens, camera_of, matrix_camera
@@ -21,87 +18,72 @@ PIXEL = (380.0, 192.4)  # 300 + 500 * 0.4 / 2.5 and 250 - 480 * 0.3 / 2.5
 SIDES = st.integers(1, 2000)
 
 
-def pixel_of(camera: Camera, point: NDArray[np.float64]) -> tuple[float, float]:
+def pixel_of(camera, point):
     """Where a point (x, y, z) is seen: across and down from the first pixel's centre."""
     across, down, depth = camera.matrix @ point
     return float(across / depth), float(down / depth)
 
 
-def test_a_point_is_seen_where_the_matrix_says() -> None:
+def test_a_point_is_seen_where_the_matrix_says():
     assert pixel_of(CAMERA, POINT) == pytest.approx(PIXEL)
 
 
-def test_half_the_size_puts_two_pixels_into_one() -> None:
-    half = CAMERA.resized((240, 320))
-    assert (half.fx, half.fy, half.cx, half.cy) == (250.0, 240.0, 149.75, 124.75)
-    assert half.size == (240, 320)
-
-
 @given(SIDES, SIDES)
-def test_a_point_keeps_its_place_in_a_resized_picture(height: int, width: int) -> None:
+def test_a_point_keeps_its_place_in_a_resized_picture(height, width):
     across, down = pixel_of(CAMERA.resized((height, width)), POINT)
     # shares of the picture, counted from its edge, which is half a pixel before the first centre
     assert (across + 0.5) / width == pytest.approx((PIXEL[0] + 0.5) / 640)
     assert (down + 0.5) / height == pytest.approx((PIXEL[1] + 0.5) / 480)
 
 
-@given(SIDES, SIDES)
-def test_resizing_there_and_back_changes_nothing(height: int, width: int) -> None:
-    back = CAMERA.resized((height, width)).resized(CAMERA.size)
-    assert back.matrix == pytest.approx(CAMERA.matrix)
-    assert back.size == CAMERA.size
-
-
 @given(st.integers(-100, 479), st.integers(-100, 639))
-def test_a_point_moves_with_the_corner_of_a_crop(top: int, left: int) -> None:
+def test_a_point_moves_with_the_corner_of_a_crop(top, left):
     window = CAMERA.cropped(top, left, (100, 200))
     assert pixel_of(window, POINT) == pytest.approx((PIXEL[0] - left, PIXEL[1] - top))
     assert window.size == (100, 200)
 
 
-def test_a_mirrored_point_is_seen_in_the_mirrored_picture() -> None:
+def test_a_mirrored_point_is_seen_in_the_mirrored_picture():
     mirrored = pixel_of(CAMERA.flipped(), POINT * [-1, 1, 1])
     assert mirrored == pytest.approx((639 - PIXEL[0], PIXEL[1]))
     assert CAMERA.flipped().flipped() == CAMERA
 
 
 @given(st.floats(1.0, 179.0), SIDES, SIDES)
-def test_field_of_view_is_what_the_camera_was_made_from(
-    fov: float, height: int, width: int
-) -> None:
+def test_field_of_view_is_what_the_camera_was_made_from(fov, height, width):
     camera = Camera.from_fov(fov, (height, width), "assumed")
     assert camera.fov_deg == pytest.approx(fov)
     assert camera.fx == camera.fy
     assert (camera.cx, camera.cy) == ((width - 1) / 2, (height - 1) / 2)
 
 
-def test_field_of_view_survives_a_resize_and_shrinks_with_a_crop() -> None:
+def test_field_of_view_survives_a_resize_and_shrinks_with_a_crop():
     camera = Camera.from_fov(90.0, (480, 640), "assumed")
     assert camera.resized((100, 1280)).fov_deg == pytest.approx(90.0)
     middle = camera.cropped(0, 160, (480, 320))
     assert middle.fov_deg == pytest.approx(math.degrees(2 * math.atan(0.5)))
 
 
-def test_off_axis_pictures_count_both_sides_of_the_axis() -> None:
+def test_off_axis_pictures_count_both_sides_of_the_axis():
     left_half = Camera.from_fov(90.0, (480, 640), "assumed").cropped(0, 0, (480, 320))
     assert left_half.fov_deg == pytest.approx(45.0)
 
 
 @pytest.mark.parametrize("columns", [3, 4])
 @pytest.mark.parametrize("scale", [1.0, -2.0])
-def test_matrix_and_projection_give_the_same_camera(columns: int, scale: float) -> None:
+def test_matrix_and_projection_give_the_same_camera(columns, scale):
     matrix = scale * np.eye(3, columns)
     matrix[:, :3] = scale * CAMERA.matrix
     assert Camera.from_matrix(matrix, CAMERA.size, "calibration") == CAMERA
 
 
-def test_a_matrix_of_another_shape_is_refused() -> None:
+def test_a_matrix_of_another_shape_is_refused():
     with refused(InputError, "camera matrix", "(2, 3)"):
         Camera.from_matrix(np.ones((2, 3)), (480, 640), "calibration")
 
 
 @pytest.mark.parametrize("fov", [0.0, 5e-324, 180.0, -60.0, math.nan])
-def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
+def test_a_field_of_view_that_no_camera_has_is_refused(fov):
     with refused(InputError, f"field of view {fov:g}"):
         Camera.from_fov(fov, (480, 640), "assumed")
 
@@ -109,15 +91,9 @@ def test_a_field_of_view_that_no_camera_has_is_refused(fov: float) -> None:
 @pytest.mark.parametrize(
     ("fx", "cx"), [(0.0, 1.0), (-500.0, 1.0), (math.nan, 1.0), (1.0, math.inf)]
 )
-def test_numbers_that_make_no_camera_are_refused(fx: float, cx: float) -> None:
+def test_numbers_that_make_no_camera_are_refused(fx, cx):
     with refused(InputError, f"camera {(fx, 500.0, cx, 1.0)}"):
         Camera(fx=fx, fy=500.0, cx=cx, cy=1.0, size=(480, 640), origin="calibration")
-
-
-def test_a_focal_length_in_pixels_is_taken_as_it_is() -> None:
-    camera = Camera.from_focal(700.0, (480, 640), "given 700 px")
-    assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.0, 700.0, 319.5, 239.5)
-    assert camera.origin == "given 700 px"
 
 
 @pytest.mark.parametrize(
@@ -128,12 +104,12 @@ def test_a_focal_length_in_pixels_is_taken_as_it_is() -> None:
         ((3000, 4000), 63.4),  # 4:3 by its diagonal: 2 atan(0.8 * 43.267 / 2 / 28)
     ],
 )
-def test_35_mm_equivalents_relate_diagonals(size: tuple[int, int], fov_deg: float) -> None:
+def test_35_mm_equivalents_relate_diagonals(size, fov_deg):
     camera = Camera.from_focal_35mm(28.0, size, "given 28 mm")
     assert camera.fov_deg == pytest.approx(fov_deg, abs=0.06)
 
 
-def test_upright_and_lying_pictures_of_a_camera_have_the_same_focal_length() -> None:
+def test_upright_and_lying_pictures_of_a_camera_have_the_same_focal_length():
     lens = Lens(focal_35mm=26.0, taken_size=(3024, 4032))
     lying, upright = (camera_of(None, lens, size) for size in ((756, 1008), (1008, 756)))
     assert lying.fx == upright.fx == pytest.approx(26 * 1260 / 43.2666, rel=1e-5)
@@ -141,7 +117,7 @@ def test_upright_and_lying_pictures_of_a_camera_have_the_same_focal_length() -> 
     assert lying.relative_focal == upright.relative_focal
 
 
-def test_a_sensor_and_a_focal_length_make_a_camera() -> None:
+def test_a_sensor_and_a_focal_length_make_a_camera():
     lens = Lens(focal_mm=50.0, pixels_per_mm=6000 / 36, taken_size=(4000, 6000))
     camera = camera_of(None, lens, (1000, 1500))  # reduced to a quarter since
     assert camera.fx == pytest.approx(50 / 36 * 1500)
@@ -150,27 +126,27 @@ def test_a_sensor_and_a_focal_length_make_a_camera() -> None:
     assert upright.fx == camera.fx
 
 
-def test_without_the_size_it_was_taken_at_a_picture_is_taken_as_it_is() -> None:
+def test_without_the_size_it_was_taken_at_a_picture_is_taken_as_it_is():
     lens = Lens(focal_mm=50.0, pixels_per_mm=100.0)
     assert camera_of(None, lens, (2000, 3000)).fx == 5000.0
 
 
 @pytest.mark.parametrize("lens", [Lens(), Lens(focal_mm=4.25), Lens(pixels_per_mm=100.0)])
-def test_when_exif_is_not_enough_60_degrees_are_assumed(lens: Lens) -> None:
+def test_when_exif_is_not_enough_60_degrees_are_assumed(lens):
     camera = camera_of(None, lens, (480, 640))
     assert camera.origin == "assumed 60 deg"
     assert camera.fov_deg == pytest.approx(60.0)
     assert not camera.known
 
 
-def test_the_assumed_field_of_view_is_that_of_the_longer_side() -> None:
+def test_the_assumed_field_of_view_is_that_of_the_longer_side():
     lying, upright = Camera.assumed((480, 640)), Camera.assumed((640, 480))
     assert lying.fx == upright.fx
     assert upright.fov_deg == pytest.approx(46.8, abs=0.05)
     assert Camera.assumed((480, 640), 75).origin == "assumed 75 deg"
 
 
-def test_exif_of_a_picture_that_was_cropped_since_is_not_believed() -> None:
+def test_exif_of_a_picture_that_was_cropped_since_is_not_believed():
     lens = Lens(focal_35mm=26.0, taken_size=(3024, 4032))
     camera = camera_of(None, lens, (3024, 3024))
     assert camera.origin == "assumed 60 deg, cropped since EXIF was written"
@@ -186,24 +162,24 @@ def test_exif_of_a_picture_that_was_cropped_since_is_not_believed() -> None:
         (Lens(focal_mm=1e200, pixels_per_mm=1e200), "EXIF 1e+200 mm, 6.4e-198 mm sensor"),
     ],
 )
-def test_a_lens_that_nobody_makes_is_not_believed(lens: Lens, unbelieved: str) -> None:
+def test_a_lens_that_nobody_makes_is_not_believed(lens, unbelieved):
     camera = camera_of(None, lens, (480, 640))
     assert camera.origin == f"assumed 60 deg, {unbelieved} not plausible"
     assert not camera.known
 
 
 @pytest.mark.parametrize("focal_mm", [4.0, 2000.0])
-def test_fisheyes_and_telescopes_are_believed(focal_mm: float) -> None:
+def test_fisheyes_and_telescopes_are_believed(focal_mm):
     camera = camera_of(None, Lens(focal_35mm=focal_mm), (480, 640))
     assert camera.origin == f"EXIF {focal_mm:g} mm"
 
 
-def test_a_sensor_is_believed_beside_an_equivalent_that_is_not() -> None:
+def test_a_sensor_is_believed_beside_an_equivalent_that_is_not():
     lens = Lens(focal_35mm=65535.0, focal_mm=50.0, pixels_per_mm=6000 / 36, taken_size=(4000, 6000))
     assert camera_of(None, lens, (1000, 1500)).origin == "EXIF 50 mm, 36 mm sensor"
 
 
-def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
+def test_a_given_camera_counts_before_exif_and_follows_the_size():
     lens = Lens(focal_35mm=26.0)
     given = Camera.from_focal(700.0, (480, 640), "calibration")
     assert camera_of(given, lens, (480, 640)) == given
@@ -214,12 +190,12 @@ def test_a_given_camera_counts_before_exif_and_follows_the_size() -> None:
 
 
 @given(SIDES, SIDES)
-def test_no_resize_changes_the_relative_focal_length(height: int, width: int) -> None:
+def test_no_resize_changes_the_relative_focal_length(height, width):
     moved = CAMERA.resized((height, width))
     assert moved.relative_focal == pytest.approx(CAMERA.relative_focal)
 
 
-def test_a_camera_says_what_it_was_made_of() -> None:
+def test_a_camera_says_what_it_was_made_of():
     size = (480, 640)
     cameras = [Camera.from_fov(65, size), Camera.from_focal(700, size)]
     cameras += [Camera.from_focal_35mm(26, size), Camera.from_matrix(np.eye(3), size)]
@@ -232,19 +208,19 @@ def test_a_camera_says_what_it_was_made_of() -> None:
     assert sources == ["given", "given", "given", "matrix", "exif", "assumed", "given"]
 
 
-def test_words_for_people_are_not_read_back() -> None:
+def test_words_for_people_are_not_read_back():
     """What is known of a camera does not hang on how its origin is worded."""
     assert Camera.from_focal(700, (480, 640), "assumed by its maker").known
     assert not replace(Camera.assumed((480, 640)), origin="nobody knows").known
 
 
 @pytest.mark.parametrize("focal", [0, -3, float("nan")])
-def test_a_focal_length_is_above_0(focal: float) -> None:
+def test_a_focal_length_is_above_0(focal):
     with refused(InputError, f"focal length {focal:g}"):
         Camera.from_focal(focal, (480, 640))
 
 
-def test_a_matrix_has_to_be_in_pixels_of_its_picture() -> None:
+def test_a_matrix_has_to_be_in_pixels_of_its_picture():
     matrix = [[1400, 0, 960], [0, 1400, 540], [0, 0, 1]]
     assert matrix_camera(matrix, (1080, 1920)).cx == 960
     with refused(InputError, "camera matrix", "cx 960", "cy 540"):
@@ -262,13 +238,11 @@ def test_a_matrix_has_to_be_in_pixels_of_its_picture() -> None:
         ([[520, 0, 0], [0, 520, 0], [300, 200, 1]], "300, 200, 1"),
     ],
 )
-def test_a_matrix_with_more_than_a_camera_holds_is_refused(
-    matrix: list[list[float]], fact: str
-) -> None:
+def test_a_matrix_with_more_than_a_camera_holds_is_refused(matrix, fact):
     with refused(InputError, "camera matrix", fact):
         matrix_camera(matrix, (480, 640))
 
 
-def test_a_skew_of_a_fraction_of_a_pixel_is_none() -> None:
+def test_a_skew_of_a_fraction_of_a_pixel_is_none():
     camera = matrix_camera([[520, 0.3, 300], [0, 520, 200], [0, 0, 1]], (480, 640))
     assert camera.matrix[0, 1] == 0

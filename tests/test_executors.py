@@ -1,15 +1,12 @@
 """Local processes: each item once, exceptions as values, a dead worker is replaced."""
 
-from __future__ import annotations
-
 import os
 import signal
-from pathlib import Path
 
 from idisc.executors import LocalExecutor, WorkerDied, in_order
 
 
-def half(number: int) -> int:
+def half(number):
     if number % 2:
         raise ValueError(number)
     return number // 2
@@ -18,10 +15,10 @@ def half(number: int) -> int:
 class Deadly:
     """Kills its worker: with item 3 whenever it comes, with item 5 the first time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
 
-    def __call__(self, number: int) -> int:
+    def __call__(self, number):
         seen = self.folder / str(number)
         if number == 3 or (number == 5 and not seen.exists()):
             seen.touch()
@@ -29,13 +26,13 @@ class Deadly:
         return number
 
 
-def test_exceptions_are_values_and_results_can_be_ordered() -> None:
+def test_exceptions_are_values_and_results_can_be_ordered():
     outcomes = list(in_order(LocalExecutor().map(half, range(4))))
     assert [outcome.value for outcome in outcomes] == [0, None, 1, None]
     assert [type(outcome.error) for outcome in outcomes[:2]] == [type(None), ValueError]
 
 
-def test_a_dead_worker_costs_only_the_item_that_kills_it(tmp_path: Path) -> None:
+def test_a_dead_worker_costs_only_the_item_that_kills_it(tmp_path):
     outcomes = list(LocalExecutor(2).map(Deadly(tmp_path), range(8)))
     assert sorted(outcome.index for outcome in outcomes) == list(range(8))
     errors = {each.item: type(each.error) for each in outcomes if each.error}

@@ -1,7 +1,5 @@
 """Geometry: points on their rays, and normals of planes, a sphere and a scanned apartment."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -10,21 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.geometry import (
-    Mesh,
-    is_between,
-    mesh,
-    normals_from_depth,
-    plane_normals,
-    thin,
-    unproject,
-)
+from idisc.geometry import is_between, mesh, normals_from_depth, plane_normals, thin, unproject
 from idisc.metrics import angular_error_deg
 
 SIZE = (48, 64)
@@ -32,25 +21,24 @@ CAMERA = Camera(fx=60.0, fy=50.0, cx=30.0, cy=25.5, size=SIZE, origin="test")
 ROWS, COLUMNS = np.mgrid[: SIZE[0], : SIZE[1]]
 RAYS = np.stack([(COLUMNS - 30.0) / 60.0, (ROWS - 25.5) / 50.0, np.ones(SIZE)], axis=-1)
 TASKONOMY = Path(__file__).parents[2] / "shared" / "data" / "taskonomy"
-Array = NDArray[np.float64]
 
 
-def plane(normal: Array, distance: float) -> Array:
+def plane(normal, distance):
     """Depth of the plane at that distance from the camera, whose normal points to it."""
     return -distance / (RAYS @ normal)
 
 
-def unit(x: float, y: float, z: float) -> Array:
+def unit(x, y, z):
     return np.array([x, y, z]) / math.sqrt(x * x + y * y + z * z)
 
 
-def angles(normals: NDArray[np.float32], truth: Array) -> Array:
+def angles(normals, truth):
     return angular_error_deg(
         normals.reshape(-1, 3), np.broadcast_to(truth, (*SIZE, 3)).reshape(-1, 3)
     )
 
 
-def test_a_pixel_becomes_the_point_on_its_ray() -> None:
+def test_a_pixel_becomes_the_point_on_its_ray():
     depth = np.full(SIZE, 2.0)
     depth[10, 60] = 3.0
     points = unproject(depth, CAMERA)
@@ -60,26 +48,26 @@ def test_a_pixel_becomes_the_point_on_its_ray() -> None:
     assert points[..., 2] == pytest.approx(depth)
 
 
-def test_a_wall_from_the_front_looks_back_at_the_camera() -> None:
+def test_a_wall_from_the_front_looks_back_at_the_camera():
     normals = normals_from_depth(np.full(SIZE, 3.0, np.float32), CAMERA)
     assert normals.dtype == np.float32
     assert (normals == np.array([0.0, 0.0, -1.0], np.float32)).all()
 
 
 @given(st.floats(-0.5, 0.5), st.floats(-0.5, 0.5), st.floats(0.3, 50.0))
-def test_a_tilted_plane_has_one_normal_up_to_its_border(x: float, y: float, far: float) -> None:
+def test_a_tilted_plane_has_one_normal_up_to_its_border(x, y, far):
     normal = unit(x, y, -1.0)
     assert angles(normals_from_depth(plane(normal, far), CAMERA), normal).max() < 1e-2
 
 
-def test_a_floor_points_up_which_is_minus_y() -> None:
+def test_a_floor_points_up_which_is_minus_y():
     below = ROWS > 30
     depth = np.where(below, 1.5 / np.where(below, RAYS[..., 1], 1.0), 0.0)
     normals = normals_from_depth(depth, CAMERA, edge=0.5)
     assert normals[below] == pytest.approx(np.tile([0.0, -1.0, 0.0], (below.sum(), 1)), abs=1e-6)
 
 
-def test_a_sphere_has_normals_along_its_radius() -> None:
+def test_a_sphere_has_normals_along_its_radius():
     centre, radius = np.array([0.2, -0.1, 5.0]), 2.0
     along = RAYS @ centre
     square = (RAYS * RAYS).sum(axis=-1)
@@ -94,7 +82,7 @@ def test_a_sphere_has_normals_along_its_radius() -> None:
     assert np.isnan(normals[~seen]).all()
 
 
-def test_normals_do_not_bend_across_a_depth_edge() -> None:
+def test_normals_do_not_bend_across_a_depth_edge():
     near, far = unit(0.3, 0.1, -1.0), unit(-0.2, 0.2, -1.0)
     left = COLUMNS < 32
     depth = np.where(left, plane(near, 1.0), plane(far, 4.0))
@@ -102,7 +90,7 @@ def test_normals_do_not_bend_across_a_depth_edge() -> None:
     assert angles(normals_from_depth(depth, CAMERA), truth).max() < 1e-2
 
 
-def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth() -> None:
+def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth():
     cell = 8
     bent = 1 / (0.3 + 0.1 * (np.arange(0, 64 + cell, cell) / 64) ** 2)  # inverse depth bends
     row = 1 / np.interp(np.arange(64), np.arange(0, 64 + cell, cell), 1 / bent)
@@ -118,7 +106,7 @@ def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth() -> None:
 
 
 @pytest.mark.parametrize("missing", [0.0, -1.0, math.nan, math.inf])
-def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing: float) -> None:
+def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing):
     normal = unit(0.3, 0.1, -1.0)
     depth = plane(normal, 2.0)
     depth[20, 30] = missing
@@ -128,7 +116,7 @@ def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing: float) -> No
     assert angles(normals, normal).max() < 1e-2
 
 
-def test_a_pixel_without_a_neighbour_on_its_surface_has_no_normal() -> None:
+def test_a_pixel_without_a_neighbour_on_its_surface_has_no_normal():
     depth = np.full(SIZE, 3.0)
     depth[20, 30] = 2.0  # a step to all sides
     depth[30, :] = 2.0  # neighbours to the sides only
@@ -139,14 +127,14 @@ def test_a_pixel_without_a_neighbour_on_its_surface_has_no_normal() -> None:
 
 
 @pytest.mark.parametrize("function", [unproject, normals_from_depth])
-def test_a_camera_of_another_size_is_refused(function: object) -> None:
+def test_a_camera_of_another_size_is_refused(function):
     assert callable(function)
     with refused(InputError, "depth", "(24, 32)", "(48, 64)"):
         function(np.ones((24, 32)), CAMERA)
 
 
 @pytest.mark.skipif(not TASKONOMY.is_dir(), reason="no Taskonomy views beside this checkout")
-def test_normals_of_a_scanned_apartment_are_those_of_its_mesh() -> None:
+def test_normals_of_a_scanned_apartment_are_those_of_its_mesh():
     medians, shares, covered = zip(*map(compared_with_mesh, views()), strict=True)
     assert len(medians) == 102
     assert np.median(medians) <= 2.0  # measured 1.87
@@ -155,11 +143,11 @@ def test_normals_of_a_scanned_apartment_are_those_of_its_mesh() -> None:
     assert np.mean(covered) >= 0.99  # measured 0.998
 
 
-def views() -> list[str]:
+def views():
     return sorted(path.name.split("_domain")[0] for path in (TASKONOMY / "points").iterdir())
 
 
-def compared_with_mesh(view: str) -> tuple[float, float, float]:
+def compared_with_mesh(view):
     """Median angle in degrees, share below 11.25 degrees, share of pixels that have a normal."""
     pose = json.loads((TASKONOMY / "points" / f"{view}_domain_fixatedpose.json").read_text())
     with Image.open(TASKONOMY / "depth" / f"{view}_domain_depth.png") as picture:
@@ -175,13 +163,13 @@ def compared_with_mesh(view: str) -> tuple[float, float, float]:
     return float(np.median(error)), float((error < 11.25).mean()), found.sum() / surface.sum()
 
 
-def facing(shape: Mesh) -> NDArray[np.float32]:
+def facing(shape):
     """Normals of the triangles (F, 3), by the right hand, not of unit length."""
     first, second, third = (shape.vertices[shape.faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
 
-def test_a_fitted_plane_has_the_normal_of_noisy_depth() -> None:
+def test_a_fitted_plane_has_the_normal_of_noisy_depth():
     truth = unit(0.3, -0.4, -0.9)
     noise = np.random.default_rng(0).normal(1, 0.003, SIZE)
     depth = plane(truth, 2.0) * noise
@@ -193,7 +181,7 @@ def test_a_fitted_plane_has_the_normal_of_noisy_depth() -> None:
     assert np.arccos(np.nanmean(fitted_cosine)) < 0.7 * np.arccos(np.nanmean(plain_cosine))
 
 
-def test_planes_are_not_fitted_across_a_depth_edge_or_a_hole() -> None:
+def test_planes_are_not_fitted_across_a_depth_edge_or_a_hole():
     depth = np.where(COLUMNS < 32, 2.0, 4.0)
     depth[10:20, 10:20] = 0
     normals = plane_normals(depth, CAMERA)
@@ -205,7 +193,7 @@ def test_planes_are_not_fitted_across_a_depth_edge_or_a_hole() -> None:
     )
 
 
-def test_a_mesh_covers_a_plane_once_and_faces_the_camera() -> None:
+def test_a_mesh_covers_a_plane_once_and_faces_the_camera():
     normal = unit(0.2, -0.3, -1.0)
     shape = mesh(plane(normal, 2.0), CAMERA)
     assert len(shape.vertices) == 48 * 64
@@ -221,7 +209,7 @@ def test_a_mesh_covers_a_plane_once_and_faces_the_camera() -> None:
 
 @pytest.mark.parametrize("row", [0, 1])
 @pytest.mark.parametrize("column", [0, 1])
-def test_a_missing_corner_leaves_the_triangle_of_the_other_three(row: int, column: int) -> None:
+def test_a_missing_corner_leaves_the_triangle_of_the_other_three(row, column):
     depth = np.full((2, 2), 1.0)
     depth[row, column] = np.nan
     shape = mesh(depth, Camera.from_fov(60, (2, 2), "test"))
@@ -230,7 +218,7 @@ def test_a_missing_corner_leaves_the_triangle_of_the_other_three(row: int, colum
     assert facing(shape)[0, 2] < 0
 
 
-def test_a_mesh_is_cut_where_depth_jumps() -> None:
+def test_a_mesh_is_cut_where_depth_jumps():
     depth = np.full(SIZE, 2.0)
     depth[:, 30:] = 2.09  # less than 5 %
     depth[20:, :] += 0.2  # more
@@ -243,7 +231,7 @@ def test_a_mesh_is_cut_where_depth_jumps() -> None:
     assert len(mesh(depth, CAMERA, edge=0.2).faces) == 2 * 47 * 63 - 4
 
 
-def test_thinned_pixels_lie_on_their_own_rays() -> None:
+def test_thinned_pixels_lie_on_their_own_rays():
     depth = plane(unit(0.2, -0.3, -1.0), 2.0)
     camera, picks = thin(CAMERA, 20)
     assert camera.size == (12, 16)
@@ -252,18 +240,18 @@ def test_thinned_pixels_lie_on_their_own_rays() -> None:
     assert thin(CAMERA, 64) == (CAMERA, slice(0, None, 1))
 
 
-def test_a_strip_is_thinned_to_one_pixel_of_width() -> None:
+def test_a_strip_is_thinned_to_one_pixel_of_width():
     camera, picks = thin(Camera.from_fov(60, (1000, 1), "test"), 100)
     assert camera.size == np.ones((1000, 1))[picks, picks].shape == (100, 1)
 
 
-def test_no_pixel_of_a_steep_plane_hangs_between() -> None:
+def test_no_pixel_of_a_steep_plane_hangs_between():
     depth = plane(unit(1.0, 0.1, -0.35), 0.5)
     assert depth[depth > 0].max() > 20  # up to its horizon
     assert not is_between(depth).any()
 
 
-def test_a_sharp_edge_loses_a_pixel_to_each_side() -> None:
+def test_a_sharp_edge_loses_a_pixel_to_each_side():
     depth = np.full(SIZE, 4.0)
     depth[:, 30:] = 2.0
     depth[:, 0] = 0.0
@@ -271,14 +259,14 @@ def test_a_sharp_edge_loses_a_pixel_to_each_side() -> None:
 
 
 @pytest.mark.parametrize("width", [2, 4, 8])
-def test_a_blurred_edge_loses_its_ramp(width: int) -> None:
+def test_a_blurred_edge_loses_its_ramp(width):
     inverse = np.interp(np.arange(64), [30, 30 + width], [0.5, 0.25])
     depth = np.tile(1 / inverse, (48, 1))
     found = set(np.flatnonzero(is_between(depth).any(axis=0)).tolist())
     assert set(range(31, 30 + width)) <= found <= set(range(29, 32 + width))
 
 
-def test_normals_of_bands_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_normals_of_bands_are_those_of_the_whole(monkeypatch):
     depth = np.random.default_rng(0).uniform(2, 2.1, SIZE).astype(np.float32)
     whole = normals_from_depth(depth, CAMERA, pixels_per_feature=3)
     monkeypatch.setattr("idisc.geometry._BAND", 5)

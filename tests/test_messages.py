@@ -3,10 +3,6 @@
 All other tests assert the type and fields of an error, so its wording may change without them.
 """
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.fakes import called, onnx_files
 from tests.fakes.photographed import three_photos
@@ -93,12 +89,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("arguments", MESSAGES)
-def test_a_common_mistake_is_one_line(
-    arguments: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_common_mistake_is_one_line(arguments, tmp_path, monkeypatch, capsys):
     photos = three_photos(tmp_path)
     (photos / "broken.png").write_bytes(b"not a picture")
     (tmp_path / "empty").mkdir()

@@ -1,18 +1,13 @@
 """Metrics: numbers worked out by hand, the published code's, and what must not change them."""
 
-from __future__ import annotations
-
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 from tests.golden import metrics as golden
 
@@ -23,7 +18,6 @@ from idisc.metrics import (
     CLOUD_DISTANCES,
     METRICS,
     PUBLISHED,
-    Average,
     Formula,
     ImageAverage,
     PixelAverage,
@@ -37,44 +31,43 @@ from idisc.metrics import (
     pool,
 )
 
-Array = NDArray[np.float64]
 UNBIASED = Formula(unbiased=True)
 
 
-def depth(*metres: float) -> Array:
+def depth(*metres):
     return np.array(metres)
 
 
-def image_of(*prediction: float) -> Terms:
+def image_of(*prediction):
     """An image whose target is 1 m everywhere."""
     return depth_terms(depth(*prediction), np.ones(len(prediction)))
 
 
-def tilted(*angles_deg: float) -> Array:
+def tilted(*angles_deg):
     """Normals (P, 3) that differ from (0, 0, -1) by these angles."""
     angles = np.radians(angles_deg)
     return np.stack([np.sin(angles), np.zeros(len(angles)), -np.cos(angles)], axis=1)
 
 
-def image_with_angles(*angles_deg: float) -> Terms:
+def image_with_angles(*angles_deg):
     return normal_terms(tilted(*angles_deg), tilted(*(0.0 for _ in angles_deg)))
 
 
-def averaged(name: str, images: Iterable[Terms], batch_size: int = 1) -> dict[str, float]:
+def averaged(name, images, batch_size=1):
     return filled(average(name, batch_size), images)
 
 
-def filled(total: Average, images: Iterable[Terms]) -> dict[str, float]:
+def filled(total, images):
     for terms in images:
         total.add(terms)
     return total.result()
 
 
-def about(values: Mapping[str, float], rel: float = 1e-9) -> Any:
+def about(values, rel=1e-9):
     return pytest.approx(dict(values), rel=rel, abs=1e-12, nan_ok=True)
 
 
-def test_depth_metrics_are_those_of_a_pocket_calculator() -> None:
+def test_depth_metrics_are_those_of_a_pocket_calculator():
     values = depth_terms(depth(1.0, 3.0, 2.0), depth(1.0, 2.0, 4.0)).metrics()
     logs = [0.0, math.log(1.5), -math.log(2.0)]
     mean = sum(logs) / 3
@@ -94,24 +87,24 @@ def test_depth_metrics_are_those_of_a_pocket_calculator() -> None:
     )
 
 
-def test_a_ratio_of_exactly_the_bound_is_outside() -> None:
+def test_a_ratio_of_exactly_the_bound_is_outside():
     assert image_of(1.25).metrics()["d1"] == 0.0
     assert image_of(0.8).metrics()["d1"] == 0.0
     assert image_of(1.2499).metrics()["d1"] == 1.0
     assert image_of(1.5625).metrics() | {"d2": 0.0, "d3": 1.0} == image_of(1.5625).metrics()
 
 
-def test_every_name_in_the_papers_tables_is_a_metric() -> None:
+def test_every_name_in_the_papers_tables_is_a_metric():
     ours = set(METRICS) | {"median_deg"}
     assert {name for table in paper.RESULTS.values() for name in table} <= ours
 
 
-def test_a_perfect_prediction_has_no_error() -> None:
+def test_a_perfect_prediction_has_no_error():
     values = image_of(1.0, 1.0, 1.0).metrics()
     assert [name for name, value in values.items() if value] == ["d05", "d1", "d2", "d3"]
 
 
-def test_normals_metrics_are_those_of_a_pocket_calculator() -> None:
+def test_normals_metrics_are_those_of_a_pocket_calculator():
     values = image_with_angles(0.0, 6.0, 20.0, 90.0).metrics()
     assert values == about(
         {
@@ -125,14 +118,14 @@ def test_normals_metrics_are_those_of_a_pocket_calculator() -> None:
     )
 
 
-def test_angles_do_not_depend_on_length_and_a_vector_without_one_is_off_by_ninety() -> None:
+def test_angles_do_not_depend_on_length_and_a_vector_without_one_is_off_by_ninety():
     target = tilted(0.0, 0.0, 0.0, 0.0)
     prediction = 3.0 * tilted(0.0, 60.0, 180.0, 0.0)
     prediction[3] = 0.0
     assert angular_error_deg(prediction, target) == pytest.approx([0.0, 60.0, 180.0, 90.0])
 
 
-def test_the_published_small_print_changes_roots_variance_and_median() -> None:
+def test_the_published_small_print_changes_roots_variance_and_median():
     plain, published = image_of(1.0, 1.0, 1.0, 2.0), image_of(1.0, 1.0, 1.0, 2.0).metrics(PUBLISHED)
     assert published["rmse"] == pytest.approx(math.sqrt(0.25 + 1e-6), abs=1e-12)
     assert published["silog"] == pytest.approx(plain.metrics()["silog"] * math.sqrt(4 / 3))
@@ -142,12 +135,12 @@ def test_the_published_small_print_changes_roots_variance_and_median() -> None:
     )
 
 
-def test_one_pixel_has_no_unbiased_deviation() -> None:
+def test_one_pixel_has_no_unbiased_deviation():
     assert image_of(2.0).metrics()["silog"] == 0.0
     assert math.isnan(image_of(2.0).metrics(UNBIASED)["silog"])
 
 
-def test_no_pixels_have_terms_but_no_metrics() -> None:
+def test_no_pixels_have_terms_but_no_metrics():
     for nothing in (image_of(), image_with_angles(), pool([]), pool([image_of()])):
         assert nothing.pixels == 0
         with refused(DataError, "ground truth"):
@@ -155,14 +148,14 @@ def test_no_pixels_have_terms_but_no_metrics() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
-def test_depth_without_a_logarithm_is_refused(value: float) -> None:
+def test_depth_without_a_logarithm_is_refused(value):
     with refused(InputError, "prediction"):
         depth_terms(depth(1.0, value), depth(1.0, 1.0))
     with refused(InputError, "target"):
         depth_terms(depth(1.0, 1.0), depth(1.0, value))
 
 
-def test_arrays_that_do_not_fit_are_refused() -> None:
+def test_arrays_that_do_not_fit_are_refused():
     with refused(InputError, "depth of shapes (2,) and (1,)"):
         depth_terms(depth(1.0, 2.0), depth(1.0))
     with refused(InputError, "depth of shapes (2, 2) and (2, 2)"):
@@ -173,7 +166,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         normal_terms(np.ones((2, 3)), np.array([[1.0, 0.0, 0.0], [math.nan] * 3]))
 
 
-def test_two_images_weigh_differently_under_the_three_averages() -> None:
+def test_two_images_weigh_differently_under_the_three_averages():
     images = [image_of(1.0, 1.0, 1.0, 2.0), image_of(2.0)]
     both, single = averaged("batch", images, 2), averaged("batch", images, 1)
     assert (both["abs_rel"], both["d1"]) == pytest.approx((0.4, 0.6))
@@ -187,20 +180,20 @@ def test_two_images_weigh_differently_under_the_three_averages() -> None:
     assert averaged("pixel", images)["rmse"] == pytest.approx(math.sqrt(0.4))
 
 
-def test_the_average_by_image_leaves_out_what_is_not_a_number() -> None:
+def test_the_average_by_image_leaves_out_what_is_not_a_number():
     values = filled(ImageAverage(UNBIASED), [image_of(1.0, 1.0, 1.0, 2.0), image_of(2.0)])
     assert values["silog"] == pytest.approx(100 * math.log(2.0) / 2)
     assert values["rmse"] == pytest.approx(0.75)
 
 
-def test_images_without_valid_pixels_count_in_batches_only() -> None:
+def test_images_without_valid_pixels_count_in_batches_only():
     images = [image_of(2.0, 2.0), image_of(), image_of(3.0, 3.0)]
     assert averaged("image", images)["abs_rel"] == pytest.approx(1.5)
     assert averaged("pixel", images)["abs_rel"] == pytest.approx(1.5)
     assert averaged("batch", images, 2)["abs_rel"] == pytest.approx((2 * 1.0 + 1 * 2.0) / 3)
 
 
-def test_the_median_of_all_pixels_is_right_to_half_a_thousandth_of_a_degree() -> None:
+def test_the_median_of_all_pixels_is_right_to_half_a_thousandth_of_a_degree():
     images = [image_with_angles(1.0, 10.0), image_with_angles(20.00031, 30.0, 180.0)]
     assert averaged("pixel", images)["median_deg"] == pytest.approx(20.00031, abs=5.1e-4)
     images.append(image_with_angles(10.5))
@@ -209,28 +202,28 @@ def test_the_median_of_all_pixels_is_right_to_half_a_thousandth_of_a_degree() ->
 
 
 @pytest.mark.parametrize("name", AVERAGES)
-def test_a_dataset_without_a_valid_pixel_has_no_metrics(name: str) -> None:
+def test_a_dataset_without_a_valid_pixel_has_no_metrics(name):
     with pytest.raises(DataError):
         averaged(name, [])
     with pytest.raises(DataError):
         averaged(name, [image_of(), image_of()], 4)
 
 
-def test_wrong_averages_are_answered_with_the_right_ones() -> None:
+def test_wrong_averages_are_answered_with_the_right_ones():
     with refused(InputError, "average 'pixels'", "pixel"):
         average("pixels")
     with refused(InputError, "batch size 0"):
         average("batch", 0)
 
 
-def assert_golden(ours: Mapping[str, float], stored: Mapping[str, float], rel: float) -> None:
+def assert_golden(ours, stored, rel):
     named = {golden.OURS.get(name, name): value for name, value in stored.items()}
     assert {name: ours[name] for name in named} == pytest.approx(named, rel=rel)
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 4])
 @pytest.mark.parametrize("case", golden.cases(), ids=str)
-def test_batches_give_the_published_numbers(case: golden.Case, batch_size: int) -> None:
+def test_batches_give_the_published_numbers(case, batch_size):
     published = case.published[batch_size]
     if "error" in published:  # a batch without a valid pixel fails there, too
         with refused(DataError, f"batch {published['after_batches'] + 1} of {batch_size} images"):
@@ -241,7 +234,7 @@ def test_batches_give_the_published_numbers(case: golden.Case, batch_size: int) 
 
 @pytest.mark.parametrize("name", ["image", "pixel"])
 @pytest.mark.parametrize("case", golden.cases(), ids=str)
-def test_images_and_pixels_agree_with_an_independent_count(case: golden.Case, name: str) -> None:
+def test_images_and_pixels_agree_with_an_independent_count(case, name):
     values, stored = averaged(name, case.images()), dict(case.independent[name])
     apart = {key: stored.pop(key, None) for key in ("silog_unbiased", "median_lower", "median")}
     assert_golden(values, stored, rel=1e-9)
@@ -258,7 +251,7 @@ def test_images_and_pixels_agree_with_an_independent_count(case: golden.Case, na
 @pytest.mark.skipif(
     not golden.SHARED.is_file(), reason="the larger golden set is not beside this checkout"
 )
-def test_the_published_numbers_agree_after_each_batch() -> None:
+def test_the_published_numbers_agree_after_each_batch():
     compared = 0
     for case in golden.cases(golden.SHARED):
         images = case.images()
@@ -273,13 +266,13 @@ METRES = st.floats(0.1, 100.0)
 PAIRS = st.lists(st.tuples(METRES, METRES), min_size=1, max_size=30)
 
 
-def terms_of(pairs: Sequence[tuple[float, float]]) -> Terms:
+def terms_of(pairs):
     prediction, target = np.array(pairs).T
     return depth_terms(prediction, target)
 
 
 @given(PAIRS, st.lists(st.integers(0, 30), max_size=4))
-def test_pooled_parts_are_the_whole(pairs: list[tuple[float, float]], cuts: list[int]) -> None:
+def test_pooled_parts_are_the_whole(pairs, cuts):
     edges = [0, *sorted(cuts), len(pairs)]
     parts = [pairs[first:last] for first, last in pairwise(edges)]
     pooled = pool(terms_of(part) if part else Terms() for part in parts)
@@ -288,9 +281,7 @@ def test_pooled_parts_are_the_whole(pairs: list[tuple[float, float]], cuts: list
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=6), st.integers(1, 5))
-def test_pooling_does_not_depend_on_how_images_are_grouped(
-    images: list[list[tuple[float, float]]], size: int
-) -> None:
+def test_pooling_does_not_depend_on_how_images_are_grouped(images, size):
     terms = [terms_of(pairs) for pairs in images]
     groups = [pool(terms[first : first + size]) for first in range(0, len(terms), size)]
     assert averaged("pixel", groups) == about(averaged("pixel", terms))
@@ -299,20 +290,20 @@ def test_pooling_does_not_depend_on_how_images_are_grouped(
 
 
 @given(PAIRS, st.floats(0.01, 100.0))
-def test_silog_does_not_see_the_scale(pairs: list[tuple[float, float]], scale: float) -> None:
+def test_silog_does_not_see_the_scale(pairs, scale):
     prediction, target = np.array(pairs).T
     scaled = depth_terms(scale * prediction, target).metrics()["silog"]
     assert scaled == pytest.approx(depth_terms(prediction, target).metrics()["silog"], abs=1e-6)
 
 
 @given(st.lists(METRES, min_size=1, max_size=30), st.floats(0.01, 100.0))
-def test_a_pure_scale_error_has_no_silog_when_pooled(metres: list[float], scale: float) -> None:
+def test_a_pure_scale_error_has_no_silog_when_pooled(metres, scale):
     target = np.array(metres)
     image = depth_terms(scale * target, target)
     assert averaged("pixel", [image] * 50)["silog"] < 1e-11
 
 
-def brute_force(prediction: Array, target: Array) -> dict[str, float]:
+def brute_force(prediction, target):
     """The same from the table of all distances."""
     table = np.linalg.norm(prediction[:, None] - target[None], axis=-1)
     there, back = table.min(axis=1), table.min(axis=0)
@@ -326,13 +317,13 @@ def brute_force(prediction: Array, target: Array) -> dict[str, float]:
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_clouds_agree_with_the_table_of_all_distances(p: int, q: int, seed: int) -> None:
+def test_clouds_agree_with_the_table_of_all_distances(p, q, seed):
     random = np.random.default_rng(seed)
     prediction, target = random.random((p, 3)) * 2, random.random((q, 3)) * 2
     assert cloud_metrics(prediction, target) == about(brute_force(prediction, target))
 
 
-def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing() -> None:
+def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing():
     cloud = np.random.default_rng(0).random((100, 3)).astype(np.float32)
     assert cloud_metrics(cloud, cloud[::-1]) == {
         **{f"f1_{distance:g}": 1.0 for distance in CLOUD_DISTANCES},
@@ -343,7 +334,7 @@ def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing() -> None:
     assert far["chamfer"] > 14
 
 
-def test_clouds_without_finite_points_are_refused() -> None:
+def test_clouds_without_finite_points_are_refused():
     cloud = np.ones((4, 3))
     with refused(InputError, "point cloud of shape (0, 3)"):
         cloud_metrics(cloud, cloud[:0])
@@ -353,13 +344,13 @@ def test_clouds_without_finite_points_are_refused() -> None:
         cloud_metrics(cloud, cloud * math.nan)
 
 
-def test_clouds_say_what_brings_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clouds_say_what_brings_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     with refused(MissingExtra, "scipy", "idisc[data]"):
         cloud_metrics(np.ones((1, 3)), np.ones((1, 3)))
 
 
-def test_boundaries_agree_where_edges_of_the_same_direction_are() -> None:
+def test_boundaries_agree_where_edges_of_the_same_direction_are():
     columns = np.arange(20) + np.zeros((8, 1))
     target, everywhere = np.where(columns < 10, 2.0, 4.0), np.ones((8, 20), bool)
     assert boundary_f1(target, target, everywhere) == 1

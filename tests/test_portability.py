@@ -1,7 +1,5 @@
 """Prediction, evaluation and serving on a system without the modules that only POSIX has."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +42,7 @@ with TestClient(app, base_url="http://127.0.0.1") as client:
 """
 
 
-def elsewhere(code: str) -> None:
+def elsewhere(code):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ELSEWHERE + code],
         capture_output=True,
@@ -56,20 +54,15 @@ def elsewhere(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_photo_is_predicted_and_served(tmp_path: Path) -> None:
+def test_a_photo_is_predicted_and_served_and_a_folder_is_evaluated(tmp_path):
     model = str(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
     photos, out = three_photos(tmp_path), tmp_path / "out"
     formats = "png,png16,npy,npz,ply,glb,html"
     call = ("predict", str(photos), "-o", str(out), "--weights", model, "--save", formats)
     served = SERVED.format(model=model, photo=str(photos / "a.png"))
-    elsewhere(f"call(*{call!r})\n{served}")
-    assert (out / "index.html").is_file()
-
-
-@pytest.mark.slow
-def test_a_folder_is_evaluated(tmp_path: Path) -> None:
     own = own_pairs(tmp_path)
     report = ("--data", own, "--out", tmp_path / "report")
-    call = [str(each) for each in ("evaluate", *scored_by(own), *report)]
-    elsewhere(f"call(*{call!r})")
+    scoring = [str(each) for each in ("evaluate", *scored_by(own), *report)]
+    elsewhere(f"call(*{call!r})\ncall(*{scoring!r})\n{served}")
+    assert (out / "index.html").is_file()
     assert (tmp_path / "report/report.json").is_file()

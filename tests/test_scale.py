@@ -1,10 +1,7 @@
 """The scale of one prediction, applied to another."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,13 +16,13 @@ KNOWN = ((0, 40), (60, 40), 8.0)  # 4 m are predicted
 CALIBRATED = replace(RESULT, camera=replace(CAMERA, origin="given", source="given"))
 
 
-def sidecar(folder: Path, result: object = None) -> Path:
+def sidecar(folder, result=None):
     """The JSON file of a prediction."""
     made = CALIBRATED.rescaled(KNOWN) if result is None else result
-    return write("npy", folder, made).with_suffix(".json")  # type: ignore[arg-type]
+    return write("npy", folder, made).with_suffix(".json")
 
 
-def test_the_factor_of_one_picture_is_applied_to_another(tmp_path: Path) -> None:
+def test_the_factor_of_one_picture_is_applied_to_another(tmp_path):
     found = read_scale(sidecar(tmp_path))
     other = replace(CALIBRATED, provenance=provenance("other.jpg"))
     scaled = apply_scale(other, found)
@@ -36,20 +33,20 @@ def test_the_factor_of_one_picture_is_applied_to_another(tmp_path: Path) -> None
     assert scaled.provenance.warnings == ()
 
 
-def test_a_scale_is_carried_on(tmp_path: Path) -> None:
+def test_a_scale_is_carried_on(tmp_path):
     scaled = apply_scale(CALIBRATED, read_scale(sidecar(tmp_path)))
     again = read_scale(sidecar(tmp_path / "again", scaled))
     assert again.scale.factor == pytest.approx(2.0)
     assert again.scale.known[0].metres == 8.0
 
 
-def test_a_correction_for_the_camera_is_not_applied_twice(tmp_path: Path) -> None:
+def test_a_correction_for_the_camera_is_not_applied_twice(tmp_path):
     found = read_scale(sidecar(tmp_path))
     corrected = CALIBRATED.apply(CameraCorrection(factor=1.25, training_fov_deg=60.0))
     assert apply_scale(corrected, found).metres[40, 5] == pytest.approx(8.0)
 
 
-def test_another_model_or_lens_is_refused(tmp_path: Path) -> None:
+def test_another_model_or_lens_is_refused(tmp_path):
     path = sidecar(tmp_path)
     found = read_scale(path)
     model = replace(CALIBRATED, provenance=provenance(sha256="f" * 16))
@@ -59,14 +56,14 @@ def test_another_model_or_lens_is_refused(tmp_path: Path) -> None:
             apply_scale(other, found)
 
 
-def test_doubts_about_camera_and_network_size_are_warnings(tmp_path: Path) -> None:
+def test_doubts_about_camera_and_network_size_are_warnings(tmp_path):
     found = read_scale(sidecar(tmp_path, RESULT.rescaled(KNOWN)))
     made = replace(provenance(), network_size=(2 * SIZE[0], SIZE[1]))
     scaled = apply_scale(replace(RESULT, provenance=made), found)
     assert [each.code for each in scaled.provenance.warnings] == ["scale_camera", "scale_size"]
 
 
-def test_files_without_a_scale_are_refused(tmp_path: Path) -> None:
+def test_files_without_a_scale_are_refused(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "factor.json").write_text(
         json.dumps(json.loads(sidecar(tmp_path).read_text()) | {"camera": None})

@@ -1,9 +1,6 @@
 """Tasks are rows of a table: a new one is trained, validated, scored, predicted and saved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ from idisc.train import launch
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_a_map_agrees_with_itself_and_has_no_error(task: albedo.Task) -> None:
+def test_a_map_agrees_with_itself_and_has_no_error(task):
     shape = (6, 8) if task.components == 1 else (6, 8, task.components)
     values = np.random.default_rng(0).uniform(0.5, 1, shape).astype(np.float32)
     valid = np.ones((6, 8), bool)
@@ -34,13 +31,13 @@ def test_a_map_agrees_with_itself_and_has_no_error(task: albedo.Task) -> None:
     assert task.draw_error(values, values, valid, 1.0).shape == (6, 8, 3)
 
 
-def test_an_unknown_task_is_refused() -> None:
+def test_an_unknown_task_is_refused():
     with refused(InputError, "task"):
         replace(pairs.TINY, task="albedo")
 
 
 @pytest.mark.slow
-def test_a_third_task_needs_only_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_task_needs_only_its_rows(tmp_path, monkeypatch):
     albedo.register(monkeypatch)
     root, out = albedo.make(tmp_path / "data"), tmp_path / "run"
     made = pairs.recipe(iterations=2, save_every=1, validate_every=2, loss_weight=1.0)

@@ -81,7 +81,7 @@ def fit_spans(first: Span, second: Span) -> InverseFit:
     if not len(changes):
         raise InputError(
             "known distances",
-            "no scale and shift give both",
+            "no scale and shift fit both",
             "measure one thing that is near and one that is far, and check their points",
         )
     # The offset nearest to 0 changes the shape least.

@@ -32,7 +32,7 @@ class Parent:
 
 @dataclass(frozen=True, kw_only=True)
 class Ancestry:
-    """What a network inherits from its data and from the weights it started from."""
+    """What a network inherits from its training data and its initial weights."""
 
     domain: str = UNKNOWN  # indoor, road, any
     depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training

@@ -57,7 +57,7 @@ class Camera:
 
     def __post_init__(self) -> None:
         if min(self.size) < 1:
-            raise InputError("camera", f"its size is {self.size}", "1x1 is the least")
+            raise InputError("camera", f"its size is {self.size}", "at least 1x1 is needed")
         values = (self.fx, self.fy, self.cx, self.cy)
         if not all(map(math.isfinite, values)) or min(self.fx, self.fy) <= 0:
             raise InputError(

@@ -30,7 +30,7 @@ def fill(template: str, **values: object) -> Markup:
 
 
 def join(parts: Iterable[Markup]) -> Markup:
-    """Return the parts one after the other."""
+    """Concatenate the parts."""
     return Markup("".join(parts))
 
 

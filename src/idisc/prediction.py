@@ -59,7 +59,7 @@ class ModelInfo:
     name: str
     sha256: str  # of the weights, or of the exported file
     unit: Unit = "metre"  # of its answers
-    convention: str | None = None  # by which a network of others is run
+    convention: str | None = None  # by which a third-party network is run
     domain: str = UNKNOWN  # indoor, road, any
     depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training
     training_size: Size | None = None  # of the network's input

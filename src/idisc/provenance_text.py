@@ -154,7 +154,7 @@ def describe_with_intrinsics(prediction: Prediction) -> dict[str, str]:
 
 
 def describe_range(model: ModelInfo) -> str:
-    """Return up to which depth the model was trained."""
+    """Return the range of depth in training as text."""
     return f"depth to {model.depth_range[1]:g} m in training" if model.depth_range else UNKNOWN
 
 
@@ -211,7 +211,7 @@ def describe_change(change: CameraCorrection | Rescaling | BorrowedScale | Align
 
 
 def describe_level_std(prediction: Prediction) -> str:
-    """Return what the uncertainty is, and what it is not."""
+    """Return the meaning of the uncertainty and its limits."""
     compared = ", ".join(_COMPARED[each] for each in prediction.provenance.level_std)
     answers = f"the network's answers {compared}".strip()
     unit = "in metres" if prediction.unit == "metre" else "in relative units"

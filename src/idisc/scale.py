@@ -83,7 +83,7 @@ def apply_scale(prediction: Prediction, found: FoundScale) -> Prediction:
     if found.model_sha256 != made.model.sha256:
         raise InputError(
             found.path,
-            f"the scale is one of model {found.model_name}, this prediction is by"
+            f"the scale was found with model {found.model_name}, but this prediction is by"
             f" {made.model.name} with other weights",
             "use the same --weights for both",
         )
@@ -93,8 +93,8 @@ def apply_scale(prediction: Prediction, found: FoundScale) -> Prediction:
     ):
         raise InputError(
             found.path,
-            f"the scale is one of a camera with {_lens(found.focal, found.camera_known)}, this"
-            f" picture has {_lens(focal, prediction.camera.known)}",
+            f"the scale was found with a camera with {_lens(found.focal, found.camera_known)}, but"
+            f" this picture has {_lens(focal, prediction.camera.known)}",
             "give a distance in this picture with --known-distance",
         )
     correction = made.camera_correction.factor if made.camera_correction else 1.0

@@ -184,9 +184,9 @@ def written(values: Sequence[float]) -> list[str]:
     return [f"{value:.{digits}f}" for value in values]
 
 
-def stops(colours: str, count: int = 9) -> list[str]:
-    """Return `count` evenly spaced colours of a map as #rrggbb, for gradients."""
-    rows = _table(colours)[np.linspace(0, 255, count).round().astype(int)]
+def stops(colours: str) -> list[str]:
+    """Return nine evenly spaced colours of a map as #rrggbb, for gradients."""
+    rows = _table(colours)[np.linspace(0, 255, 9).round().astype(int)]
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
 
 

@@ -1,29 +1,25 @@
 """What tests of several commands share."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.fakes import called, onnx_files
 from tests.fakes.photographed import three_photos
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> called.Run:
+def run(capsys):
     """Call the command line: exit code, stdout, stderr."""
 
-    def call(*arguments: object) -> called.Ended:
+    def call(*arguments):
         return (called.run(*arguments), *capsys.readouterr())
 
     return call
 
 
 @pytest.fixture
-def refusal(run: called.Run) -> called.Refusal:
+def refusal(run):
     """Call the command line wrongly: the only line on stderr, after exit code 2."""
 
-    def call(*arguments: object) -> str:
+    def call(*arguments):
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), (arguments, err)
         assert err.startswith("idisc: ")
@@ -33,12 +29,12 @@ def refusal(run: called.Run) -> called.Refusal:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
+def model(tmp_path):
     """A network whose depth is 0.5 m + brightness / 50."""
     return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path):
     """A folder of three photos."""
     return three_photos(tmp_path)

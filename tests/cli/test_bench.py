@@ -1,15 +1,11 @@
 """`idisc bench` on a network small enough to count by hand: Swin-T, width 32, IDRs of 16, 64x96."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from tests.fakes import exported, onnx_files
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
 from idisc.export import onnx as onnx_export
 from idisc.model import sampling
@@ -22,21 +18,21 @@ CHANNELS = (768, 384, 192, 96)  # of Swin-T there
 FORMULATIONS = ["accelerated", "plain", "oracle"][0 if sampling.kernel_available() else 1 :]
 
 
-def cells(out: str) -> dict[str, list[str]]:
+def cells(out):
     """The rows of the complexity table by their first cell."""
     rows = [line.split() for line in out.splitlines()]
     return {row[0]: row[1:] for row in rows if row and row[0] in PARTS}
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def parts(tmp_path_factory):
     """The rows of the complexity table as one run records them."""
     record = tmp_path_factory.mktemp("bench") / "deep" / "numbers.json"
     assert run("bench", *SMALL, "--json", record) == 0
     return {row["name"]: row for row in json.loads(record.read_text())["parts"]}
 
 
-def test_parameters_are_those_counted_by_hand(parts: dict[str, dict[str, Any]]) -> None:
+def test_parameters_are_those_counted_by_hand(parts):
     # offsets 32 -> 128, weights 32 -> 64, value, output; norms; MLP 32 -> 128 -> 32; levels
     msda = 4224 + 2112 + 2 * 1056 + 2 * 64 + 4224 + 4128 + 4 * 32
     # adapters with bias and norm; laterals, 3x3 and 1x1 convolutions with norm
@@ -51,7 +47,7 @@ def test_parameters_are_those_counted_by_hand(parts: dict[str, dict[str, Any]]) 
     assert found["total"] == found["encoder"] + msda + fpn + afp + isd
 
 
-def test_multiply_adds_are_those_counted_by_hand(parts: dict[str, dict[str, Any]]) -> None:
+def test_multiply_adds_are_those_counted_by_hand(parts):
     everywhere, finest = sum(PIXELS), sum(PIXELS[1:])
     maps = 32 * sum(pixels * channels for pixels, channels in zip(PIXELS, CHANNELS, strict=True))
     msda = everywhere * (32 * 128 + 32 * 64 + 2 * 32 * 32 + 2 * 32 * 128)
@@ -67,9 +63,7 @@ def test_multiply_adds_are_those_counted_by_hand(parts: dict[str, dict[str, Any]
     assert found["total"] == found["encoder"] + msda + fpn + afp + isd
 
 
-def test_the_table_has_the_numbers_of_the_record(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_has_the_numbers_of_the_record(tmp_path, capsys):
     record = tmp_path / "numbers.json"
     assert run("bench", *SMALL, "--set", "decoder.msda=false", "--json", record) == 0
     out, err = capsys.readouterr()
@@ -85,9 +79,7 @@ def test_the_table_has_the_numbers_of_the_record(
 
 
 @pytest.mark.slow
-def test_engines_and_their_memory_are_compared_with_the_oracle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_engines_and_their_memory_are_compared_with_the_oracle(tmp_path, monkeypatch, capsys):
     exported.any_size()  # another network, made before its maker is replaced: a trace takes long
     monkeypatch.setattr(onnx_export, "build", lambda *_, **__: exported.model())
     record = tmp_path / "numbers.json"
@@ -105,7 +97,7 @@ def test_engines_and_their_memory_are_compared_with_the_oracle(
 
 
 @pytest.mark.slow
-def test_a_file_is_compared_with_its_network(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_compared_with_its_network(capsys):
     threads = torch.get_num_threads()  # of this process, for the other tests
     assert run("bench", exported.any_size(), "--repeats", "1", "--threads", threads) == 0
     out, err = capsys.readouterr()
@@ -115,9 +107,7 @@ def test_a_file_is_compared_with_its_network(capsys: pytest.CaptureFixture[str])
         assert name in out
 
 
-def test_a_file_without_a_known_network_is_measured_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_without_a_known_network_is_measured_alone(tmp_path, capsys):
     path, record = onnx_files.depth_of_brightness(tmp_path / "plain.onnx"), tmp_path / "n.json"
     assert run("bench", path, "--size", "30x40", "--repeats", "1", "--json", record) == 0
     assert capsys.readouterr().out.startswith("file plain.onnx, size 30x40\n")
@@ -143,5 +133,5 @@ def test_a_file_without_a_known_network_is_measured_alone(
         *((["nyu_swint", f"--size={size}"], "'--size'") for size in ("64", "64X96", "0x96", "")),
     ],
 )
-def test_a_bad_call_is_one_line(arguments: list[str], subject: str, refusal: Refusal) -> None:
+def test_a_bad_call_is_one_line(arguments, subject, refusal):
     assert subject in refusal("bench", *arguments)

@@ -1,21 +1,16 @@
 """`idisc compare`: two networks side by side."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
-import pytest
 from PIL import Image
 from tests.fakes import onnx_files, pairs
-from tests.fakes.called import Run
 from tests.fakes.photographed import three_photos
 
 from idisc.cli import compare
 
 
-def test_two_networks_are_drawn_side_by_side(run: Run, tmp_path: Path) -> None:
+def test_two_networks_are_drawn_side_by_side(run, tmp_path):
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     theirs = onnx_files.foreign(tmp_path / "theirs.onnx")
     onnx_files.describe(ours, licence="CC BY-NC 4.0", non_commercial="true")
@@ -30,14 +25,12 @@ def test_two_networks_are_drawn_side_by_side(run: Run, tmp_path: Path) -> None:
         assert picture.width >= 3 * 80
 
 
-def test_nothing_to_compare_is_a_usage_error(run: Run, tmp_path: Path) -> None:
+def test_nothing_to_compare_is_a_usage_error(run, tmp_path):
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     assert run("compare", ours, ours)[0] == 2
 
 
-def test_a_picture_that_reveals_a_bug_does_not_end_the_others(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_that_reveals_a_bug_does_not_end_the_others(run, tmp_path, monkeypatch):
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     photos = three_photos(tmp_path)
     monkeypatch.setattr(compare, "_ratio", Mock(side_effect=[ZeroDivisionError, "equal"]))
@@ -46,7 +39,7 @@ def test_a_picture_that_reveals_a_bug_does_not_end_the_others(
     assert "ZeroDivisionError" in err
 
 
-def test_both_are_scored_on_a_dataset(run: Run, tmp_path: Path) -> None:
+def test_both_are_scored_on_a_dataset(run, tmp_path):
     data = pairs.make(tmp_path / "data")
     ours = onnx_files.depth_of_brightness(tmp_path / "ours.onnx")
     theirs = onnx_files.foreign(tmp_path / "theirs.onnx", ("pixel_values", "depth"), (1, 3, 42, 56))

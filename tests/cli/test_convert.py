@@ -1,12 +1,8 @@
 """`idisc convert` as a user meets it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 from tests.golden import rule, store
 
 import idisc
@@ -16,7 +12,7 @@ CASE = store.Case(store.HERE, "cases", "nyu_swint_117x150")
 
 
 @pytest.fixture(scope="module")
-def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released(tmp_path_factory):
     """A released Swin-T checkpoint, with weights made by rule."""
     path = tmp_path_factory.mktemp("released") / "nyu_swintiny.pt"
     torch.save({name: torch.as_tensor(value) for name, value in CASE.weights().items()}, path)
@@ -24,8 +20,8 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_says_what_it_recognised_and_the_result_predicts_as_published(
-    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    released, tmp_path, capsys
+):
     assert run("convert", released, "--out", tmp_path / "nyu") == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["read"] == "nyu_swintiny.pt, 513 tensors, 38.975 M parameters"
@@ -40,9 +36,7 @@ def test_it_says_what_it_recognised_and_the_result_predicts_as_published(
     store.assert_close(ours, CASE.arrays["pred"], "prediction")
 
 
-def test_the_list_has_every_file_with_address_licence_and_numbers(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_list_has_every_file_with_address_licence_and_numbers(capsys):
     assert run("convert", "--list") == 0
     out = capsys.readouterr().out
     for entry in PUBLISHED.values():
@@ -52,9 +46,7 @@ def test_the_list_has_every_file_with_address_licence_and_numbers(
     assert "CC BY-NC 4.0: not for commercial use" in out
 
 
-def test_bad_calls_are_one_line_and_leave_nothing_behind(
-    released: Path, tmp_path: Path, refusal: Refusal
-) -> None:
+def test_bad_calls_are_one_line_and_leave_nothing_behind(released, tmp_path, refusal):
     cut = tmp_path / "cut.pt"
     cut.write_bytes(released.read_bytes()[:100_000])
     taken = tmp_path / "taken"

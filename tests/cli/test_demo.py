@@ -1,19 +1,13 @@
 """`idisc demo`."""
 
-from __future__ import annotations
-
 import webbrowser
-from pathlib import Path
 
 import pytest
-from tests.fakes.called import Run
 
 
 @pytest.mark.slow
-def test_the_examples_are_predicted_and_their_gallery_is_opened(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
+def test_the_examples_are_predicted_and_their_gallery_is_opened(run, tmp_path, monkeypatch):
+    opened = []
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or False)
     code, said, _ = run("demo", "-o", tmp_path / "demo")
     page = tmp_path / "demo" / "index.html"

@@ -1,17 +1,13 @@
 """`idisc doctor` as a user meets it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Four pairs of a slope with stripes, three to train and one to test."""
     random = np.random.default_rng(0)
     for index in range(4):
@@ -25,9 +21,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "own"
 
 
-def test_facts_come_first_and_warnings_alone_are_no_failure(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_facts_come_first_and_warnings_alone_are_no_failure(folder, capsys):
     assert run("doctor", folder) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
@@ -45,7 +39,7 @@ def test_facts_come_first_and_warnings_alone_are_no_failure(
     assert err == ""
 
 
-def test_nothing_wrong_is_said_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_wrong_is_said_so(folder, capsys):
     rows = "\n".join(
         f"train/images/{i}.png,train/depth/{i}.png,{split},80,80,40,30"
         for i, split in enumerate(("train", "train", "test"))
@@ -55,7 +49,7 @@ def test_nothing_wrong_is_said_so(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.splitlines()[-1] == "result     no problems found"
 
 
-def test_a_list_that_was_found_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_that_was_found_is_said(folder, capsys):
     (folder / "list.txt").write_text("train/images/0.png train/depth/0.png 80\n")
     assert run("doctor", folder) == 0
     out = capsys.readouterr().out.splitlines()
@@ -63,9 +57,7 @@ def test_a_list_that_was_found_is_said(folder: Path, capsys: pytest.CaptureFixtu
     assert out[1] == "train      1 picture"
 
 
-def test_errors_are_one_line_each_and_exit_with_3(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_are_one_line_each_and_exit_with_3(folder, capsys):
     (folder / "train/depth/0.png").write_bytes(b"junk")
     Image.new("L", (80, 60)).save(folder / "train/depth/1.png")
     assert run("doctor", folder) == 3
@@ -79,9 +71,9 @@ def test_errors_are_one_line_each_and_exit_with_3(
     assert err == f"idisc: {folder}: 2 errors, 1 warning\n"
 
 
-def test_bad_calls_are_one_line(folder: Path, refusal: Refusal) -> None:
+def test_bad_calls_are_one_line(folder, refusal):
     (folder / "bare").mkdir()
-    calls: dict[tuple[object, ...], str] = {
+    calls = {
         (): "'DIR'",
         (folder / "none",): "none'",
         (folder / "bare",): str(folder / "bare"),

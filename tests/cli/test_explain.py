@@ -1,16 +1,13 @@
 """`idisc explain` on the command line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 from PIL import Image
 from tests.fakes import explained, exported, onnx_files, pairs, shipped
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
 from idisc.cli import explain
 from idisc.explain import grid
@@ -21,12 +18,12 @@ from idisc.zoo import cards
 
 
 @pytest.fixture(autouse=True)
-def _small_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_figures(monkeypatch):
     monkeypatch.setattr(grid, "DPI", 30)  # faster
 
 
 @cache
-def checkpoint(name: str = "tiny", seed: int = 0) -> Path:
+def checkpoint(name="tiny", seed=0):
     folder = exported.place() / f"explained_{seed}" / name
     state = explained.network(seed=seed).state_dict()
     origin = {"training_size": [48, 64], "licence": "CC BY-NC 4.0", "non_commercial": True}
@@ -34,7 +31,7 @@ def checkpoint(name: str = "tiny", seed: int = 0) -> Path:
     return folder
 
 
-def photo(folder: Path, name: str, seed: int = 0) -> Path:
+def photo(folder, name, seed=0):
     folder.mkdir(exist_ok=True)
     Image.fromarray(explained.picture(seed, (60, 80))).save(folder / name)
     return folder / name
@@ -46,9 +43,7 @@ PER_PHOTO += ["muting_level0", "muting_level1", "muting_level2", "partition"]
 
 
 @pytest.mark.slow
-def test_photos_become_figures_and_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_photos_become_figures_and_numbers(tmp_path, capsys):
     photo(tmp_path / "in", "a.png")
     out = tmp_path / "out"
     assert run("explain", tmp_path / "in", "-o", out, "--weights", checkpoint()) == 0
@@ -70,9 +65,7 @@ def test_photos_become_figures_and_numbers(
 
 
 @pytest.mark.slow
-def test_idrs_levels_size_and_format_are_selected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_idrs_levels_size_and_format_are_selected(tmp_path, capsys):
     picture, out = photo(tmp_path, "a.png"), tmp_path / "out"
     what = ("--idrs", "6,2", "--level", 0, "--mute", "0:3", "--mute", "2:1,4", "--format", "pdf")
     call = ("explain", picture, "-o", out, "--weights", checkpoint(), *what, "--size", "32x32")
@@ -87,9 +80,7 @@ def test_idrs_levels_size_and_format_are_selected(
 
 
 @pytest.mark.slow
-def test_a_dataset_becomes_a_report_and_panels(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dataset_becomes_a_report_and_panels(tmp_path, capsys):
     data, out = pairs.make(tmp_path / "data", train=1, test=3), tmp_path / "out"
     both = ("--weights", checkpoint(), "--weights", checkpoint(seed=1))
     assert run("explain", "--data", data, "-o", out, *both, "--limit", 2) == 0
@@ -103,16 +94,14 @@ def test_a_dataset_becomes_a_report_and_panels(
     assert len(record["pictures"]) == 2
 
 
-def test_networks_are_told_apart_by_their_folders() -> None:
+def test_networks_are_told_apart_by_their_folders():
     assert explain.name_networks([]) == {"default": None}
     one, other = checkpoint(), checkpoint(seed=1)
     named = explain.name_networks([one, other])
     assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
 
 
-def test_a_dataset_of_normals_needs_a_network_for_normals(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dataset_of_normals_needs_a_network_for_normals(tmp_path, capsys):
     folder = tmp_path / "normals"
     config = replace(pairs.TINY, task="normals")
     save_checkpoint(folder, config, explained.normals_network().state_dict(), {})
@@ -122,7 +111,7 @@ def test_a_dataset_of_normals_needs_a_network_for_normals(
 
 
 @pytest.mark.slow
-def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
+def test_normals_of_a_photo_are_explained_in_degrees(tmp_path):
     folder, out = tmp_path / "normals", tmp_path / "out"
     config = replace(pairs.TINY, task="normals")
     origin = {"training_size": [48, 64]}
@@ -134,9 +123,7 @@ def test_normals_of_a_photo_are_explained_in_degrees(tmp_path: Path) -> None:
     assert names == {"idrs_level0", "partition", "similarity", "levels", "muting_level0", "muted"}
 
 
-def test_the_default_is_the_network_beside_the_shipped_export(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_default_is_the_network_beside_the_shipped_export(tmp_path, monkeypatch):
     monkeypatch.setattr(cards, "HOME", tmp_path)
     shipped.make(tmp_path / "rooms", checkpoint=checkpoint())
     for model in (None, "rooms"):
@@ -146,9 +133,7 @@ def test_the_default_is_the_network_beside_the_shipped_export(
 
 
 @pytest.mark.slow
-def test_what_fails_is_named_and_the_rest_is_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_fails_is_named_and_the_rest_is_done(tmp_path, capsys):
     good, bad, out = photo(tmp_path / "in", "a.png"), tmp_path / "bad.png", tmp_path / "out"
     bad.write_bytes(b"no picture")
     none = tmp_path / "none.png"
@@ -173,9 +158,7 @@ MALFORMED = {("--idrs", "3;4"): "--idrs 3;4"}
 MALFORMED |= {("--mute", text): f"--mute {text}" for text in ("3", "²:3", "0:x", "0:3:4")}
 
 
-def test_a_bad_call_is_one_line_that_names_the_option(
-    tmp_path: Path, refusal: Refusal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_call_is_one_line_that_names_the_option(tmp_path, refusal, monkeypatch):
     monkeypatch.setattr(cards, "HOME", tmp_path)  # without shipped models
     edd = tmp_path / "edd"
     config = replace(pairs.TINY, discretization="edd")

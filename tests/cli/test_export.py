@@ -1,17 +1,13 @@
 """`idisc export` as a user calls it."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import exported, onnx_files, shipped
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
-from idisc.configs.schema import FilePrecision
 from idisc.export import onnx as onnx_export
 from idisc.export import parity, tracing
 from idisc.predict.onnx_engine import OnnxEngine
@@ -21,16 +17,14 @@ from idisc.zoo import cards
 
 
 @pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> None:
+def traced(monkeypatch):
     """The small network is not traced again: its graph is that of the file made once."""
     exported.any_size()  # made before its maker is replaced
     monkeypatch.setattr(onnx_export, "build", lambda *_, **__: exported.model())
 
 
 @pytest.mark.slow
-def test_it_writes_one_compared_file_and_describes_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_writes_one_compared_file_and_describes_it(tmp_path, capsys):
     photos = tmp_path / "photos"
     photos.mkdir()
     for shade in (40, 200):
@@ -50,15 +44,13 @@ def test_it_writes_one_compared_file_and_describes_it(
     assert json.loads(engine.origin["parity"])["pictures_from"] == "photos"
     image = np.random.default_rng(0).integers(0, 256, (1, 48, 64, 3), dtype=np.uint8)
     for result in (None, (20, 31)):  # one image size, results of any size
-        eager = TorchEngine.load(folder)(image, result)
-        np.testing.assert_allclose(engine(image, result), eager, atol=2e-5)
+        eager = TorchEngine.load(folder).run(image, result).maps
+        np.testing.assert_allclose(engine.run(image, result).maps, eager, atol=2e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "room.onnx"]
 
 
 @pytest.mark.slow
-def test_a_file_that_differs_is_not_kept(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_differs_is_not_kept(tmp_path, capsys, monkeypatch):
     model = exported.model()
     weights = max(model.graph.initializer, key=lambda item: len(item.raw_data))
     weights.raw_data = bytes(len(weights.raw_data))
@@ -81,19 +73,15 @@ def test_a_file_that_differs_is_not_kept(
     ],
 )
 def test_reduced_precision_is_saved_beside_the_checkpoint(
-    precision: FilePrecision,
-    arithmetic: str,
-    storage: str,
-    pictures: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    precision, arithmetic, storage, pictures, monkeypatch
+):
     lenient = parity.Tolerance(mean=9.0, d1=0.0)  # the weights are random
     monkeypatch.setitem(parity.TOLERANCES, precision, lenient)
     assert run("export", exported.checkpoint(), "--precision", precision) == 0
     path = exported.place() / f"small-{precision}.onnx"
     engine = OnnxEngine(path)
     assert (engine.origin["precision"], engine.origin["storage"]) == (arithmetic, storage)
-    assert open_engine(path, precision=arithmetic).name == path.name  # type: ignore[arg-type]
+    assert open_engine(path, precision=arithmetic).name == path.name
     found = json.loads(engine.origin["parity"])
     assert found["mean"] > 0
     assert found["level_std"] > 0
@@ -103,9 +91,7 @@ def test_reduced_precision_is_saved_beside_the_checkpoint(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("traced")
-def test_a_shipped_model_is_exported_by_name_to_the_current_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_model_is_exported_by_name_to_the_current_folder(tmp_path, capsys, monkeypatch):
     shipped.make(tmp_path / "zoo" / "rooms", checkpoint=exported.checkpoint())
     monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
     here = tmp_path / "here"
@@ -139,9 +125,7 @@ def test_a_shipped_model_is_exported_by_name_to_the_current_folder(
         (["{checkpoint}", "-o", "{folder}/empty/note.txt/x.onnx"], "x.onnx: "),
     ],
 )
-def test_a_bad_call_is_one_line_and_writes_nothing(
-    arguments: list[str], subject: str, tmp_path: Path, refusal: Refusal
-) -> None:
+def test_a_bad_call_is_one_line_and_writes_nothing(arguments, subject, tmp_path, refusal):
     for name in ("empty", "single"):
         (tmp_path / name).mkdir()
     Image.new("RGB", (8, 6)).save(tmp_path / "single" / "a.png")
@@ -153,10 +137,8 @@ def test_a_bad_call_is_one_line_and_writes_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_an_encoder_that_cannot_be_traced_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: object, image: object, output_size: object, *sizes: object) -> None:
+def test_an_encoder_that_cannot_be_traced_is_named(tmp_path, capsys, monkeypatch):
+    def refuse(self, image, output_size, *sizes):
         raise ValueError("a branch on data\nand a page of advice")
 
     monkeypatch.setattr(tracing.BytesToMetres, "forward", refuse)

@@ -1,24 +1,19 @@
 """`idisc models`: what ships and what was published, with size, licence, data and numbers."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.fakes import shipped
-from tests.fakes.called import Refusal, Run
 
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
     return tmp_path / "zoo"
 
 
-def test_without_a_shipped_model_the_published_ones_are_listed(run: Run) -> None:
+def test_without_a_shipped_model_the_published_ones_are_listed(run):
     code, out, err = run("models")
     assert (code, err) == (0, "")
     assert out.startswith("No model ships with this version.")
@@ -31,7 +26,7 @@ def test_without_a_shipped_model_the_published_ones_are_listed(run: Run) -> None
     assert "idisc convert FILE --out DIR" in out
 
 
-def test_a_shipped_model_stands_first_with_what_it_is(run: Run, home: Path) -> None:
+def test_a_shipped_model_stands_first_with_what_it_is(run, home):
     shipped.make(home / "rooms")
     code, out, _ = run("models")
     assert code == 0
@@ -40,7 +35,7 @@ def test_a_shipped_model_stands_first_with_what_it_is(run: Run, home: Path) -> N
         assert text in line
 
 
-def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
+def test_one_that_is_named_is_told_in_full(run, home):
     path = shipped.make(home / "rooms").with_suffix(".onnx")
     code, out, _ = run("models", "rooms")
     assert code == 0
@@ -53,13 +48,13 @@ def test_one_that_is_named_is_told_in_full(run: Run, home: Path) -> None:
     assert f"rooms.onnx, {file.bytes} bytes, SHA-256 {file.sha256}" in out
 
 
-def test_a_published_file_is_told_with_its_address(run: Run) -> None:
+def test_a_published_file_is_told_with_its_address(run):
     code, out, _ = run("models", "kitti_swintiny.pt")
     assert code == 0
     assert "https://dl.cv.ethz.ch/idisc/checkpoints/kitti_swintiny.pt" in out
     assert "licence   CC BY-NC 4.0: not for commercial use" in out
 
 
-def test_a_wrong_name_gets_the_nearest(refusal: Refusal, home: Path) -> None:
+def test_a_wrong_name_gets_the_nearest(refusal, home):
     shipped.make(home / "rooms")
     assert "did you mean rooms?" in refusal("models", "room")

@@ -1,19 +1,15 @@
 """`idisc predict`: files, folders, patterns and stdin; options, and what is said of the result."""
 
-from __future__ import annotations
-
 import io
 import json
 import signal
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import called, onnx_files
-from tests.fakes.called import Run
 from tests.fakes.photographed import metres, shown
 
 from idisc.cli import main as command_line
@@ -23,11 +19,11 @@ from idisc.formats import FORMATS
 
 
 @pytest.fixture
-def run(run: Run) -> Run:
+def run(run):
     return partial(run, "predict")
 
 
-def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Path) -> None:
+def test_a_photo_becomes_a_picture_and_metres(run, model, photos):
     out = photos.parent / "out"
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model)
     assert (code, err) == (0, "")
@@ -38,9 +34,7 @@ def test_a_photo_becomes_a_picture_and_metres(run: Run, model: Path, photos: Pat
     assert str(out / "a_depth16.png") in said
 
 
-def test_without_a_folder_the_result_lies_beside_the_picture(
-    run: Run, model: Path, photos: Path
-) -> None:
+def test_without_a_folder_the_result_lies_beside_the_picture(run, model, photos):
     for _ in range(2):  # the second time, results of the first are no pictures
         code, said, _ = run(photos, "--recursive", "--weights", model, "--save", "png,npy")
         assert code == 0
@@ -49,18 +43,7 @@ def test_without_a_folder_the_result_lies_beside_the_picture(
     assert (photos / "a_depth.png").is_file()
 
 
-def test_files_folders_and_patterns_together(run: Run, model: Path, photos: Path) -> None:
-    out = photos.parent / "out"
-    arguments = [photos / "deep" / "c.png", photos, photos / "*.jpg"]
-    arguments += ["-o", out, "--no-gallery"]
-    code, said, _ = run(*arguments, "--weights", model, "--save", "npy")
-    assert code == 0
-    order = [line.partition(":")[0] for line in said.splitlines()]
-    assert order == [str(photos / name) for name in ("deep/c.png", "a.png", "b.jpg")]
-    assert shown(out) == {f"{name}_depth.{kind}" for name in "abc" for kind in ("npy", "json")}
-
-
-def test_the_help_names_every_format_and_sizes_as_they_are_written(run: Run) -> None:
+def test_the_help_names_every_format_and_sizes_as_they_are_written(run):
     code, said, _ = run("--help")
     assert code == 0
     listed = said.partition("Formats")[2]
@@ -71,12 +54,7 @@ def test_the_help_names_every_format_and_sizes_as_they_are_written(run: Run) -> 
 # From stdin, to stdout
 
 
-def test_stdin_goes_to_stdout(
-    model: Path,
-    photos: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_stdin_goes_to_stdout(model, photos, monkeypatch, capsysbinary):
     for formats, check in (
         ([], lambda data: np.asarray(Image.open(io.BytesIO(data))) / 1000),
         (["--save", "npy"], lambda data: np.load(io.BytesIO(data))),
@@ -90,9 +68,7 @@ def test_stdin_goes_to_stdout(
         assert err.startswith(b"stdin: mostly 1.50 to 1.50 m")
 
 
-def test_stdin_with_a_folder_goes_there(
-    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stdin_with_a_folder_goes_there(run, model, photos, monkeypatch):
     stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
     monkeypatch.setattr("sys.stdin", stdin)
     out = photos.parent / "out"
@@ -100,12 +76,7 @@ def test_stdin_with_a_folder_goes_there(
     assert (out / "stdin_depth.npy").is_file()
 
 
-def test_words_keep_away_from_a_stdout_of_bytes(
-    model: Path,
-    photos: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_words_keep_away_from_a_stdout_of_bytes(model, photos, monkeypatch, capsysbinary):
     stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
     monkeypatch.setattr("sys.stdin", stdin)
     arguments = ["-", photos / "b.jpg", "--weights", model, "--save", "npy"]
@@ -125,9 +96,7 @@ def test_words_keep_away_from_a_stdout_of_bytes(
 
 
 @pytest.mark.parametrize("flag", ["--camera-correction", "--no-camera-correction"])
-def test_a_lens_unlike_training_is_corrected_for_or_warned_of(
-    run: Run, model: Path, photos: Path, flag: str
-) -> None:
+def test_a_lens_unlike_training_is_corrected_for_or_warned_of(run, model, photos, flag):
     onnx_files.describe(model, training_fov_deg="60", training_size="48x64")
     call = (photos / "a.png", "-o", photos.parent / "out", "--weights", model, "--fov", "20", flag)
     code, said, err = run(*call)
@@ -137,7 +106,7 @@ def test_a_lens_unlike_training_is_corrected_for_or_warned_of(
     assert ("field of view 20 deg across" in err) != corrected
 
 
-def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
+def test_options_reach_the_result(run, model, photos):
     out = photos.parent / "out"
     options = ["--size", "48x64", "--flip", "--known-distance", "5,5 30,5 = 200cm", "--normals"]
     options += ["--fov", "70", "--range", "0.5,8", "--colormap", "viridis", "--axes", "opengl"]
@@ -153,7 +122,7 @@ def test_options_reach_the_result(run: Run, model: Path, photos: Path) -> None:
     assert (out / "a_normals.png").is_file()
 
 
-def test_metres_that_need_larger_steps_are_said(run: Run, model: Path, photos: Path) -> None:
+def test_metres_that_need_larger_steps_are_said(run, model, photos):
     known = ["--weights", model, "--known-distance"]
     code, _, err = run(photos / "a.png", *known, "5,5 30,5 = 50m")
     assert code == 0
@@ -169,12 +138,12 @@ def test_metres_that_need_larger_steps_are_said(run: Run, model: Path, photos: P
     assert err.endswith("a_depth.png\n")
 
 
-def test_tiles_are_chosen_or_given(run: Run, model: Path, photos: Path) -> None:
-    Image.new("RGB", (900, 700)).save(photos / "large.png")
+def test_tiles_are_chosen_or_given(run, model, photos):
+    Image.new("RGB", (300, 200)).save(photos / "large.png")
     out = photos.parent / "out"
     for options, expected in (
-        (["--tile"], {"count": 4, "size": [480, 608]}),
-        (["--tile-size", "400x500"], {"count": 6, "size": [400, 500]}),
+        (["--tile"], {"count": 1, "size": [200, 300]}),
+        (["--tile-size", "100x150"], {"count": 9, "size": [100, 150]}),
     ):
         arguments = [photos / "large.png", "-o", out, "--weights", model, "--save", "png16"]
         assert run(*arguments, *options)[0] == 0
@@ -182,30 +151,27 @@ def test_tiles_are_chosen_or_given(run: Run, model: Path, photos: Path) -> None:
         assert record["provenance"]["tiles"] == expected
 
 
-def test_a_network_for_normals_saves_normals(run: Run, tmp_path: Path, photos: Path) -> None:
+def test_a_network_for_normals_saves_normals(run, tmp_path, photos):
     model = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
-    code, said, _ = run(photos / "a.png", "-o", tmp_path / "out", "--weights", model)
+    options = ["-o", tmp_path / "out", "--weights", model, "--axes", "opengl"]
+    code, said, _ = run(photos / "a.png", *options)
     assert code == 0
     assert shown(tmp_path / "out") == {"a_normals.png"}
     assert f"{photos / 'a.png'}: normals; camera" in said
 
 
-def test_cameras_are_made_of_options(tmp_path: Path) -> None:
+def test_cameras_are_made_of_options(tmp_path):
     assert camera_rule(None, None, None) is None
     wide = camera_rule(90.0, None, None)
-    assert wide is not None
     assert wide((480, 640)).fx == pytest.approx(320.0)
     film = camera_rule(None, "50 mm", None)
-    assert film is not None
     assert film((2000, 3000)).fx == pytest.approx(50 / 36 * 3000)
     pixels = camera_rule(None, "1400px", None)
-    assert pixels is not None
     assert (pixels((480, 640)).fx, pixels((480, 640)).origin) == (1400.0, "given 1400 px")
     text = tmp_path / "k.json"
     text.write_text("[[700.5, 0, 320], [0, 701, 240], [0, 0, 1]]")
     for given in ("700.5,701,320,240", "700.5 0 320 0 701 240 0 0 1", str(text)):
         rule = camera_rule(None, None, given)
-        assert rule is not None
         camera = rule((480, 640))
         assert (camera.fx, camera.fy, camera.cx, camera.cy) == (700.5, 701.0, 320.0, 240.0)
         assert camera.origin == "given matrix"
@@ -216,7 +182,7 @@ def test_cameras_are_made_of_options(tmp_path: Path) -> None:
 # What is said
 
 
-def test_notes_and_the_range_of_the_model_are_said(run: Run, model: Path, photos: Path) -> None:
+def test_notes_and_the_range_of_the_model_are_said(run, model, photos):
     frames = [Image.new("RGB", (40, 30), (shade, 0, 0)) for shade in (10, 200)]
     frames[0].save(photos / "moving.gif", save_all=True, append_images=frames[1:])
     for name in ("clear.png", "clearer.png"):
@@ -230,26 +196,22 @@ def test_notes_and_the_range_of_the_model_are_said(run: Run, model: Path, photos
     assert "domain unknown (depth range unknown)" in said
 
 
-def test_a_large_file_says_its_size(
-    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_file_says_its_size(run, model, photos, monkeypatch):
     monkeypatch.setattr("idisc.cli.predict_inputs.LARGE", 1000)
     arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
     _, said, _ = run(photos / "a.png", *arguments)
     assert "a_depth.npy (0.0 GB), " in said
 
 
-def test_what_was_done_before_an_interruption_is_told(
-    run: Run, model: Path, photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_done_before_an_interruption_is_told(run, model, photos, monkeypatch):
     from idisc.cli import predict_inputs
 
     names, keep = iter("abc"), predict_inputs.Run._keep
 
-    def interrupted(self: predict_inputs.Run, *given: object) -> None:
+    def interrupted(self, *given):
         if next(names) == "c":
             signal.raise_signal(signal.SIGTERM)
-        keep(self, *given)  # type: ignore[arg-type]
+        keep(self, *given)
 
     monkeypatch.setattr(predict_inputs.Run, "_keep", interrupted)
     (photos / "b.jpg").write_bytes(b"no picture")
@@ -260,9 +222,7 @@ def test_what_was_done_before_an_interruption_is_told(
     assert "failed: " in err
 
 
-def test_several_pictures_get_a_gallery_unless_it_is_refused(
-    run: Run, model: Path, photos: Path
-) -> None:
+def test_several_pictures_get_a_gallery_unless_it_is_refused(run, model, photos):
     out = photos.parent / "out"
     code, said, _ = run(photos, "-o", out, "--weights", model, "--save", "npy")
     assert code == 0

@@ -1,38 +1,33 @@
 """`idisc prepare` as a user meets it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.fakes import indoor
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
 from idisc import files
 
 
 @pytest.fixture
-def nyu(tmp_path: Path) -> Path:
+def nyu(tmp_path):
     """Three frames of training and two of test."""
     indoor.nyu(tmp_path / "raw", {"kitchen_0004": 3, "test/office_0001": 2})
     return tmp_path / "raw"
 
 
-def lines_of(path: Path) -> list[dict[str, object]]:
+def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_it_counts_beside_the_paper_and_pins_the_manifest(
-    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_counts_beside_the_paper_and_pins_the_manifest(nyu, tmp_path, capsys):
     out = tmp_path / "out"
     assert run("prepare", "nyu", "--raw", nyu, "--out", out) == 0
     stdout, stderr = capsys.readouterr()
@@ -49,9 +44,7 @@ def test_it_counts_beside_the_paper_and_pins_the_manifest(
     assert len(records) == 5
 
 
-def test_a_line_that_comes_again_is_prepared_once(
-    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_that_comes_again_is_prepared_once(nyu, tmp_path, capsys):
     listing, out = tmp_path / "train.txt", tmp_path / "out"
     listing.write_text("kitchen_0004/rgb_00001.jpg kitchen_0004/sync_depth_00001.png 518\n" * 2)
     assert run("prepare", "nyu", "--raw", nyu, "--out", out, "--list", listing) == 0
@@ -60,14 +53,14 @@ def test_a_line_that_comes_again_is_prepared_once(
     assert len(lines_of(out / "manifest.jsonl")) == 2
 
 
-def test_help_lists_the_choices_with_their_values(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_the_choices_with_their_values(capsys):
     assert run("prepare", "--help") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["depth=annotated|sweep", "kitti"] in lines
     assert ["size=240x320", "synthetic,", "synthetic_normals"] in lines
 
 
-def children_of(parent: int) -> set[int]:
+def children_of(parent):
     found = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended while we looked
@@ -76,14 +69,14 @@ def children_of(parent: int) -> set[int]:
     return found
 
 
-def is_running(process: int) -> bool:
+def is_running(process):
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
+def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
@@ -93,9 +86,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_killed_run_leaves_no_worker_behind(
-    tmp_path: Path, sent: signal.Signals, code: int
-) -> None:
+def test_a_killed_run_leaves_no_worker_behind(tmp_path, sent, code):
     call = [sys.executable, "-m", "idisc", "prepare", "synthetic", "--workers", "2"]
     call += ["--set", "count=4000", "--out", str(tmp_path / "out")]
     process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True)
@@ -116,9 +107,7 @@ def test_a_killed_run_leaves_no_worker_behind(
         process.wait()
 
 
-def test_a_wrong_raw_file_is_reported_at_the_end_and_can_be_replaced(
-    nyu: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_raw_file_is_reported_at_the_end_and_can_be_replaced(nyu, tmp_path, capsys):
     whole = tmp_path / "whole"
     shutil.copytree(nyu, whole)
     indoor.truncate(nyu / "kitchen_0004/sync_depth_00001.png")
@@ -138,12 +127,10 @@ def test_a_wrong_raw_file_is_reported_at_the_end_and_can_be_replaced(
     assert not (out / "missing.txt").exists()
 
 
-def test_bad_calls_are_one_line_and_leave_nothing_behind(
-    nyu: Path, tmp_path: Path, refusal: Refusal
-) -> None:
+def test_bad_calls_are_one_line_and_leave_nothing_behind(nyu, tmp_path, refusal):
     before = sorted(tmp_path.rglob("*"))
     whole = ("nyu", "--raw", nyu, "--out", tmp_path / "out")
-    calls: dict[tuple[object, ...], str] = {
+    calls = {
         (): "'DATASET'",
         ("nyuu", *whole[1:]): "did you mean nyu",
         ("folder", *whole[1:]): "'folder'",

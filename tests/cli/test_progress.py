@@ -1,27 +1,20 @@
 """Progress where there is no terminal."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
-
-import pytest
 
 from idisc.cli import progress
 
 
-def wait_for(seen: Callable[[], bool]) -> bool:
+def wait_for(seen):
     """Look again and again; a thread prints."""
     return any(seen() or time.sleep(0.005) for _ in range(4000))
 
 
-def test_without_a_terminal_lines_say_what_is_done_and_what_is_left(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_terminal_lines_say_what_is_done_and_what_is_left(monkeypatch, capsys):
     now = 100.0
     seen = ""
 
-    def shown(text: str) -> bool:
+    def shown(text):
         nonlocal seen
         seen += capsys.readouterr().err
         return text in seen

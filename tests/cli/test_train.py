@@ -1,7 +1,5 @@
 """The command line of `idisc train`: options, messages, exit codes."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 from tests.fakes import exported, pairs, shipped
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 
 from idisc import load_network
 from idisc.cli import train
@@ -24,14 +22,12 @@ from idisc.zoo import cards
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     return pairs.make(tmp_path_factory.mktemp("data"))
 
 
 @pytest.mark.slow
-def test_it_ends_with_a_table_beside_the_paper(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_ends_with_a_table_beside_the_paper(data, tmp_path, capsys):
     assert run(*pairs.command(data, tmp_path / "run")) == 0
     said = capsys.readouterr()
     assert "nyu_swint on your own pictures, 2 pictures" in said.out
@@ -43,7 +39,7 @@ def test_it_ends_with_a_table_beside_the_paper(
     assert "best checkpoint" in capsys.readouterr().out
 
 
-def test_several_folders_are_mixed(data: Path, tmp_path: Path) -> None:
+def test_several_folders_are_mixed(data, tmp_path):
     other = pairs.make(tmp_path / "other")
     more = ("--data", other, "--set", "data.mix=3,1", "--set", "train.iterations=1")
     assert run(*pairs.command(f"folder={data}", tmp_path / "run", *more)) == 0
@@ -54,32 +50,22 @@ def test_several_folders_are_mixed(data: Path, tmp_path: Path) -> None:
     [
         (["train"], "either RECIPE, --data and --out, or --resume RUN"),
         (["train", "nyu_swint", "--out", "x"], "either RECIPE, --data and --out"),
-        (["train", "nyu_swnt", "--data", ".", "--out", "x"], "nyu_swint"),
         (["train", "--resume", "nowhere"], "nowhere"),
         (["train", "--resume", "x", "--set", "a=b"], "--resume"),
         (["train", "nyu_swint", "--data", "gone", "--out", "x"], "--data gone"),
         (["train", "nyu_swint", "--data", "kiti=gone", "--out", "x"], "kitti"),
-        (["train", "nyu_swint", "--data", ".", "--out", "x", "--set", "train.lrr=1"], "lrr"),
         (["train", "nyu_swint", "--data", ".", "--out", "x", "--device", "cuda:7"], "cuda:7"),
         (["train", "nyu_swint", "--data", ".", "--out", "x", "--weights", "."], "checkpoint"),
         ([*pairs.command(".", "x"), "--weights", "."], "--set model"),
     ],
 )
-def test_a_wrong_call_is_one_line(
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refusal: Refusal,
-) -> None:
+def test_a_wrong_call_is_one_line(arguments, message, tmp_path, monkeypatch, refusal):
     monkeypatch.chdir(tmp_path)
     assert message in refusal(*arguments)
     assert not (tmp_path / "x").exists()
 
 
-def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(tmp_path, capsys):
     data = pairs.make(tmp_path / "data", train=3)
     Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(data / "train" / "depth" / "1.png")
     changes = {"train.batch_size": 1, "data.holdout": 0.3, "train.validate_images": 1}
@@ -93,12 +79,8 @@ def test_notes_mention_random_weights_held_out_pictures_and_skipped_batches(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_before_the_first_step_leaves_nothing_behind(
-    data: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    number: signal.Signals,
-) -> None:
+    data, tmp_path, monkeypatch, capsys, number
+):
     monkeypatch.setattr(IDisc, "extract", lambda *_: signal.raise_signal(number))
     frozen = {"train.freeze": "encoder", "train.cache_features": tmp_path / "features"}
     assert run(*pairs.command(data, tmp_path / "run", **frozen)) == 128 + number
@@ -106,20 +88,18 @@ def test_a_signal_before_the_first_step_leaves_nothing_behind(
     assert not (tmp_path / "run").exists()
 
 
-def test_several_processes_are_resumed_as_several(capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_processes_are_resumed_as_several(capsys):
     world = World(torch.device("cpu"), size=2)
     ended = SimpleNamespace(world=world, out=Path("run"))
     summary = Summary(
         step=3, finished=False, metrics={}, best={}, start={}, pictures=2, guard=Guard(1)
     )
-    train.report(ended, summary)  # type: ignore[arg-type]
+    train.report(ended, summary)
     said = capsys.readouterr().out
     assert "resume with: torchrun as before, with -m idisc train --resume run" in said
 
 
-def test_fine_tuning_ends_with_a_table_of_before_and_after(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_fine_tuning_ends_with_a_table_of_before_and_after(capsys):
     ended = SimpleNamespace(
         world=World(torch.device("cpu")),
         out=Path("run"),
@@ -135,13 +115,13 @@ def test_fine_tuning_ends_with_a_table_of_before_and_after(
         pictures=2,
         guard=Guard(1),
     )
-    train.report(ended, summary)  # type: ignore[arg-type]
+    train.report(ended, summary)
     rows = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[4:7]]
     assert rows == ["0.250", "0.125", "-0.125"]
 
 
 @pytest.fixture
-def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def rooms(tmp_path, monkeypatch):
     """The checkpoint of the only model that ships."""
     known = exported.save_network(tmp_path / "known", pairs.TINY)
     shipped.make(tmp_path / "zoo" / "rooms", checkpoint=known)
@@ -149,9 +129,7 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return known
 
 
-def test_a_model_that_ships_is_named_and_trained_on(
-    data: Path, tmp_path: Path, rooms: Path
-) -> None:
+def test_a_model_that_ships_is_named_and_trained_on(data, tmp_path, rooms):
     changes = ("train.iterations=1", "train.batch_size=2", "data.size=48x64")
     flags = [part for change in changes for part in ("--set", change)]
     call = ("train", "nyu_swint", "--weights", "rooms", "--data", data, "--workers", 0)

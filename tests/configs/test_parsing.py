@@ -1,10 +1,8 @@
 """Configuration: conversion to JSON and back, changes `a.b=c`, and errors of names and values."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 from tests.fakes.refusals import refused
@@ -29,7 +27,7 @@ class Shot:
     size: tuple[int, ...] = (4, 6)
     lens: Lens = field(default_factory=Lens)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if self.frames < 1:
             raise InputError("frames", f"{self.frames} is less than 1")
 
@@ -37,20 +35,20 @@ class Shot:
 SHOT = Shot(title="pier")
 
 
-def test_every_recipe_is_the_same_after_conversion_to_json_text() -> None:
+def test_every_recipe_is_the_same_after_conversion_to_json_text():
     for recipe in (*recipes.RECIPES.values(), recipes.find("kitti_r101:paper")):
         text = json.dumps(configs.to_json(recipe))
         assert configs.from_json(schema.Recipe, json.loads(text), "config.json") == recipe
 
 
-def test_json_has_the_fields_in_their_order_and_groups_as_objects() -> None:
+def test_json_has_the_fields_in_their_order_and_groups_as_objects():
     assert json.dumps(configs.to_json(SHOT)) == (
         '{"title": "pier", "frames": 1, "mode": "day", "stop": null, "size": [4, 6],'
         ' "lens": {"focal_px": 500.0, "coated": false}}'
     )
 
 
-def test_json_values_take_the_type_of_their_field_or_its_default() -> None:
+def test_json_values_take_the_type_of_their_field_or_its_default():
     data = {"title": "quay", "size": [8, 9, 10], "stop": 3, "lens": {"focal_px": 35}}
     shot = configs.from_json(Shot, data, "shot.json")
     assert shot == Shot(title="quay", size=(8, 9, 10), stop=3, lens=Lens(focal_px=35.0))
@@ -65,7 +63,7 @@ def test_json_values_take_the_type_of_their_field_or_its_default() -> None:
         ({"frames": 2}, "shot.json: title", []),
     ],
 )
-def test_an_unknown_or_missing_field_is_named(data: Any, subject: str, facts: list[str]) -> None:
+def test_an_unknown_or_missing_field_is_named(data, subject, facts):
     with refused(InputError, subject, *facts):
         configs.from_json(Shot, data, "shot.json")
 
@@ -91,7 +89,7 @@ def test_an_unknown_or_missing_field_is_named(data: Any, subject: str, facts: li
         ([], "", "Shot"),
     ],
 )
-def test_an_invalid_value_is_an_error_with_its_field(data: Any, field: str, value: str) -> None:
+def test_an_invalid_value_is_an_error_with_its_field(data, field, value):
     with refused(InputError, f"shot.json: {field}" if field else "shot.json", value):
         configs.from_json(Shot, data, "shot.json")
 
@@ -113,11 +111,11 @@ def test_an_invalid_value_is_an_error_with_its_field(data: Any, field: str, valu
         ("lens.coated=no", Shot(title="pier", lens=Lens(coated=False))),
     ],
 )
-def test_a_change_is_read_by_the_type_of_its_field(change: str, expected: Shot) -> None:
+def test_a_change_is_read_by_the_type_of_its_field(change, expected):
     assert configs.override(SHOT, [change]) == expected
 
 
-def test_changes_apply_in_order_and_leave_the_original_alone() -> None:
+def test_changes_apply_in_order_and_leave_the_original_alone():
     changed = configs.override(SHOT, ["frames=2", "lens.coated=true", "frames=3"])
     assert changed == Shot(title="pier", frames=3, lens=Lens(coated=True))
     assert Shot(title="pier") == SHOT
@@ -141,7 +139,7 @@ def test_changes_apply_in_order_and_leave_the_original_alone() -> None:
         ("=2", "--set ", "title, frames, mode, stop, size, lens"),
     ],
 )
-def test_an_invalid_change_is_named(change: str, subject: str, fact: str) -> None:
+def test_an_invalid_change_is_named(change, subject, fact):
     with refused(InputError, subject, fact):
         configs.override(SHOT, [change])
 
@@ -149,7 +147,7 @@ def test_an_invalid_change_is_named(change: str, subject: str, fact: str) -> Non
 @pytest.mark.parametrize(
     ("name", "fact"), [("three", "thirteen or thirty"), ("zzz", "one, thirteen, thirty")]
 )
-def test_lookup_suggests_similar_names_or_all(name: str, fact: str) -> None:
+def test_lookup_suggests_similar_names_or_all(name, fact):
     table = {"one": 1, "thirteen": 13, "thirty": 30}
     assert lookup(table, "one", "number") == 1
     with refused(InputError, f"number '{name}'", fact):

@@ -1,9 +1,6 @@
 """The recipes, held against the released configurations, and the numbers of the paper."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import Any
 
 import pytest
 from tests.fakes.refusals import refused
@@ -46,14 +43,14 @@ SIZES = {
 }
 
 
-def test_there_are_the_seventeen_published_recipes_and_ours() -> None:
+def test_there_are_the_seventeen_published_recipes_and_ours():
     assert [recipe.name for recipe in recipes.PUBLISHED_RECIPES] == NAMES == list(paper.RESULTS)
     assert list(recipes.RECIPES) == [*NAMES, "tiny_synthetic", "indoor", "indoor_normals", "road"]
     assert [recipe.name for recipe in recipes.RECIPES.values()] == list(recipes.RECIPES)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
-def test_a_recipe_has_the_values_of_the_published_configuration(row: list[str]) -> None:
+def test_a_recipe_has_the_values_of_the_published_configuration(row):
     recipe = recipes.RECIPES[row[0]]
     model, data, augment, train = recipe.model, recipe.data, recipe.data.augment, recipe.train
     ranges = (augment.rotation_deg, augment.zoom, augment.translation, augment.gamma)
@@ -96,8 +93,8 @@ def test_a_recipe_has_the_values_of_the_published_configuration(row: list[str]) 
     ],
 )
 def test_each_row_of_the_ablation_table_is_a_network(
-    name: str, discretization: str, msda: bool, iterations: int, priors: str, update: str
-) -> None:
+    name, discretization, msda, iterations, priors, update
+):
     assert list(recipes.ABLATIONS) == list(paper.ABLATIONS)
     model = configs.override(recipes.RECIPES["nyu_swinl"].model, recipes.ABLATIONS[name])
     afp = model.afp
@@ -114,13 +111,13 @@ def test_each_row_of_the_ablation_table_is_a_network(
         ("tiny_synthetic:paper", "tiny_synthetic:paper", "paper"),
     ],
 )
-def test_find_refuses_an_unknown_name_or_variant(name: str, subject: str, fact: str) -> None:
+def test_find_refuses_an_unknown_name_or_variant(name, subject, fact):
     with refused(InputError, f"recipe '{subject}'", fact):
         recipes.find(name)
 
 
-def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
-    found: dict[str, tuple[Any, Any]] = {}
+def differences(old, new, path=""):
+    found = {}
     for item in dataclasses.fields(old):
         before, after = getattr(old, item.name), getattr(new, item.name)
         if dataclasses.is_dataclass(before):
@@ -130,7 +127,7 @@ def differences(old: Any, new: Any, path: str = "") -> dict[str, tuple[Any, Any]
     return found
 
 
-def test_the_variant_of_the_paper_differs_in_what_its_text_says() -> None:
+def test_the_variant_of_the_paper_differs_in_what_its_text_says():
     assert differences(recipes.find("kitti_r101"), recipes.find("kitti_r101:paper")) == {
         "name": ("kitti_r101", "kitti_r101:paper"),
         "model.decoder.layers": (6, 4),
@@ -161,11 +158,11 @@ def test_the_variant_of_the_paper_differs_in_what_its_text_says() -> None:
         "train.loss=angular",
     ],
 )
-def test_a_value_out_of_range_is_refused_by_the_name_of_its_field(change: str) -> None:
+def test_a_value_out_of_range_is_refused_by_the_name_of_its_field(change):
     with refused(InputError, change.partition("=")[0]):
         configs.override(recipes.RECIPES["nyu_swint"], [change])
 
 
-def test_normals_have_no_bins() -> None:
+def test_normals_have_no_bins():
     with refused(InputError, "model.discretization"):
         configs.override(recipes.RECIPES["nyunorm_swinl"], ["model.discretization=edd"])

@@ -1,9 +1,5 @@
 """Stored ground truth, compared with metres and vectors computed by hand."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.fakes import indoor
@@ -16,13 +12,13 @@ MILLIMETRES = DepthMap(metres_per_unit=1 / 1000)
 ROTATED = DepthMap(metres_per_unit=1 / 1000, rotated_bits=3)
 
 
-def stored(path: Path, *values: int) -> Path:
+def stored(path, *values):
     indoor.save(path, np.array([values], dtype=np.uint16))
     return path
 
 
 @pytest.mark.parametrize("unit", [1000, 256])
-def test_every_stored_value_becomes_the_nearest_float(tmp_path: Path, unit: int) -> None:
+def test_every_stored_value_becomes_the_nearest_float(tmp_path, unit):
     every = np.arange(65536, dtype=np.uint16).reshape(256, 256)
     indoor.save(tmp_path / "d.png", every)
     depth = DepthMap(metres_per_unit=1 / unit).read(tmp_path / "d.png")
@@ -30,13 +26,13 @@ def test_every_stored_value_becomes_the_nearest_float(tmp_path: Path, unit: int)
     np.testing.assert_array_equal(depth, (every.astype(np.float64) / unit).astype(np.float32))
 
 
-def test_bits_are_rotated_back(tmp_path: Path) -> None:
+def test_bits_are_rotated_back(tmp_path):
     depth = ROTATED.read(stored(tmp_path / "d.png", 8, 32000, 1, 0, 65535))
     np.testing.assert_array_equal(depth, np.float32([[0.001, 4.0, 8.192, 0, 65.535]]))
 
 
 @pytest.mark.parametrize("name", ["d.npy", "d.NPY", "d.npz"])
-def test_arrays_are_numbers_of_the_given_unit(tmp_path: Path, name: str) -> None:
+def test_arrays_are_numbers_of_the_given_unit(tmp_path, name):
     values = np.array([[[1.5], [0.25]], [[0.0], [7.0]]])  # (2, 2, 1), float64
     with (tmp_path / name).open("wb") as file:
         if name.endswith("z"):
@@ -52,13 +48,13 @@ def test_arrays_are_numbers_of_the_given_unit(tmp_path: Path, name: str) -> None
     [np.zeros((2, 3, 4)), np.zeros((0, 4)), np.array([["a"]]), np.array([[{}]])],
     ids=["3d", "empty", "text", "pickle"],  # a pickle is never opened
 )
-def test_an_array_of_another_kind_is_named(tmp_path: Path, array: np.ndarray) -> None:
+def test_an_array_of_another_kind_is_named(tmp_path, array):
     np.save(tmp_path / "d.npy", array)
     with refused(InputError, tmp_path / "d.npy"):
         MILLIMETRES.read(tmp_path / "d.npy")
 
 
-def test_a_file_without_depth_is_named(tmp_path: Path) -> None:
+def test_a_file_without_depth_is_named(tmp_path):
     indoor.save(tmp_path / "grey.png", np.zeros((4, 5), np.uint8))
     indoor.save(tmp_path / "rgb.png", indoor.picture(0))
     indoor.save(tmp_path / "cut.png", indoor.millimetres(0))
@@ -76,12 +72,12 @@ def test_a_file_without_depth_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_scale_is_more_than_zero(scale: float) -> None:
+def test_a_scale_is_more_than_zero(scale):
     with refused(InputError, f"depth scale {scale}"):
         DepthMap(metres_per_unit=scale)
 
 
-def test_metres_are_rounded_down_and_units_kept_when_written(tmp_path: Path) -> None:
+def test_metres_are_rounded_down_and_units_kept_when_written(tmp_path):
     depth = np.float32([[1.9999, 0.001, 0, 300, -1, np.nan, np.inf]])
     write_depth(tmp_path / "d.png", depth, 1 / 256)
     assert indoor.load(tmp_path / "d.png").tolist() == [[511, 0, 0, 65535, 0, 0, 0]]
@@ -90,7 +86,7 @@ def test_metres_are_rounded_down_and_units_kept_when_written(tmp_path: Path) -> 
     np.testing.assert_array_equal(indoor.load(tmp_path / "u.png"), every)
 
 
-def test_normals_are_vectors_black_is_none_and_alpha_is_ignored(tmp_path: Path) -> None:
+def test_normals_are_vectors_black_is_none_and_alpha_is_ignored(tmp_path):
     pixels = np.uint8([[[0, 0, 0], [255, 0, 0], [0, 51, 255]]])
     indoor.save(tmp_path / "rgb.png", pixels)
     indoor.save(tmp_path / "rgba.png", np.dstack([pixels, np.full((1, 3), 9, np.uint8)]))
@@ -101,7 +97,7 @@ def test_normals_are_vectors_black_is_none_and_alpha_is_ignored(tmp_path: Path) 
         np.testing.assert_allclose(normals, expected, atol=1e-7)
 
 
-def test_normals_are_rounded_to_the_nearest_byte_and_none_is_black(tmp_path: Path) -> None:
+def test_normals_are_rounded_to_the_nearest_byte_and_none_is_black(tmp_path):
     normals = np.array([[[0, 0, -1], [0.6, -0.8, 0], [0, 0, 0]]], np.float32)
     write_normals(tmp_path / "n.png", normals, NormalMap())
     read = NormalMap().read(tmp_path / "n.png")

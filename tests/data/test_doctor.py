@@ -1,12 +1,7 @@
 """The doctor: good data have no findings, and each way of breaking them gives its own."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,20 +33,19 @@ RNG = np.random.default_rng
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> Pairs:
+def pairs(tmp_path):
     return good_pairs(tmp_path)
 
 
 # --- data without errors
 
 
-def test_a_good_folder_has_no_findings_and_is_summarized(pairs: Pairs) -> None:
+def test_a_good_folder_has_no_findings_and_is_summarized(pairs):
     report = pairs.report()
     assert report.findings == ()
     assert report.counts == {"train": COUNT - TESTS, "test": TESTS}
     assert (report.inspected, report.pairs) == (COUNT, COUNT)
     assert (report.sizes, report.valid) == ({SIZE: COUNT}, 1)
-    assert report.depth_m is not None
     assert report.depth_m[1] == pytest.approx(3.5, abs=0.5)
     assert as_dataset(pairs, domain="indoor", max_depth=10.0).findings == ()
     prepared(pairs)
@@ -60,34 +54,34 @@ def test_a_good_folder_has_no_findings_and_is_summarized(pairs: Pairs) -> None:
     assert spec is catalog.FOLDER
 
 
-def test_samples_are_evenly_spaced_runs_and_progress_is_reported(pairs: Pairs) -> None:
+def test_samples_are_evenly_spaced_runs_and_progress_is_reported(pairs):
     assert sample_indices(100, 12) == [0, 1, 2, 3, 48, 49, 50, 51, 96, 97, 98, 99]
     assert sample_indices(5, 200) == [0, 1, 2, 3, 4]
     assert sample_indices(100, 1) == [0]
-    steps: list[tuple[int, int]] = []
+    steps = []
     report = pairs.report(samples=8, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(done, 8) for done in range(1, 9)]
     assert report.inspected == 8
 
 
-def sparse_and_shifted(pairs: Pairs) -> None:
+def sparse_and_shifted(pairs):
     random = RNG(0)
     pairs.change_depth(lambda depth: np.roll(depth, 20, axis=1) * (random.random(SIZE) < 0.2))
 
 
-def sparse_road(pairs: Pairs) -> None:
+def sparse_road(pairs):
     beams = (np.arange(SIZE[0]) % 10 == 0)[:, None]
     pairs.change_depth(lambda depth: np.where(beams, depth * 4.5, 0))
 
 
-def two_of_three_inverted(pairs: Pairs) -> None:
+def two_of_three_inverted(pairs):
     pairs.change_depth(lambda depth: 6 / depth)
     save_depth(pairs.depth(0), scene(0)[1])
     del pairs.rows[3:]
 
 
 @pytest.mark.parametrize("change", [sparse_and_shifted, sparse_road, two_of_three_inverted])
-def test_unusual_data_are_not_reported(pairs: Pairs, change: Callable[[Pairs], None]) -> None:
+def test_unusual_data_are_not_reported(pairs, change):
     change(pairs)
     assert pairs.report().findings == ()
 
@@ -95,12 +89,12 @@ def test_unusual_data_are_not_reported(pairs: Pairs, change: Callable[[Pairs], N
 # --- one thing is broken, and one finding reports it
 
 
-def missing(pairs: Pairs) -> None:
+def missing(pairs):
     pairs.image(3).unlink()
     pairs.depth(5).unlink()
 
 
-def damaged(pairs: Pairs) -> None:
+def damaged(pairs):
     pairs.depth(1).write_bytes(pairs.depth(1).read_bytes()[:200])
     pairs.image(2).write_bytes(pairs.image(2).read_bytes()[:5000])
     pairs.depth(3).write_bytes(b"not a picture")
@@ -109,29 +103,29 @@ def damaged(pairs: Pairs) -> None:
     Image.new("L", SIZE[::-1]).save(pairs.depth(6), format="PCX")  # a format that nothing reads
 
 
-def eight_bits_or_colours(pairs: Pairs) -> None:
+def eight_bits_or_colours(pairs):
     grey = np.clip(scene(2)[1] * 50, 0, 255).astype(np.uint8)
     Image.fromarray(grey).save(pairs.depth(2))
     Image.fromarray(np.stack([grey] * 3, axis=-1)).save(pairs.depth(5))
 
 
-def swapped_columns(pairs: Pairs) -> None:
+def swapped_columns(pairs):
     for row in pairs.rows:
         row["image"], row["depth"] = row["depth"], row["image"]
 
 
-def inverted(count: int) -> Callable[[Pairs], None]:
-    def change(pairs: Pairs) -> None:
+def inverted(count):
+    def change(pairs):
         pairs.change_depth(lambda depth: 6 / depth)
         del pairs.rows[count:]
 
     return change
 
 
-def other_scenes(order: Callable[[int], int]) -> Callable[[Pairs], None]:
+def other_scenes(order):
     """Each depth map is that of another scene."""
 
-    def change(pairs: Pairs) -> None:
+    def change(pairs):
         for index in range(COUNT):
             save_depth(pairs.depth(index), scene(order(index))[1])
 
@@ -142,8 +136,8 @@ SHUFFLED = [int(index) for index in RNG(1).permutation(COUNT)]
 TWO = {4: 11, 11: 4}
 
 
-def arrays_in(unit: str) -> Callable[[Pairs], None]:
-    def change(pairs: Pairs) -> None:
+def arrays_in(unit):
+    def change(pairs):
         for index, row in enumerate(pairs.rows):
             row["depth"] = f"depth/{index:04}.npy"
             np.save(pairs.depth(index), scene(index)[1] / np.float32(UNITS[unit]))
@@ -151,29 +145,29 @@ def arrays_in(unit: str) -> Callable[[Pairs], None]:
     return change
 
 
-def stored_in(units_per_metre: float, factor: float = 1.0, *which: int) -> Callable[[Pairs], None]:
-    def change(pairs: Pairs) -> None:
+def stored_in(units_per_metre, factor=1.0, *which):
+    def change(pairs):
         for index in which or range(COUNT):
             save_depth(pairs.depth(index), scene(index)[1] * factor, units_per_metre)
 
     return change
 
 
-def rolled(down: int, right: int) -> Callable[[Pairs], None]:
+def rolled(down, right):
     return lambda pairs: pairs.change_depth(lambda d: np.roll(d, (down, right), axis=(0, 1)))
 
 
-def other_aspect_ratio(pairs: Pairs) -> None:
+def other_aspect_ratio(pairs):
     save_depth(pairs.depth(0), scene(0)[1][::2, ::2])  # another size alone is no problem
     save_depth(pairs.depth(1), scene(1)[1].T)
 
 
-def swapped_splits(pairs: Pairs) -> None:
+def swapped_splits(pairs):
     for row in pairs.rows:
         row["split"] = "test" if row["split"] == "train" else "train"
 
 
-BROKEN: list[tuple[Callable[[Pairs], Any], str, str, dict[str, Any]]] = [
+BROKEN = [
     (missing, "error", "missing", {"files": ("depth/0005.png", "images/0003.png")}),
     (
         damaged,
@@ -200,12 +194,7 @@ BROKEN: list[tuple[Callable[[Pairs], Any], str, str, dict[str, Any]]] = [
     ),
     (rolled(0, 6), "error", "shift", {"details": {"right_px": 6, "down_px": 0}}),
     (rolled(-5, -4), "error", "shift", {"details": {"right_px": -4, "down_px": -5}}),
-    (
-        other_aspect_ratio,
-        "error",
-        "shape",
-        {"examples": ("images/0001.png: 120x160 and 160x120",)},
-    ),
+    (other_aspect_ratio, "error", "shape", {"examples": ("images/0001.png: 120x160 and 160x120",)}),
     (
         lambda pairs: pairs.rows.append(pairs.rows[3]),
         "warning",
@@ -231,9 +220,7 @@ BROKEN: list[tuple[Callable[[Pairs], Any], str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("change", "severity", "code", "fields"), BROKEN)
-def test_one_broken_thing_is_one_finding(
-    pairs: Pairs, change: Callable[[Pairs], Any], severity: str, code: str, fields: dict[str, Any]
-) -> None:
+def test_one_broken_thing_is_one_finding(pairs, change, severity, code, fields):
     change(pairs)
     finding = only(pairs.report())
     assert (finding.severity, finding.code) == (severity, code)
@@ -245,18 +232,10 @@ def test_one_broken_thing_is_one_finding(
             assert getattr(finding, name) == expected
 
 
-def test_a_finding_is_described_in_one_line(pairs: Pairs) -> None:
-    swapped_columns(pairs)
-    assert only(pairs.report()).describe() == (
-        "pairs with image and depth swapped: 20 (depth/0000.png, depth/0001.png, depth/0002.png,"
-        " ...); first: depth/0000.png is I;16, images/0000.png is RGB; swap columns or folder names"
-    )
-
-
 # --- other ways to open the data, and several findings
 
 
-def test_folders_without_a_table_may_lack_files_or_be_swapped(pairs: Pairs) -> None:
+def test_folders_without_a_table_may_lack_files_or_be_swapped(pairs):
     pairs.depth(5).unlink()
     report = doctor.examine(*doctor.gather(pairs.root))
     assert [finding.code for finding in report.findings] == ["missing", "unsplit", "camera"]
@@ -271,7 +250,7 @@ def test_folders_without_a_table_may_lack_files_or_be_swapped(pairs: Pairs) -> N
     assert (finding.severity, finding.code, len(finding.files)) == ("error", "swapped", COUNT)
 
 
-def test_changed_files_and_wrong_records_of_a_prepared_folder_are_found(pairs: Pairs) -> None:
+def test_changed_files_and_wrong_records_of_a_prepared_folder_are_found(pairs):
     source = prepared(pairs)
     for code, changes in (("no_target", {"target": ""}), ("size", {"size": (240, 320)})):
         records = tuple(replace(each, sha256="", **changes) for each in source.records)
@@ -287,7 +266,7 @@ def test_changed_files_and_wrong_records_of_a_prepared_folder_are_found(pairs: P
     }
 
 
-def test_data_are_compared_with_the_facts_of_their_dataset(pairs: Pairs) -> None:
+def test_data_are_compared_with_the_facts_of_their_dataset(pairs):
     assert only(as_dataset(pairs, framing=catalog.NYU.framing)).code == "framing"
     pairs.set_all(depth_scale=1 / 256)
     finding = only(as_dataset(pairs, domain="indoor", max_depth=10.0))
@@ -299,7 +278,7 @@ def test_data_are_compared_with_the_facts_of_their_dataset(pairs: Pairs) -> None
     assert (finding.severity, finding.code) == ("error", "swapped_lists")
 
 
-def test_useless_maps_are_named(pairs: Pairs) -> None:
+def test_useless_maps_are_named(pairs):
     lone = np.zeros(SIZE)
     lone[60, 80:84] = (1.0, 2.0, 3.0, 3.0)
     for index, depth in ((0, np.full(SIZE, 2.0)), (1, np.zeros(SIZE)), (4, lone)):
@@ -318,7 +297,7 @@ def test_useless_maps_are_named(pairs: Pairs) -> None:
     }
 
 
-def test_implausible_cameras_are_named(pairs: Pairs) -> None:
+def test_implausible_cameras_are_named(pairs):
     pairs.rows[0].update(cx=400)
     pairs.rows[1].update(fx=1300, fy=1300)
     pairs.rows[2].update(fx=-1)
@@ -331,7 +310,7 @@ def test_implausible_cameras_are_named(pairs: Pairs) -> None:
     }
 
 
-def test_names_belong_together_by_their_numbers(pairs: Pairs) -> None:
+def test_names_belong_together_by_their_numbers(pairs):
     belong = [
         ("a/rgb_00045.jpg", "a/sync_depth_00045.png"),
         ("x/0001244-000041666800.jpg", "x/0001244-000041700166.png"),  # two clocks
@@ -346,7 +325,7 @@ def test_names_belong_together_by_their_numbers(pairs: Pairs) -> None:
     assert by_code(report)["names"].files == (apart[0],)
 
 
-def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs: Pairs) -> None:
+def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs):
     depths = [row["depth"] for row in pairs.rows]
     for row, depth in zip(pairs.rows, [depths[-1], *depths[:-1]], strict=True):
         row["depth"] = depth
@@ -361,13 +340,13 @@ def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs: Pairs) -> None:
 @pytest.mark.parametrize(
     ("axes", "flip"), [((1,), "mirrored left to right"), ((0, 1), "rotated by 180 degrees")]
 )
-def test_flipped_depth_is_found(pairs: Pairs, axes: tuple[int, ...], flip: str) -> None:
+def test_flipped_depth_is_found(pairs, axes, flip):
     pairs.change_depth(lambda depth: np.flip(depth, axes))
     finding = by_code(pairs.report())["turned"]
     assert (len(finding.files), finding.details) == (COUNT, {"flip": flip})
 
 
-def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs: Pairs) -> None:
+def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs):
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(pairs.image(0)).save(pairs.root / "rotated.jpg", exif=exif)
@@ -376,7 +355,7 @@ def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs: Pairs) -> None
     assert finding.examples == ("rotated.jpg: 160x120 and 120x160",)
 
 
-def test_images_copies_and_near_copies_in_both_splits_are_found(pairs: Pairs) -> None:
+def test_images_copies_and_near_copies_in_both_splits_are_found(pairs):
     shutil.copy(pairs.image(0), pairs.image(LAST))
     shutil.copy(pairs.depth(0), pairs.depth(LAST))
     Image.open(pairs.image(1)).point(lambda value: min(value + 3, 255)).save(pairs.image(LAST - 1))
@@ -389,7 +368,7 @@ def test_images_copies_and_near_copies_in_both_splits_are_found(pairs: Pairs) ->
     assert found["lookalikes"].examples == ("images/0018.png ~ images/0001.png",)
 
 
-def test_missing_and_repeated_lines_of_lists_are_warnings(pairs: Pairs) -> None:
+def test_missing_and_repeated_lines_of_lists_are_warnings(pairs):
     lines = [f"{row['image']} {row['depth']} 130.0" for row in pairs.rows]
     train, test = pairs.root / "my_train.txt", pairs.root / "my_test.txt"
     train.write_text("\n".join([*lines, "images/gone.png depth/gone.png 130.0"]))
@@ -402,9 +381,8 @@ def test_missing_and_repeated_lines_of_lists_are_warnings(pairs: Pairs) -> None:
     assert len(found["splits"].files) == COUNT
 
 
-def test_the_correlation_is_pearsons_averaged_over_both_directions() -> None:
+def test_the_correlation_is_pearsons_averaged_over_both_directions():
     pair = alignment.find_edges(*scene(0))
-    assert pair is not None
     inner = ((0, slice(None), slice(1, -1)), (1, slice(1, -1), slice(None)))  # where depth is known
     by_hand = np.mean(
         [np.corrcoef(pair.depth[at].ravel(), pair.image[at].ravel())[0, 1] for at in inner]
@@ -416,7 +394,7 @@ def test_the_correlation_is_pearsons_averaged_over_both_directions() -> None:
 # --- real frames
 
 KITTI_DRIVE = "2011_09_26_drive_9002_sync"
-REAL_LISTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+REAL_LISTS = {
     "kitti": (
         "kitti",
         f"raw/2011_09_26/{KITTI_DRIVE}/image_02/data/{{0}}.png depth_annotated/train/{KITTI_DRIVE}"
@@ -433,7 +411,7 @@ REAL_LISTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", REAL_LISTS)
-def test_real_frames_have_no_findings_except_a_missing_camera(name: str, tmp_path: Path) -> None:
+def test_real_frames_have_no_findings_except_a_missing_camera(name, tmp_path):
     folder, line, frames = REAL_LISTS[name]
     listing = tmp_path / f"{name}_test.txt"
     listing.write_text("\n".join(line.format(frame) for frame in frames))
@@ -442,7 +420,7 @@ def test_real_frames_have_no_findings_except_a_missing_camera(name: str, tmp_pat
     assert report.inspected == len(frames)
 
 
-def test_real_rooms_have_no_findings(tmp_path: Path) -> None:
+def test_real_rooms_have_no_findings(tmp_path):
     lines = (indoor.real_samples("nyu_labelled") / "test.txt").read_text().splitlines()[:480:20]
     made = Pairs(indoor.unpacked_nyu(tmp_path / "plain", lines))
     listing = made.root / "train.txt"

@@ -4,32 +4,26 @@ Pictures are ramps: red counts columns and green counts rows, so that the colour
 where in the stored picture it comes from.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.data import framing, masks
-from idisc.data.framing import Framing, as_stored, resize_nearest
-from idisc.data.masks import Window, WindowRule
+from idisc.data.framing import as_stored, resize_nearest
 from idisc.errors import InputError
 from idisc.sizes import resize_bilinear
 
-Size = tuple[int, int]
 
-
-def places(size: Size) -> NDArray[np.float32]:
+def places(size):
     """A target whose value is 10000 * row + column."""
     rows, columns = np.indices(size, dtype=np.float32)
     return 10000 * rows + columns
 
 
-def ramps(size: Size) -> NDArray[np.uint8]:
+def ramps(size):
     """Red rises by one from column to column and green from row to row, around the middle."""
     rows, columns = np.indices(size)
     red = np.clip(columns - size[1] // 2 + 127, 0, 255)
@@ -37,7 +31,7 @@ def ramps(size: Size) -> NDArray[np.uint8]:
     return np.stack([red, green, np.zeros(size, int)], axis=-1).astype(np.uint8)
 
 
-def camera_of(size: Size) -> Camera:
+def camera_of(size):
     return Camera(
         fx=700, fy=720, cx=size[1] / 2 + 3.25, cy=size[0] / 2 - 5.5, size=size, origin="test"
     )
@@ -46,9 +40,7 @@ def camera_of(size: Size) -> Camera:
 @pytest.mark.parametrize(
     ("before", "after"), [((53, 73), (48, 66)), ((24, 32), (48, 64)), ((87, 48), (58, 32))]
 )
-def test_bilinear_is_the_weighted_mean_of_four_pixels_rounded_to_nearest(
-    before: Size, after: Size
-) -> None:
+def test_bilinear_is_the_weighted_mean_of_four_pixels_rounded_to_nearest(before, after):
     image = np.random.default_rng(0).integers(0, 256, (*before, 3), dtype=np.uint8)
     pixels = torch.from_numpy(image).permute(2, 0, 1)[None].double()  # (1, 3, H, W)
     exact = F.interpolate(pixels, after, mode="bilinear", align_corners=False)
@@ -60,9 +52,7 @@ def test_bilinear_is_the_weighted_mean_of_four_pixels_rounded_to_nearest(
     ("before", "after"),
     [((531, 681), (499, 640)), ((427, 561), (487, 640)), ((768, 1024), (480, 640))],
 )
-def test_nearest_takes_the_pixel_at_the_scaled_index_rounded_down(
-    before: Size, after: Size
-) -> None:
+def test_nearest_takes_the_pixel_at_the_scaled_index_rounded_down(before, after):
     resized = resize_nearest(places(before), after)
     for row, column in ((0, 0), (1, 1), (17, 33), (after[0] - 1, after[1] - 1)):
         # OpenCV's INTER_NEAREST: floor(i * scale) in double precision
@@ -80,7 +70,7 @@ def test_nearest_takes_the_pixel_at_the_scaled_index_rounded_down(
         ((374, 1238), (22, 11)),
     ],
 )
-def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: Size) -> None:
+def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size, corner):
     framed = framing.bottom_middle(as_stored(ramps(size), places(size), None))
     assert framed.image.shape == (352, 1216, 3)
     assert framed.target[0, 0] == 10000 * corner[0] + corner[1]
@@ -89,7 +79,7 @@ def test_kitti_keeps_the_lowest_rows_and_the_middle_columns(size: Size, corner: 
     np.testing.assert_array_equal(framed.image, ramps(size)[corner[0] :, corner[1] :][:, :1216])
 
 
-def test_picture_and_target_may_differ_in_size() -> None:
+def test_picture_and_target_may_differ_in_size():
     framed = framing.bottom_middle(as_stored(ramps((375, 1242)), places((370, 1226)), None))
     assert framed.place == (18, 5, (370, 1226))
     assert framed.image.shape[:2] == framed.target.shape
@@ -108,9 +98,7 @@ def test_picture_and_target_may_differ_in_size() -> None:
         ((480, 640), (480, 640), 0, 0),
     ],
 )
-def test_sunrgbd_covers_480x640_and_keeps_the_middle(
-    size: Size, resized: Size, top: int, left: int
-) -> None:
+def test_sunrgbd_covers_480x640_and_keeps_the_middle(size, resized, top, left):
     framed = framing.covering(as_stored(ramps(size), places(size), None))
     assert framed.image.shape == (480, 640, 3)
     assert framed.place == (top, left, resized)
@@ -128,9 +116,7 @@ def test_sunrgbd_covers_480x640_and_keeps_the_middle(
         (framing.ddad_paper, (1216, 1936), 210, 8),
     ],
 )
-def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
-    window: Framing, size: Size, top: int, left: int
-) -> None:
+def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(window, size, top, left):
     framed = window(as_stored(ramps(size), places(size), None))
     assert (framed.image.shape, framed.target.shape) == ((580, 1280, 3), (870, 1920))
     assert framed.target[0, 0] == 10000 * top + left
@@ -151,13 +137,10 @@ def test_roads_have_targets_of_870x1920_and_pictures_of_two_thirds(
         (framing.ddad, (1216, 1936)),
     ],
 )
-def test_a_scene_point_is_seen_in_the_pixel_where_the_camera_puts_it(
-    frame: Framing, size: Size
-) -> None:
+def test_a_scene_point_is_seen_in_the_pixel_where_the_camera_puts_it(frame, size):
     before = camera_of(size)
     framed = frame(as_stored(ramps(size), places(size), before))
     after = framed.camera
-    assert after is not None
     assert after.size == framed.image.shape[:2]
     rows, columns = np.indices(after.size)
     # The ray of every pixel, back into the stored picture, whose colour there is known.
@@ -180,14 +163,12 @@ def test_a_scene_point_is_seen_in_the_pixel_where_the_camera_puts_it(
         (framing.ddad, (1049, 1928), (1216, 1936), ("1049x1928", "1050x1928")),
     ],
 )
-def test_a_frame_that_is_too_small_is_an_error(
-    frame: Framing, image: Size, target: Size, facts: tuple[str, str]
-) -> None:
+def test_a_frame_that_is_too_small_is_an_error(frame, image, target, facts):
     with refused(InputError, "", *facts):
         frame(as_stored(ramps(image), places(target), None))
 
 
-def bounds(window: Window) -> tuple[int, ...]:
+def bounds(window):
     rows, columns = window
     return rows.start, rows.stop, columns.start, columns.stop
 
@@ -202,12 +183,10 @@ def bounds(window: Window) -> tuple[int, ...]:
         (masks.eigen_indoor, (240, 320), (22, 236, 20, 300)),
     ],
 )
-def test_windows_are_those_of_the_released_code(
-    rule: WindowRule, size: Size, expected: tuple[int, ...]
-) -> None:
+def test_windows_are_those_of_the_released_code(rule, size, expected):
     assert bounds(rule(size)) == expected
 
 
-def test_windows_of_the_full_frame_are_moved_into_a_crop() -> None:
+def test_windows_of_the_full_frame_are_moved_into_a_crop():
     assert bounds(masks.shifted(masks.garg((375, 1242)), 23, 13)) == (130, 348, 31, 1184)
     assert bounds(masks.shifted((slice(5, 50), slice(0, 9)), 10, 20)) == (0, 40, 0, 0)

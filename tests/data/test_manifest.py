@@ -1,10 +1,7 @@
 """Manifests and published lists: written, read, hashed; damage is named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.fakes.refusals import refused
@@ -32,7 +29,7 @@ RECORDS = (
 )
 
 
-def whole(root: Path, **changes: object) -> Manifest:
+def whole(root, **changes):
     made = Manifest(
         dataset="sunrgbd",
         target=DepthMap(metres_per_unit=1 / 1000, rotated_bits=3),
@@ -40,29 +37,29 @@ def whole(root: Path, **changes: object) -> Manifest:
         root=root,
         prepared={"choices": {"surface": "nearest"}},
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(made, **changes)
 
 
-def touch(*paths: Path) -> None:
+def touch(*paths):
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"")
 
 
-def listed(path: Path, *lines: str) -> Path:
+def listed(path, *lines):
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
 
 
 class TestFile:
-    def test_records_are_written_sorted_and_read_back(self, tmp_path: Path) -> None:
+    def test_records_are_written_sorted_and_read_back(self, tmp_path):
         digest = manifest.write(whole(tmp_path))
         found = manifest.read(tmp_path)
         assert found == whole(tmp_path, records=tuple(reversed(RECORDS)), sha256=digest)
         assert manifest.write(whole(tmp_path, records=RECORDS[::-1])) == digest
         assert manifest.write(whole(tmp_path, records=RECORDS[1:])) != digest
 
-    def test_splits_are_chosen_by_name(self, tmp_path: Path) -> None:
+    def test_splits_are_chosen_by_name(self, tmp_path):
         assert [record.image for record in whole(tmp_path).of("test")] == ["rgb/z.jpg"]
         with refused(manifest.EmptySplit, tmp_path, "'val'", "test, train"):
             whole(tmp_path).of("val")
@@ -83,10 +80,10 @@ class TestFile:
             (lambda text: text.replace("518.8, ", ""), ":4: intrinsics"),
         ],
     )
-    def test_damage_is_named(self, tmp_path: Path, damage: object, where: str) -> None:
+    def test_damage_is_named(self, tmp_path, damage, where):
         manifest.write(whole(tmp_path))
         path = tmp_path / manifest.NAME
-        path.write_text(damage(path.read_text()))  # type: ignore[operator]
+        path.write_text(damage(path.read_text()))
         with refused(InputError if where else DataError, f"{path}{where}"):
             manifest.read(tmp_path)
 
@@ -101,9 +98,7 @@ class TestLists:
             ("train.txt", "i.png d.png n.png", 2, ListLine("i.png", "n.png", "train")),
         ],
     )
-    def test_a_line_is_read_by_its_fields(
-        self, tmp_path: Path, name: str, line: str, column: int, expected: ListLine
-    ) -> None:
+    def test_a_line_is_read_by_its_fields(self, tmp_path, name, line, column, expected):
         path = listed(tmp_path / name, line, "without.png None None", "")
         assert manifest.read_list(path, column) == [expected]
 
@@ -119,7 +114,7 @@ class TestLists:
         ],
         ids=["empty", "no target", "too few fields", "binary", "image outside", "target outside"],
     )
-    def test_a_list_that_cannot_be_used_is_named(self, tmp_path: Path, content: bytes) -> None:
+    def test_a_list_that_cannot_be_used_is_named(self, tmp_path, content):
         path = tmp_path / "test.txt"
         with refused(InputError, path):
             manifest.read_list(path)
@@ -130,7 +125,7 @@ class TestLists:
 
 
 class TestManifestFromList:
-    def test_existing_files_are_used_where_they_are_each_once(self, tmp_path: Path) -> None:
+    def test_existing_files_are_used_where_they_are_each_once(self, tmp_path):
         touch(tmp_path / "kitchen/rgb.jpg", tmp_path / "kitchen/depth.png")
         line = "/kitchen/rgb.jpg /kitchen/depth.png 518"
         path = listed(tmp_path / "nyu_test.txt", line, "gone.jpg gone.png 518", line)
@@ -148,13 +143,13 @@ class TestManifestFromList:
         with refused(DataError, tmp_path, "nyu_test.txt"):
             manifest.from_list(path, tmp_path, NYU)
 
-    def test_train_and_val_of_kittis_depth_count_as_merged(self, tmp_path: Path) -> None:
+    def test_train_and_val_of_kittis_depth_count_as_merged(self, tmp_path):
         touch(*(tmp_path / name for name in ("a.png", "b.png", "train/a/d.png", "val/b/d.png")))
         path = listed(tmp_path / "kitti_eigen_test.txt", "a.png a/d.png 7", "b.png b/d.png 7")
         found = manifest.from_list(path, tmp_path, KITTI)
         assert [record.target for record in found.records] == ["train/a/d.png", "val/b/d.png"]
 
-    def test_intrinsics_next_to_the_list_belong_to_its_pictures(self, tmp_path: Path) -> None:
+    def test_intrinsics_next_to_the_list_belong_to_its_pictures(self, tmp_path):
         image, depth = "000150/rgb/CAMERA_09/1.png", "000150/depth/CAMERA_09/1.png"
         touch(tmp_path / image, tmp_path / depth, tmp_path / "ddad_intrinsics.json")
         path = listed(tmp_path / "ddad_val.txt", f"{image} {depth}")

@@ -1,24 +1,20 @@
 """Rendered rooms and streets: exact ground truth that depends only on the seed."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.data.dataset import open_dataset
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.synthetic import FARTHEST, Options
-from idisc.data.synthetic import Kind, Shot, make_shot
+from idisc.data.synthetic import make_shot
 from idisc.data.synthetic.render import NEAREST, camera_rays, interval, render
-from idisc.data.synthetic.scene import Light, Material, Pose, Scene, Shape, rotation, solid
+from idisc.data.synthetic.scene import Light, Material, Pose, Scene, rotation, solid
 from idisc.errors import InputError
 from idisc.geometry import normals_from_depth, unproject
 
@@ -30,17 +26,17 @@ FLOOR = solid((-50, 50), (-50, 50), (-1, 0), GREY)
 SUN = Light(position=(3e3, -5e3, 8e3), colour=(1, 1, 1))
 
 
-def shown(*shapes: Shape, pose: Pose = TILTED, sun: Light = SUN) -> Shot:
+def shown(*shapes, pose=TILTED, sun=SUN):
     scene = Scene(shapes=shapes, lights=(sun,), ambient=(0.5, 0.5, 0.5))
     return render(scene, CAMERA, pose, np.random.default_rng(0))
 
 
 @cache
-def shot(kind: Kind, seed: int) -> Shot:
+def shot(kind, seed):
     return make_shot(np.random.default_rng(seed), kind, SIZE)
 
 
-def distances(shape: Shape, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def distances(shape, points):
     """(P,): approximate metres from points to the surface of a shape."""
     local = np.abs((points - shape.centre) @ rotation(shape.yaw))
     if shape.form == "ball":
@@ -61,7 +57,7 @@ def distances(shape: Shape, points: NDArray[np.float64]) -> NDArray[np.float64]:
     ],
     ids=["floor", "box", "ball", "tube"],
 )
-def test_points_are_on_the_surface_to_a_tenth_of_a_millimetre(shape: Shape) -> None:
+def test_points_are_on_the_surface_to_a_tenth_of_a_millimetre(shape):
     depth = shown(shape).depth
     points = unproject(depth, CAMERA)[depth > 0].astype(np.float64) @ TILTED.axes + TILTED.position
     near = np.abs(points).max(axis=1) < 20
@@ -69,7 +65,7 @@ def test_points_are_on_the_surface_to_a_tenth_of_a_millimetre(shape: Shape) -> N
     assert distances(shape, points[near]).max() < 1e-4
 
 
-def test_the_nearest_surface_is_seen_and_walls_ahead_face_the_camera() -> None:
+def test_the_nearest_surface_is_seen_and_walls_ahead_face_the_camera():
     near = solid((-0.5, 0.5), (2.5, 3.5), (-0.5, 0.5), GREY)
     far = solid((-20, 20), (8.5, 9.5), (-20, 20), GREY)
     for shapes in ((near, far), (far, near)):
@@ -78,8 +74,8 @@ def test_the_nearest_surface_is_seen_and_walls_ahead_face_the_camera() -> None:
         np.testing.assert_allclose(rendered.normals - [0, 0, -1], 0, atol=1e-6)
 
 
-def test_yaw_turns_left_pitch_up_and_roll_clockwise() -> None:
-    def middle(**angles: float) -> NDArray[np.float64]:
+def test_yaw_turns_left_pitch_up_and_roll_clockwise():
+    def middle(**angles):
         ball = solid((-1.3, -0.7), (9.7, 10.3), (0.7, 1.3), GREY, "ball")
         depth = shown(ball, pose=Pose(position=(0, 0, 0), **angles)).depth
         return np.asarray(np.argwhere(depth > 0).mean(axis=0) - [CAMERA.cy, CAMERA.cx])
@@ -91,8 +87,8 @@ def test_yaw_turns_left_pitch_up_and_roll_clockwise() -> None:
     assert middle(roll=math.pi / 2) == pytest.approx([-column, row], abs=0.6)
 
 
-def test_an_obstacle_in_front_of_the_sun_casts_a_shadow() -> None:
-    def brightness(*shapes: Shape) -> float:
+def test_an_obstacle_in_front_of_the_sun_casts_a_shadow():
+    def brightness(*shapes):
         sun, pose = replace(SUN, position=(0, 4, 1e4)), Pose(position=(0, 0, 1), pitch=-0.3)
         image = shown(*shapes, pose=pose, sun=sun).image
         return float(image[60:80, 50:70].mean()) / float(image[60:80, :20].mean())
@@ -104,7 +100,7 @@ def test_an_obstacle_in_front_of_the_sun_casts_a_shadow() -> None:
 @pytest.mark.parametrize("kind", ["room", "street"])
 @pytest.mark.parametrize("seed", [1, 2])
 class TestShots:
-    def test_normals_are_unit_vectors_and_those_of_the_depth(self, kind: Kind, seed: int) -> None:
+    def test_normals_are_unit_vectors_and_those_of_the_depth(self, kind, seed):
         made = shot(kind, seed)
         seen, rays = made.depth > 0, unproject(np.ones(SIZE, np.float32), made.camera)
         np.testing.assert_allclose(np.linalg.norm(made.normals[seen], axis=-1), 1, atol=1e-6)
@@ -117,7 +113,7 @@ class TestShots:
         assert np.median(angle_deg) < 0.1
         assert np.percentile(angle_deg, 70) < 1
 
-    def test_no_shape_is_cut_off_by_its_window(self, kind: Kind, seed: int) -> None:
+    def test_no_shape_is_cut_off_by_its_window(self, kind, seed):
         made = shot(kind, seed)
         rays, depth = camera_rays(made.camera, made.pose), np.full(SIZE, np.inf)
         for shape in made.scene.shapes:  # the oracle: each of them in the whole image
@@ -127,13 +123,13 @@ class TestShots:
         depth[np.isinf(depth)] = 0
         np.testing.assert_array_equal(made.depth, depth.astype(np.float32))
 
-    def test_a_seed_gives_the_same_bytes(self, kind: Kind, seed: int) -> None:
+    def test_a_seed_gives_the_same_bytes(self, kind, seed):
         one, two = shot(kind, seed), make_shot(np.random.default_rng(seed), kind, SIZE)
         for field in ("image", "depth", "normals"):
             assert getattr(one, field).tobytes() == getattr(two, field).tobytes()
         assert one.image.tobytes() != shot(kind, 3 - seed).image.tobytes()
 
-    def test_depth_brightness_and_detail_are_plausible(self, kind: Kind, seed: int) -> None:
+    def test_depth_brightness_and_detail_are_plausible(self, kind, seed):
         depth, image = shot(kind, seed).depth, shot(kind, seed).image
         if kind == "room":
             assert 0.1 < depth.min() < depth.max() < 10
@@ -146,7 +142,7 @@ class TestShots:
 
 
 @pytest.mark.parametrize("kind", ["room", "street"])
-def test_prepared_depth_and_normals_are_those_of_the_renderer(tmp_path: Path, kind: Kind) -> None:
+def test_prepared_depth_and_normals_are_those_of_the_renderer(tmp_path, kind):
     options = Options(count=3, size=(48, 64), streets=float(kind == "street"))
     generator = np.random.default_rng((options.seed, 0))
     generator.random()  # decides between room and street
@@ -165,9 +161,9 @@ def test_prepared_depth_and_normals_are_those_of_the_renderer(tmp_path: Path, ki
     np.testing.assert_array_equal(sample.valid, exact.depth > 0)
 
 
-def test_a_raw_folder_and_impossible_options_are_refused(tmp_path: Path) -> None:
+def test_a_raw_folder_and_impossible_options_are_refused(tmp_path):
     with refused(InputError, tmp_path):
         prepare("synthetic", tmp_path, tmp_path / "out")
     for option in ({"count": 1}, {"size": (48,)}, {"size": (48, 16)}, {"streets": 2}, {"seed": -1}):
         with refused(InputError, next(iter(option))):
-            Options(**option)  # type: ignore[arg-type]
+            Options(**option)

@@ -1,9 +1,6 @@
 """Intervals: what resampling the pictures and averaging them again does to a total."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 
 from idisc import metrics
 from idisc.evaluate import bootstrap
-from idisc.evaluate.protocols import PROTOCOLS, Protocol
+from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import reported
 from idisc.metrics import Terms
 
@@ -24,7 +21,7 @@ PROTOCOL = pytest.mark.parametrize(
 )
 
 
-def pictures(count: int = 8) -> list[Terms]:
+def pictures(count=8):
     """Pictures of 5 to 47 pixels, some of them harder than others."""
     random = np.random.default_rng(0)
     terms = []
@@ -35,12 +32,12 @@ def pictures(count: int = 8) -> list[Terms]:
     return terms
 
 
-def intervals(terms: Sequence[Terms], protocol: Protocol) -> dict[str, tuple[float, float]]:
+def intervals(terms, protocol):
     numbers = [reported(each.metrics(), protocol) if each.pixels else {} for each in terms]
     return bootstrap.intervals(terms, numbers, protocol, BATCH_SIZE)
 
 
-def total(terms: Sequence[Terms], protocol: Protocol) -> dict[str, float]:
+def total(terms, protocol):
     average = metrics.average(protocol.averaging, BATCH_SIZE)
     for each in terms:
         average.add(each)
@@ -48,7 +45,7 @@ def total(terms: Sequence[Terms], protocol: Protocol) -> dict[str, float]:
 
 
 @PROTOCOL
-def test_intervals_are_those_of_a_slow_oracle(protocol: Protocol) -> None:
+def test_intervals_are_those_of_a_slow_oracle(protocol):
     terms = pictures()
     picks = np.random.default_rng(bootstrap.SEED).integers(
         len(terms), size=(bootstrap.RESAMPLES, len(terms))
@@ -63,17 +60,17 @@ def test_intervals_are_those_of_a_slow_oracle(protocol: Protocol) -> None:
 
 
 @PROTOCOL
-def test_pictures_without_a_valid_pixel_change_nothing(protocol: Protocol) -> None:
+def test_pictures_without_a_valid_pixel_change_nothing(protocol):
     terms = pictures()
     assert intervals([Terms(), *terms, Terms()], protocol) == intervals(terms, protocol)
 
 
 @pytest.mark.parametrize("terms", [[], [Terms(), Terms()], [Terms(), *pictures(1)]])
-def test_one_picture_has_no_interval(terms: list[Terms]) -> None:
+def test_one_picture_has_no_interval(terms):
     assert intervals(terms, IMAGE) == {}
 
 
-def test_a_number_that_is_not_defined_has_no_interval() -> None:
+def test_a_number_that_is_not_defined_has_no_interval():
     """One pixel has no unbiased variance, and so the published silog has none."""
     one = metrics.depth_terms(np.array([2.0]), np.array([1.0]))
     terms = [*pictures(), one]
@@ -84,14 +81,14 @@ def test_a_number_that_is_not_defined_has_no_interval() -> None:
     assert "silog" in intervals(terms, IMAGE)
 
 
-def normals(count: int = 6) -> list[Terms]:
+def normals(count=6):
     random = np.random.default_rng(1)
     target = random.normal(size=(count, 9, 3))
     noise = random.normal(size=(count, 9, 3)) * 0.2
     return [metrics.normal_terms(t + n, t) for t, n in zip(target, noise, strict=True)]
 
 
-def test_a_median_has_an_interval_by_image_only() -> None:
+def test_a_median_has_an_interval_by_image_only():
     terms = normals()
     assert "median_deg" in intervals(terms, IMAGE)
     assert "median_deg" not in intervals(terms, PIXEL)
@@ -99,7 +96,7 @@ def test_a_median_has_an_interval_by_image_only() -> None:
     assert "mean_deg" in intervals(terms, BATCH)
 
 
-def test_points_in_space_are_averaged_by_image_under_every_protocol() -> None:
+def test_points_in_space_are_averaged_by_image_under_every_protocol():
     terms = pictures(4)
     numbers = [{"chamfer": value} for value in (0.1, 0.2, 0.3, 0.6)]
     found = [bootstrap.intervals(terms, numbers, each, 2) for each in (IMAGE, PIXEL, BATCH)]

@@ -1,17 +1,14 @@
 """The curve of error against the deviation of levels: parts of equal number, and ranks."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from idisc.evaluate.calibration import PARTS, Calibration, CalibrationSums
+from idisc.evaluate.calibration import PARTS, CalibrationSums
 
 
-def curve(*pictures: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Calibration:
+def curve(*pictures):
     """Of (deviation, error) pairs, all at 2 m."""
     sums = CalibrationSums()
     for std, error in pictures:
@@ -21,11 +18,11 @@ def curve(*pictures: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Calibra
     return found
 
 
-def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(values):
     return np.argsort(np.argsort(values)).astype(float)
 
 
-def test_an_error_that_follows_the_deviation_gives_a_rising_curve() -> None:
+def test_an_error_that_follows_the_deviation_gives_a_rising_curve():
     std = np.geomspace(0.01, 1, 5000)
     found = curve((std, -3 * std))  # the sign does not matter
     assert found.rank_correlation == pytest.approx(1, abs=1e-3)
@@ -38,7 +35,7 @@ def test_an_error_that_follows_the_deviation_gives_a_rising_curve() -> None:
     assert sum(part.pixels for part in found.parts) == 5000
 
 
-def test_an_error_that_ignores_the_deviation_gives_a_flat_one() -> None:
+def test_an_error_that_ignores_the_deviation_gives_a_flat_one():
     generator = np.random.default_rng(0)
     std, error = generator.lognormal(-3, 1, 20_000), generator.lognormal(-2, 0.5, 20_000)
     found = curve((std, error))
@@ -47,7 +44,7 @@ def test_an_error_that_ignores_the_deviation_gives_a_flat_one() -> None:
     assert max(errors) < 1.1 * min(errors)
 
 
-def test_ranks_in_classes_are_close_to_those_of_single_pixels() -> None:
+def test_ranks_in_classes_are_close_to_those_of_single_pixels():
     generator = np.random.default_rng(1)
     std = generator.lognormal(-3, 1, 5000)
     error = std * generator.lognormal(0, 1, 5000)
@@ -55,7 +52,7 @@ def test_ranks_in_classes_are_close_to_those_of_single_pixels() -> None:
     assert curve((std, error)).rank_correlation == pytest.approx(exact, abs=0.002)
 
 
-def test_without_pixels_there_is_no_curve_and_without_deviation_no_rank() -> None:
+def test_without_pixels_there_is_no_curve_and_without_deviation_no_rank():
     assert CalibrationSums().result() is None
     found = curve((np.zeros(10), np.linspace(0, 1, 10)))
     assert math.isnan(found.rank_correlation)

@@ -1,14 +1,12 @@
 """Errors by distance, in bins that fit the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from idisc.evaluate.distances import Distances
 
 
-def binned(*targets: list[float], error: float = 0.0) -> list[tuple[float, float, int]]:
+def binned(*targets, error=0.0):
     """Start, stop and pixels of the bins; each argument is a picture."""
     distances = Distances()
     for each in targets:
@@ -17,7 +15,7 @@ def binned(*targets: list[float], error: float = 0.0) -> list[tuple[float, float
     return [(each.start, each.stop, each.pixels) for each in distances.bins()]
 
 
-def test_numbers_are_means_over_the_pixels_of_a_bin() -> None:
+def test_numbers_are_means_over_the_pixels_of_a_bin():
     distances = Distances()
     distances.add(np.float32([3, 9]), np.float32([2, 9]))
     distances.add(np.float32([1]), np.float32([2]))
@@ -27,7 +25,7 @@ def test_numbers_are_means_over_the_pixels_of_a_bin() -> None:
     assert (far.start, far.pixels, far.abs_rel) == (9.0, 1, 0.0)
 
 
-def test_edges_follow_the_range_of_the_data() -> None:
+def test_edges_follow_the_range_of_the_data():
     desk = np.linspace(0.3, 0.6, 1000).tolist()
     street = np.linspace(5, 78, 1000).tolist()
     assert [stop - start for start, stop, _ in binned(desk)] == pytest.approx([0.02] * 16)
@@ -35,7 +33,7 @@ def test_edges_follow_the_range_of_the_data() -> None:
     assert binned([1.5, 1.9, 2.0, 9.99])[0] == (1.0, 2.0, 2)
 
 
-def test_the_order_of_pictures_does_not_matter_and_few_far_pixels_share_a_bin() -> None:
+def test_the_order_of_pictures_does_not_matter_and_few_far_pixels_share_a_bin():
     room, window = np.linspace(1, 4, 1000).tolist(), [37.0, 91.0]
     first = binned(room, window)
     assert first == binned(window, room)
@@ -43,5 +41,5 @@ def test_the_order_of_pictures_does_not_matter_and_few_far_pixels_share_a_bin() 
     assert sum(pixels for *_, pixels in first) == 1002
 
 
-def test_without_a_pixel_there_is_no_bin() -> None:
+def test_without_a_pixel_there_is_no_bin():
     assert binned([]) == []

@@ -1,9 +1,6 @@
 """The submission to KITTI's benchmark: names, size, sixteen bits, a zip, and never 0."""
 
-from __future__ import annotations
-
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,23 +12,23 @@ from idisc.errors import CheckpointError, InputError
 from idisc.evaluate.kitti_benchmark import write_submission
 from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
-from idisc.tasks import DEPTH, NORMALS, Task
+from idisc.tasks import DEPTH, NORMALS
 
 SIZE = (352, 1216)
 NAMES = ("0000000000.png", "0000000001.png", "0000000017.png")
 
 
-def predicting(*depths: float, task: Task = DEPTH) -> Predictor:
+def predicting(*depths, task=DEPTH):
     """A network that predicts these depths in every row."""
     engine = Brightness()
     engine.task = task
     maps = np.tile(np.resize(np.float32(depths), SIZE[1]), (1, SIZE[0], 1))
-    engine.run = lambda images, size=None: RawOutput(maps)  # type: ignore[method-assign]
+    engine.run = lambda images, size=None: RawOutput(maps)
     return Predictor(engine)
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> Path:
+def images(tmp_path):
     folder = tmp_path / "image"
     folder.mkdir()
     for name in NAMES:
@@ -39,10 +36,8 @@ def images(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_picture_has_a_map_of_its_name_and_size_in_folder_and_zip(
-    images: Path, tmp_path: Path
-) -> None:
-    steps: list[tuple[int, int]] = []
+def test_every_picture_has_a_map_of_its_name_and_size_in_folder_and_zip(images, tmp_path):
+    steps = []
     out = tmp_path / "out"
     count = write_submission(
         predicting(10.0), images, out, lambda done, total: steps.append((done, total))
@@ -58,9 +53,7 @@ def test_every_picture_has_a_map_of_its_name_and_size_in_folder_and_zip(
         assert (np.asarray(stored) == 2560).all()
 
 
-def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
-    images: Path, tmp_path: Path
-) -> None:
+def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(images, tmp_path):
     depths = {
         10.0: 2560,
         10.0 + 0.4 / 256: 2560,
@@ -76,9 +69,7 @@ def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(
         assert np.asarray(stored)[0, : len(depths)].tolist() == list(depths.values())
 
 
-def test_bad_predictions_and_pictures_are_named_and_leave_nothing(
-    images: Path, tmp_path: Path
-) -> None:
+def test_bad_predictions_and_pictures_are_named_and_leave_nothing(images, tmp_path):
     with refused(CheckpointError, f"{images / NAMES[0]}: brightness"):
         write_submission(predicting(1.0, np.nan), images, tmp_path / "out")
     Image.new("RGB", (1242, 375)).save(images / NAMES[0])
@@ -87,7 +78,7 @@ def test_bad_predictions_and_pictures_are_named_and_leave_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_folders_and_tasks_are_errors(images: Path, tmp_path: Path) -> None:
+def test_wrong_folders_and_tasks_are_errors(images, tmp_path):
     depth, normals = predicting(1.0), predicting(1.0, task=NORMALS)
     wrong = [
         (depth, tmp_path, tmp_path / "out"),  # without pictures

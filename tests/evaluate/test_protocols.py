@@ -1,21 +1,17 @@
 """Protocols: which pixels count and how a prediction is changed, for each dataset."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.fakes.scored import sample_of
 
 from idisc import configs
 from idisc.configs import recipes
 from idisc.data import catalog
-from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.errors import InputError
-from idisc.evaluate.protocols import PROTOCOLS, Protocol, changed
+from idisc.evaluate.protocols import PROTOCOLS, changed
 
 PAPER, CODE, BTS = PROTOCOLS["paper"], PROTOCOLS["published-code"], PROTOCOLS["bts"]
 ZOEDEPTH, DEVKIT = PROTOCOLS["zoedepth"], PROTOCOLS["kitti-devkit"]
@@ -25,19 +21,18 @@ SIZES = {
     **dict.fromkeys(("argoverse", "ddad"), (870, 1920)),
     **dict.fromkeys(("folder", "synthetic"), (30, 40)),
 }
-Box = tuple[int, int, int, int]  # first and last row, first and last column
-EIGEN: Box = (45, 470, 41, 600)
-GARG_ON_CROP: Box = (143, 348, 43, 1171)
-GARG_ON_FRAME: Box = (130, 347, 31, 1183)  # [153, 371) x [44, 1197) of 375x1242, cut at (23, 13)
+EIGEN = (45, 470, 41, 600)
+GARG_ON_CROP = (143, 348, 43, 1171)
+GARG_ON_FRAME = (130, 347, 31, 1183)  # [153, 371) x [44, 1197) of 375x1242, cut at (23, 13)
 
 
-def flat(dataset: str, depth: float = 5.0) -> Sample:
+def flat(dataset, depth=5.0):
     """The same depth in all of a frame of the dataset."""
     place = Place(23, 13, (375, 1242)) if dataset == "kitti" else None
     return sample_of(np.full(SIZES[dataset], depth, np.float32), place)
 
 
-def test_relative_depth_is_aligned_by_scale_and_shift_of_its_inverse() -> None:
+def test_relative_depth_is_aligned_by_scale_and_shift_of_its_inverse():
     spec, target = catalog.find("nyu"), np.linspace(1, 9, 12, dtype=np.float32).reshape(3, 4)
     relative, valid = 1 / (30 / target + 2), np.ones((3, 4), bool)
     valid[0, 0] = False
@@ -45,7 +40,7 @@ def test_relative_depth_is_aligned_by_scale_and_shift_of_its_inverse() -> None:
     np.testing.assert_allclose(found, target, rtol=1e-5)
 
 
-def box(mask: NDArray[np.bool_]) -> Box:
+def box(mask):
     """The rectangle that a mask is."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     found = int(rows[0]), int(rows[-1]), int(columns[0]), int(columns[-1])
@@ -53,12 +48,12 @@ def box(mask: NDArray[np.bool_]) -> Box:
     return found
 
 
-def whole(dataset: str) -> Box:
+def whole(dataset):
     height, width = SIZES[dataset]
     return 0, height - 1, 0, width - 1
 
 
-def counts(protocol: Protocol, dataset: str, *depths: float) -> list[bool]:
+def counts(protocol, dataset, *depths):
     """Whether pixels of these depths count, in the middle of a frame."""
     spec, size = catalog.find(dataset), SIZES[dataset.partition(":")[0]]
     row, column = size[0] * 2 // 3, size[1] // 2
@@ -70,7 +65,7 @@ def counts(protocol: Protocol, dataset: str, *depths: float) -> list[bool]:
 
 @pytest.mark.parametrize("dataset", SIZES)
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_each_protocol_scores_the_pixels_of_its_window(name: str, dataset: str) -> None:
+def test_each_protocol_scores_the_pixels_of_its_window(name, dataset):
     expected = whole(dataset)
     if name != "kitti-devkit" and dataset in ("nyu", "nyu_labelled", "sunrgbd", "diode"):
         expected = EIGEN
@@ -80,13 +75,13 @@ def test_each_protocol_scores_the_pixels_of_its_window(name: str, dataset: str) 
     assert box(PROTOCOLS[name].valid(sample, catalog.find(dataset))) == expected
 
 
-def test_a_window_on_a_reduced_labelled_frame_is_reduced_with_it() -> None:
+def test_a_window_on_a_reduced_labelled_frame_is_reduced_with_it():
     sample = sample_of(np.full((240, 320), 5, np.float32))
     # 45, 471, 41, 601 halved; 22.5, 235.5, 20.5 and 300.5 go to the even neighbour
     assert box(PAPER.valid(sample, catalog.NYU_LABELLED)) == (22, 235, 20, 299)
 
 
-def test_the_eigen_window_of_kitti_is_counted_on_the_crop() -> None:
+def test_the_eigen_window_of_kitti_is_counted_on_the_crop():
     protocol = replace(PAPER, window="eigen")
     assert box(protocol.valid(flat("kitti"), catalog.KITTI)) == (117, 320, 43, 1171)
     for dataset in ("nyu", "ddad"):  # one window or none: nothing to choose
@@ -115,9 +110,7 @@ def test_the_eigen_window_of_kitti_is_counted_on_the_crop() -> None:
         (replace(DEVKIT, max_depth=3.0), "kitti", 3.0),
     ],
 )
-def test_ground_truth_at_the_cap_is_left_out_and_just_below_it_counts(
-    protocol: Protocol, dataset: str, cap: float | None
-) -> None:
+def test_ground_truth_at_the_cap_is_left_out_and_just_below_it_counts(protocol, dataset, cap):
     assert protocol.cap_of(catalog.find(dataset)) == cap
     if cap is None:
         assert counts(protocol, dataset, 250.0) == [True]
@@ -129,39 +122,37 @@ def test_ground_truth_at_the_cap_is_left_out_and_just_below_it_counts(
 @pytest.mark.parametrize(
     ("protocol", "least"), [(PAPER, 0.01), (CODE, 0.01), (DEVKIT, 0.01), (BTS, 1e-3)]
 )
-def test_ground_truth_must_be_above_the_smallest_depth(protocol: Protocol, least: float) -> None:
+def test_ground_truth_must_be_above_the_smallest_depth(protocol, least):
     above = float(np.nextafter(np.float32(least), np.float32(1)))
     below = float(np.nextafter(np.float32(least), np.float32(0)))
     assert counts(protocol, "nyu", 0, below, above) == [False, False, True]
 
 
-def test_ground_truth_that_is_not_finite_never_counts() -> None:
+def test_ground_truth_that_is_not_finite_never_counts():
     assert counts(DEVKIT, "kitti", np.nan, np.inf, 5) == [False, False, True]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=list(PROTOCOLS))
-def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(protocol: Protocol) -> None:
+def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(protocol):
     target = np.full(SIZES["ddad"], 5, np.float32)
     rear = protocol.valid(sample_of(target, sensor="CAMERA_09"), catalog.DDAD)
     assert box(rear) == (0, 729, 0, 1919)
     assert protocol.valid(sample_of(target, sensor="CAMERA_01"), catalog.DDAD).all()
 
 
-def test_every_pixel_with_a_normal_counts() -> None:
+def test_every_pixel_with_a_normal_counts():
     target = np.full((6, 8, 3), 0.5, np.float32)
     target[2, 3] = 0
     valid = CODE.valid(sample_of(target), catalog.NYU_NORMALS)
     assert (valid.sum(), valid[2, 3]) == (47, False)
 
 
-def adjusted(
-    protocol: Protocol, dataset: str, prediction: list[float], target: list[float]
-) -> list:
+def adjusted(protocol, dataset, prediction, target):
     p, t = np.float32([prediction]), np.float32([target])
     return protocol.adjusted(p, t, t > 0, catalog.find(dataset))[0].tolist()
 
 
-def test_predictions_are_clamped_into_the_range_of_ground_truth_or_left_alone() -> None:
+def test_predictions_are_clamped_into_the_range_of_ground_truth_or_left_alone():
     prediction = [0.0001, 2.0, 50.0]
     assert adjusted(BTS, "nyu", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 10])
     assert adjusted(BTS, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 50])
@@ -172,7 +163,7 @@ def test_predictions_are_clamped_into_the_range_of_ground_truth_or_left_alone() 
     assert adjusted(endless, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.01, 2, 50])
 
 
-def test_a_prediction_is_rescaled_by_the_median_or_the_mean_of_its_valid_pixels() -> None:
+def test_a_prediction_is_rescaled_by_the_median_or_the_mean_of_its_valid_pixels():
     prediction, target = [1.0, 2.0, 6.0, 40.0], [2.0, 3.0, 10.0, 0.0]  # the last has no truth
     by_median = replace(PAPER, rescale="median")  # 3 / 2
     assert adjusted(by_median, "nyu", prediction, target) == pytest.approx([1.5, 3, 9, 60])
@@ -181,19 +172,19 @@ def test_a_prediction_is_rescaled_by_the_median_or_the_mean_of_its_valid_pixels(
     assert found == pytest.approx([5 / 3, 10 / 3, 10, 200 / 3])
 
 
-def test_the_paper_rescales_diode_only_and_its_code_nothing() -> None:
+def test_the_paper_rescales_diode_only_and_its_code_nothing():
     prediction, target = [1.0, 3.0], [4.0, 4.0]
     assert adjusted(PAPER, "diode", prediction, target) == pytest.approx([2, 6])
     assert adjusted(PAPER, "nyu", prediction, target) == prediction
     assert adjusted(CODE, "diode", prediction, target) == prediction
 
 
-def test_a_rescaled_prediction_is_clamped_afterwards() -> None:
+def test_a_rescaled_prediction_is_clamped_afterwards():
     protocol = replace(BTS, rescale="mean")
     assert adjusted(protocol, "nyu", [2.0, 4.0], [6.0, 15.0]) == pytest.approx([7, 10])
 
 
-def test_a_prediction_without_pixels_or_depth_is_not_rescaled() -> None:
+def test_a_prediction_without_pixels_or_depth_is_not_rescaled():
     by_median = replace(PAPER, rescale="median")
     assert adjusted(by_median, "nyu", [2.0], [0.0]) == [2.0]
     with pytest.raises(InputError):
@@ -206,8 +197,8 @@ BATCHES |= {"nyu_normals": 16, "argoverse": 4, "ddad": 4, "ddad:paper": 4}
 
 @pytest.mark.parametrize("dataset", BATCHES)
 def test_batches_have_the_size_of_the_released_code_whatever_recipes_there_are(
-    dataset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    dataset, monkeypatch
+):
     recipe = recipes.RECIPES["nyu_swinl"]
     data = replace(recipe.data, test=catalog.find(dataset).published_as)
     own = replace(recipe, data=data, train=replace(recipe.train, batch_size=3))
@@ -216,14 +207,14 @@ def test_batches_have_the_size_of_the_released_code_whatever_recipes_there_are(
     assert replace(CODE, batch_size=5).batch_of(catalog.find(dataset)) == 5
 
 
-def test_a_changed_protocol_is_named_after_what_was_changed() -> None:
+def test_a_changed_protocol_is_named_after_what_was_changed():
     pixels = changed(PAPER, configs.override(PAPER, ["averaging=pixel", "max_depth=20"]))
     assert pixels.name == "paper with averaging=pixel, max_depth=20.0"
     assert (pixels.averaging, pixels.max_depth) == ("pixel", 20.0)
     assert changed(PAPER, configs.override(PAPER, ["averaging=image", "cap=paper"])) is PAPER
 
 
-def test_only_the_window_of_kitti_depends_on_the_place_of_the_crop() -> None:
+def test_only_the_window_of_kitti_depends_on_the_place_of_the_crop():
     shifted = sample_of(np.ones((480, 640), np.float32), Place(3, 0, (487, 640)))  # as SUN RGB-D's
     for protocol in (BTS, PAPER):
         assert box(protocol.valid(shifted, catalog.SUNRGBD)) == EIGEN

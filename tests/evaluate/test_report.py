@@ -1,7 +1,5 @@
 """Reports: comparison with the paper, files that parse, a self-contained page."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io
@@ -21,7 +19,7 @@ from tests.fakes.scored import dataset_of
 from idisc import __version__
 from idisc.configs import paper, recipes
 from idisc.data import catalog
-from idisc.data.dataset import Dataset, Sample
+from idisc.data.dataset import Dataset
 from idisc.data.decode import NormalMap
 from idisc.data.manifest import Manifest, Record
 from idisc.evaluate import html_report, report, tables
@@ -37,7 +35,7 @@ ABOUT = {"weights": "mine <script>alert(1)</script>", "weights_sha256": "12" * 3
 TOTALS = {"d05": 0.8, "d1": 0.9, "rmse": 0.4, "abs_rel": 0.1, "silog": 12.3, "rmse_log": math.nan}
 
 
-def ramps(root: Path, size: tuple[int, int], factor: float = 1.0) -> Dataset:
+def ramps(root, size, factor=1.0):
     """Three images with ramps of depth; the last one has no ground truth."""
     depths = {
         Path(name).stem: np.tile(np.linspace(1 + number, 4 + number, size[1]), (size[0], 1))
@@ -47,17 +45,17 @@ def ramps(root: Path, size: tuple[int, int], factor: float = 1.0) -> Dataset:
     return dataset_of(root, depths)
 
 
-def ten_percent_too_far(sample: Sample) -> np.ndarray:
+def ten_percent_too_far(sample):
     return np.where(sample.target > 0, sample.target, 1) * np.float32(1.1)
 
 
 @pytest.fixture
-def result(tmp_path: Path) -> Result:
+def result(tmp_path):
     dataset = ramps(tmp_path, (48, 64))
     return replace(evaluate(dataset, ten_percent_too_far, [PAPER])[0], about=ABOUT)
 
 
-def bare_result(dataset: str, protocol: str = "paper", **totals: float) -> Result:
+def bare_result(dataset, protocol="paper", **totals):
     """A result of which only the totals matter."""
     return Result(
         spec=catalog.find(dataset),
@@ -76,20 +74,20 @@ def bare_result(dataset: str, protocol: str = "paper", **totals: float) -> Resul
 class Page(HTMLParser):
     """The tags of a page with their attributes, and all of its text."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result):
         super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tags = []
         self.text = ""
         self.html = html_report.page(result, report.to_json(result))
         self.feed(self.html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.text += data
 
-    def all_of(self, name: str) -> list[dict[str, str | None]]:
+    def all_of(self, name):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
@@ -127,9 +125,7 @@ CLOUDS = {"chamfer": 0.2, "d1": 0.9, "abs_rel": 0.1}
     ],
     ids=["nyu", "kitti", "normals", "zero-shot", "devkit", "aligned", "folder"],
 )
-def test_a_result_is_compared_with_the_numbers_of_the_paper(
-    result: Result, columns: str, names: str, notes: str
-) -> None:
+def test_a_result_is_compared_with_the_numbers_of_the_paper(result, columns, names, notes):
     found, rows = tables.compare_with_paper(result)
     assert list(found) == columns.split()
     assert [row.name for row in rows] == ["this result", *names.split()]
@@ -140,7 +136,7 @@ def test_a_result_is_compared_with_the_numbers_of_the_paper(
         assert row.values == tuple(expected.get(column) for column in found)
 
 
-def test_point_clouds_are_compared_in_a_table_of_their_own() -> None:
+def test_point_clouds_are_compared_in_a_table_of_their_own():
     columns, rows = tables.compare_with_paper(bare_result("nyu", **CLOUDS))
     assert columns[-7:] == (*(f"f1_{d}" for d in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)), "chamfer")
     assert rows[-1].values[-7:] == (0.278, 0.520, 0.770, 0.878, 0.955, 0.981, 0.131)
@@ -148,7 +144,7 @@ def test_point_clouds_are_compared_in_a_table_of_their_own() -> None:
     assert len(Page(bare_result("nyu", **CLOUDS)).all_of("table")) == 3
 
 
-def test_every_number_of_the_paper_has_a_meaning_and_a_recipe() -> None:
+def test_every_number_of_the_paper_has_a_meaning_and_a_recipe():
     for table in (paper.RESULTS, paper.KITTI_BENCHMARK, paper.CLOUDS):
         for name, numbers in table.items():
             assert name in recipes.RECIPES
@@ -166,17 +162,17 @@ def test_every_number_of_the_paper_has_a_meaning_and_a_recipe() -> None:
         ("rmse", None, ""),
     ],
 )
-def test_numbers_have_sensible_digits(name: str, value: float | None, expected: str) -> None:
+def test_numbers_have_sensible_digits(name, value, expected):
     assert tables.format_value(name, value) == expected
 
 
-def test_the_best_of_a_column_follows_its_direction() -> None:
+def test_the_best_of_a_column_follows_its_direction():
     assert tables.best_of("d1", [0.9, None, 0.95]) == 2
     assert tables.best_of("rmse", [0.9, math.nan, 0.95]) == 0
     assert tables.best_of("rmse", [0.9, None]) is None
 
 
-def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path: Path) -> None:
+def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path):
     result = replace(bare_result("nyu"), about=ABOUT, intervals={"d1": (0.8, math.inf)})
     report.write(result, tmp_path)
     text = (tmp_path / "report.json").read_text("utf-8")
@@ -197,7 +193,7 @@ def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path: Path) 
     assert read["paper"]["nyu_swinl"]["d1"] == 0.940
 
 
-def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result: Result) -> None:
+def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result):
     read = report.to_json(result)
     assert (read["median_ratio"], read["unit_hint"]) == (pytest.approx(1.1), None)
     assert "Predictions are 1.1 times the ground truth" in Page(result).text
@@ -210,7 +206,7 @@ def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result: Result
         assert tables.describe_hint(other) in Page(replace(result, unit_hint=other)).text
 
 
-def test_the_csv_contains_every_number_exactly(result: Result, tmp_path: Path) -> None:
+def test_the_csv_contains_every_number_exactly(result, tmp_path):
     report.write(result, tmp_path / "out")
     with (tmp_path / "out" / "images.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
@@ -224,7 +220,7 @@ def test_the_csv_contains_every_number_exactly(result: Result, tmp_path: Path) -
     assert sum(each["pixels"] for each in read["by_distance"]) == 2 * 48 * 64
 
 
-def test_the_same_result_gives_the_same_bytes(result: Result, tmp_path: Path) -> None:
+def test_the_same_result_gives_the_same_bytes(result, tmp_path):
     for name in ("first", "second"):
         report.write(result, tmp_path / name)
     files = [sorted((tmp_path / name).iterdir()) for name in ("first", "second")]
@@ -232,7 +228,7 @@ def test_the_same_result_gives_the_same_bytes(result: Result, tmp_path: Path) ->
     assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
 
 
-def test_the_page_is_self_contained_and_escapes_names(result: Result) -> None:
+def test_the_page_is_self_contained_and_escapes_names(result):
     page = Page(result)
     assert not {"script", "link", "iframe", "object", "b"} & {tag for tag, _ in page.tags}
     sources = [str(value) for _, each in page.tags for key, value in each.items() if key == "src"]
@@ -246,7 +242,7 @@ def test_the_page_is_self_contained_and_escapes_names(result: Result) -> None:
     assert f"Error of {NAMES[1]}" in [image["alt"] for image in page.all_of("img")]
 
 
-def test_worst_pictures_are_shown_with_ground_truth_prediction_and_error(result: Result) -> None:
+def test_worst_pictures_are_shown_with_ground_truth_prediction_and_error(result):
     page = Page(result)
     images = page.all_of("img")
     assert len(images) == 2 * 4  # the third picture has no ground truth
@@ -258,9 +254,7 @@ def test_worst_pictures_are_shown_with_ground_truth_prediction_and_error(result:
     assert "≥ 0.5 m" in page.text
 
 
-def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(
-    tmp_path: Path,
-) -> None:
+def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(tmp_path):
     dataset = ramps(tmp_path, (600, 1920), factor=10)
     page = Page(evaluate(dataset, ten_percent_too_far)[0])
     assert {(each["width"], each["height"]) for each in page.all_of("img")} == {("640", "200")}
@@ -268,7 +262,7 @@ def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(
     assert "≥ 5 m" in page.text
 
 
-def test_normals_are_reported_as_angles(tmp_path: Path) -> None:
+def test_normals_are_reported_as_angles(tmp_path):
     towards = np.zeros((480, 640, 3), np.uint8) + np.uint8([128, 128, 255])
     for name in ("rgb.png", "normals.png"):
         Image.fromarray(towards).save(tmp_path / name)
@@ -286,7 +280,7 @@ def test_normals_are_reported_as_angles(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dataset", ["diode", "kitti", "nyu_normals"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_protocol_is_described(dataset: str, protocol: str) -> None:
+def test_every_protocol_is_described(dataset, protocol):
     assert protocol in tables.describe_protocol(bare_result(dataset, protocol, mean_deg=1.0))
 
 
@@ -300,7 +294,7 @@ CHARTED = replace(
 )
 
 
-def test_charts_have_labels_and_tooltips() -> None:
+def test_charts_have_labels_and_tooltips():
     pytest.importorskip("matplotlib")
     page = Page(CHARTED)
     drawings = [each for each in page.all_of("svg") if each.get("role") == "img"]
@@ -317,9 +311,7 @@ def test_charts_have_labels_and_tooltips() -> None:
     assert "idisc[figures]" not in page.text
 
 
-def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     page = Page(CHARTED)
     assert page.all_of("svg") == []
@@ -328,14 +320,14 @@ def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(
     assert "Rank correlation over all pixels: 0.50" in page.text
 
 
-def test_perfect_predictions_can_be_drawn(tmp_path: Path) -> None:
+def test_perfect_predictions_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     dataset = ramps(tmp_path, (8, 8))
     exact = evaluate(dataset, lambda sample: np.maximum(sample.target, 1), [PAPER])[0]
     assert "median 0" in Page(exact).text
 
 
-def test_json_contains_the_curve_of_the_deviation(result: Result) -> None:
+def test_json_contains_the_curve_of_the_deviation(result):
     assert report.to_json(result)["level_std"] is None
     record = report.to_json(CHARTED)["level_std"]
     assert record["meaning"] == MEANING

@@ -1,17 +1,11 @@
 """An evaluation from samples to totals: hand-computed averages, failures, clouds, distances."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes import scored
 from tests.fakes.brightness import Brightness
@@ -20,59 +14,49 @@ from tests.fakes.refusals import refused
 from idisc import files
 from idisc.camera import Camera
 from idisc.data import catalog, framing
-from idisc.data.dataset import Dataset, Sample
+from idisc.data.dataset import Dataset
 from idisc.data.decode import NormalMap, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError, MissingExtra
-from idisc.evaluate.protocols import PROTOCOLS, Protocol
-from idisc.evaluate.run import (
-    KEPT,
-    Extras,
-    Result,
-    SamplePredictor,
-    ScoringError,
-    evaluate,
-    predict_sample,
-    score,
-)
+from idisc.evaluate.protocols import PROTOCOLS
+from idisc.evaluate.run import KEPT, Extras, ScoringError, evaluate, predict_sample, score
 from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
 
 PAPER, CODE = PROTOCOLS["paper"], PROTOCOLS["published-code"]
 BY_PIXEL = replace(PAPER, name="by pixel", averaging="pixel")
-Maps = Mapping[str, Sequence[Sequence[float]]]
 # Four pixels of which one is twice too far, and one pixel that is (0 is no ground truth).
-TARGETS: Maps = {"a": [[1, 1, 1, 1]], "b": [[1, 0, 0, 0]]}
-GUESSES: Maps = {"a": [[1, 1, 1, 2]], "b": [[2, 9, 9, 9]]}
+TARGETS = {"a": [[1, 1, 1, 1]], "b": [[1, 0, 0, 0]]}
+GUESSES = {"a": [[1, 1, 1, 2]], "b": [[2, 9, 9, 9]]}
 
 
-def as_map(rows: Sequence[Sequence[float]], below: float) -> NDArray[np.float32]:
+def as_map(rows, below):
     """A map (H, W); a single row gets another one below it."""
     rows = [*rows, [below] * len(rows[0])] if len(rows) == 1 else rows
     return np.array(rows, np.float32)
 
 
-def dataset_of(root: Path, targets: Maps, camera: tuple[float, ...] | None = None) -> Dataset:
+def dataset_of(root, targets, camera=None):
     maps = {name: as_map(depth, below=0) for name, depth in targets.items()}
     return scored.dataset_of(root, maps, camera)
 
 
-def guessing(guesses: Maps) -> SamplePredictor:
-    def predict(sample: Sample) -> NDArray[np.float32]:
+def guessing(guesses):
+    def predict(sample):
         return as_map(guesses[sample.record.image.removesuffix(".png")], below=1)
 
     return predict
 
 
-def result_of(root: Path, protocol: Protocol, targets: Maps, guesses: Maps) -> Result:
+def result_of(root, protocol, targets, guesses):
     (result,) = evaluate(dataset_of(root, targets), guessing(guesses), [protocol])
     return result
 
 
-def test_several_protocols_score_the_same_predictions_in_one_run(tmp_path: Path) -> None:
+def test_several_protocols_score_the_same_predictions_in_one_run(tmp_path):
     asked, steps = [], []
 
-    def predict(sample: Sample) -> NDArray[np.float32]:
+    def predict(sample):
         asked.append(sample.record.image)
         return guessing(GUESSES)(sample)
 
@@ -89,7 +73,7 @@ def test_several_protocols_score_the_same_predictions_in_one_run(tmp_path: Path)
     assert results[0].manifest_sha256 == "5ha"
 
 
-def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path):
     targets, guesses = {**TARGETS, "c": [[0, 0, 0, 0]]}, {**GUESSES, "c": [[5, 5, 5, 5]]}
     result = result_of(tmp_path, PAPER, targets, guesses)
     assert result.skipped == 1
@@ -97,12 +81,12 @@ def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path: Path)
     assert result.totals["abs_rel"] == pytest.approx(0.625)
 
 
-def test_a_dataset_without_a_valid_pixel_is_named(tmp_path: Path) -> None:
+def test_a_dataset_without_a_valid_pixel_is_named(tmp_path):
     with refused(DataError, f"{tmp_path}: ground truth"):
         result_of(tmp_path, PAPER, {"a": [[0, 0]]}, {"a": [[1, 1]]})
 
 
-def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path: Path) -> None:
+def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path):
     guesses = {"a": [[1, 1, math.nan, 2]], "b": [[2, math.nan, math.nan, math.nan]]}
     result = result_of(tmp_path, PAPER, TARGETS, guesses)
     found = [(row.name, row.pixels, row.numbers["abs_rel"]) for row in result.rows]
@@ -110,7 +94,7 @@ def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path: 
     assert result.holes == pytest.approx(1 / 5)
 
 
-def test_failures_are_kept_and_named_together_by_cause(tmp_path: Path) -> None:
+def test_failures_are_kept_and_named_together_by_cause(tmp_path):
     targets = {f"p{number}": [[1.0, 2.0]] for number in range(9)}
     guesses = {name: [[1.0, -1.0]] for name in targets}
     guesses |= {"p7": [[1.0, -2.0]], "p8": [[1.0, 2.0]]}
@@ -125,7 +109,7 @@ def test_failures_are_kept_and_named_together_by_cause(tmp_path: Path) -> None:
     assert message.count("logarithm") == 2  # each cause once
 
 
-def test_damaged_and_changed_files_are_not_scored(tmp_path: Path) -> None:
+def test_damaged_and_changed_files_are_not_scored(tmp_path):
     dataset = dataset_of(tmp_path, {**TARGETS, "c": [[1, 1]]})
     dataset.records = [
         replace(record, sha256=files.sha256(tmp_path / record.image, tmp_path / record.target))
@@ -142,25 +126,24 @@ def test_damaged_and_changed_files_are_not_scored(tmp_path: Path) -> None:
     assert (type(changed), changed.subject) == (DataError, str(tmp_path / "c.png"))
 
 
-def test_a_missing_package_is_reported_once(tmp_path: Path) -> None:
-    def predict(sample: Sample) -> NDArray[np.float32]:
+def test_a_missing_package_is_reported_once(tmp_path):
+    def predict(sample):
         raise MissingExtra("scipy", "not installed")
 
     with pytest.raises(MissingExtra):
         evaluate(dataset_of(tmp_path, TARGETS), predict, [PAPER])
 
 
-def test_the_ratio_to_the_ground_truth_is_that_before_rescaling(tmp_path: Path) -> None:
+def test_the_ratio_to_the_ground_truth_is_that_before_rescaling(tmp_path):
     guesses = {"a": [[1000, 1000, 1000, 3000]], "b": [[1002, 9, 9, 9]]}
     result = result_of(tmp_path, replace(PAPER, rescale="median"), TARGETS, guesses)
     assert result.median_ratio == pytest.approx(1001)
-    assert result.unit_hint is not None
     assert (result.unit_hint.code, result.unit_hint.details["scale"]) == ("unit", 0.001)
     exact = result_of(tmp_path, PAPER, TARGETS, TARGETS | {"b": [[1, 9, 9, 9]]})
     assert (exact.median_ratio, exact.unit_hint) == (1, None)
 
 
-def test_what_needs_depth_is_refused_for_normals(tmp_path: Path) -> None:
+def test_what_needs_depth_is_refused_for_normals(tmp_path):
     dataset = dataset_of(tmp_path, TARGETS)
     dataset.spec = catalog.NYU_NORMALS
     with pytest.raises(InputError) as clouds:
@@ -173,9 +156,7 @@ def test_what_needs_depth_is_refused_for_normals(tmp_path: Path) -> None:
     assert subjects == ["--clouds", "--protocol kitti-devkit", "fake"]
 
 
-def test_a_prediction_without_a_logarithm_or_of_another_shape_names_the_picture(
-    tmp_path: Path,
-) -> None:
+def test_a_prediction_without_a_logarithm_or_of_another_shape_names_the_picture(tmp_path):
     sample = dataset_of(tmp_path, TARGETS)[0]
     with pytest.raises(InputError) as negative:
         score(sample, as_map([[1, 1, 1, -2]], below=1), PAPER, catalog.FOLDER)
@@ -189,11 +170,11 @@ class FakeEngine(Brightness):
 
     name = "fake"
 
-    def __init__(self, depth: float, spread: float | None = None, **origin: Any) -> None:
+    def __init__(self, depth, spread=None, **origin):
         super().__init__(origin, spread)
         self.depth = depth
 
-    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
+    def run(self, images, size=None):
         depth = np.full_like(super().run(images, size).maps, self.depth)
         if self.spread is None:
             return RawOutput(depth)
@@ -212,11 +193,8 @@ class FakeEngine(Brightness):
     ],
 )
 def test_a_network_sees_a_dataset_at_the_size_of_its_training_or_of_the_paper(
-    tmp_path: Path,
-    trained: tuple[int, int] | None,
-    usual: tuple[int, int] | None,
-    seen: tuple[int, int],
-) -> None:
+    tmp_path, trained, usual, seen
+):
     dataset = dataset_of(tmp_path, {"a": np.full((20, 30), 2.0).tolist()})
     if usual:
         framed = partial(framing.resized, size=usual)
@@ -231,9 +209,7 @@ def test_a_network_sees_a_dataset_at_the_size_of_its_training_or_of_the_paper(
 
 
 @pytest.mark.parametrize(("canonical", "factor"), [(True, 2.0), (False, 1.0)])
-def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(
-    tmp_path: Path, canonical: bool, factor: float
-) -> None:
+def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(tmp_path, canonical, factor):
     """It was trained with half the focal length; others are scored as they are."""
     fov_deg = Camera.from_focal(4.0, (2, 4)).fov_deg
     engine = FakeEngine(
@@ -242,16 +218,14 @@ def test_a_model_of_many_cameras_is_scored_through_that_of_the_picture(
     (sample,) = dataset_of(tmp_path, {"a": [[2, 2, 2, 2]]}, (8.0, 8.0, 1.5, 0.5))
     depth, level_std, *_ = predict_sample(Predictor(engine), sample)
     np.testing.assert_allclose(depth, factor, rtol=1e-5)
-    assert level_std is not None
     assert level_std[0, 0] == pytest.approx(0.1 * factor)
     uncalibrated = predict_sample(Predictor(engine), replace(sample, camera=None))
     np.testing.assert_allclose(uncalibrated.maps, 1.0)
 
 
-def test_errors_are_compared_with_the_deviation_of_the_levels(tmp_path: Path) -> None:
+def test_errors_are_compared_with_the_deviation_of_the_levels(tmp_path):
     dataset = dataset_of(tmp_path, {"a": [[2, 3, 4], [2, 3, 4]], "b": [[2, 0, 0], [0, 0, 0]]})
     (found,) = evaluate(dataset, Predictor(FakeEngine(1.0, spread=0.1)))
-    assert found.calibration is not None
     parts = [(part.pixels, part.abs_error) for part in found.calibration.parts]
     assert parts == [(3, 1.0), (2, 2.0), (2, 3.0)]  # deviations 0.1, 0.2, 0.3 m
     assert found.calibration.rank_correlation == pytest.approx(1)
@@ -260,26 +234,25 @@ def test_errors_are_compared_with_the_deviation_of_the_levels(tmp_path: Path) ->
     assert plain.totals == found.totals
 
 
-def test_a_protocol_that_rescales_scales_the_deviation_along(tmp_path: Path) -> None:
+def test_a_protocol_that_rescales_scales_the_deviation_along(tmp_path):
     dataset = dataset_of(tmp_path, {"a": [[2, 2, 5], [2, 2, 2]]})
     rescaling = replace(PAPER, name="median", rescale="median")
     (found,) = evaluate(dataset, Predictor(FakeEngine(1.0, spread=0.1)), [rescaling])
-    assert found.calibration is not None
     assert [part.level_std for part in found.calibration.parts] == pytest.approx([0.2, 0.4, 0.6])
     assert [part.abs_error for part in found.calibration.parts] == pytest.approx([0, 0, 1.5])
 
 
-def test_a_network_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path: Path) -> None:
+def test_a_network_that_predicts_nan_is_an_error_and_not_a_hole(tmp_path):
     dataset = dataset_of(tmp_path, TARGETS)
     with pytest.raises(ScoringError) as caught:
         evaluate(dataset, Predictor(FakeEngine(math.nan)))
     assert [error.subject for error in caught.value.failures] == ["a.png: fake", "b.png: fake"]
 
 
-def test_points_in_space_by_hand(tmp_path: Path) -> None:
+def test_points_in_space_by_hand(tmp_path):
     camera = (1.0, 1.0, 0.0, 0.0)  # the first pixel looks straight ahead, the second at x = z
     dataset = dataset_of(tmp_path, {"a": [[2, 4]], "b": [[2, 0]]}, camera)
-    guesses: Maps = {"a": [[2.25, 4]], "b": [[2, 1]]}
+    guesses = {"a": [[2.25, 4]], "b": [[2, 1]]}
     (result,) = evaluate(dataset, guessing(guesses), [BY_PIXEL], extras=Extras(clouds=True))
     first, second = (row.numbers for row in result.rows)
     # (0, 0, 2.25) against (0, 0, 2): 0.25 m off both ways; the other point is right
@@ -290,7 +263,7 @@ def test_points_in_space_by_hand(tmp_path: Path) -> None:
     assert result.totals["f1_0.2"] == 0.75
 
 
-def test_points_follow_the_size_of_the_ground_truth(tmp_path: Path) -> None:
+def test_points_follow_the_size_of_the_ground_truth(tmp_path):
     """A picture of half the size: its camera is resized with it, and depth alone tells."""
     dataset = dataset_of(tmp_path, {"a": [[3, 3, 3, 3]] * 2}, (2.0, 2.0, 1.5, 0.5))
     sample = dataset[0]
@@ -303,13 +276,13 @@ def test_points_follow_the_size_of_the_ground_truth(tmp_path: Path) -> None:
     assert numbers[0] == pytest.approx(numbers[1], rel=1e-6)
 
 
-def test_clouds_without_a_camera_are_an_error(tmp_path: Path) -> None:
+def test_clouds_without_a_camera_are_an_error(tmp_path):
     sample = dataset_of(tmp_path, TARGETS)[0]
     with refused(DataError, "a.png"):
         score(sample, sample.target + 1, PAPER, catalog.FOLDER, Extras(clouds=True))
 
 
-def test_the_worst_pictures_are_kept_worst_first(tmp_path: Path) -> None:
+def test_the_worst_pictures_are_kept_worst_first(tmp_path):
     targets = {f"p{number:02d}": [[2.0, 2.0]] for number in range(11)}
     order = np.random.default_rng(3).permutation(11)
     guesses = {
@@ -322,7 +295,7 @@ def test_the_worst_pictures_are_kept_worst_first(tmp_path: Path) -> None:
     assert worst[0].valid.tolist() == [[True, True], [False, False]]
 
 
-def test_the_devkit_reports_its_four_numbers_and_no_other_protocol_does(tmp_path: Path) -> None:
+def test_the_devkit_reports_its_four_numbers_and_no_other_protocol_does(tmp_path):
     targets, guesses = {"a": [[2, 4]]}, {"a": [[1, 4]]}
     totals = result_of(tmp_path, PROTOCOLS["kitti-devkit"], targets, guesses).totals
     assert set(totals) == {"silog", "sq_rel_percent", "abs_rel_percent", "irmse"}
@@ -335,7 +308,7 @@ def test_the_devkit_reports_its_four_numbers_and_no_other_protocol_does(tmp_path
     }
 
 
-def test_normals_are_scored_by_angle(tmp_path: Path) -> None:
+def test_normals_are_scored_by_angle(tmp_path):
     truth = np.zeros((1, 4, 3), np.float32)
     truth[0, :3, 2] = 1  # the last pixel has none
     write_normals(tmp_path / "n.png", truth, NormalMap())
@@ -358,9 +331,9 @@ def test_normals_are_scored_by_angle(tmp_path: Path) -> None:
     assert result.by_distance == ()
 
 
-def test_boundaries_are_averaged_over_the_pictures_that_have_some(tmp_path: Path) -> None:
-    targets: Maps = {"edge": [[1, 1, 2, 2]], "flat": [[1, 1, 1, 1]]}
-    guesses: Maps = {"edge": [[1, 1, 2, 2]], "flat": [[1, 2, 2, 2]]}
+def test_boundaries_are_averaged_over_the_pictures_that_have_some(tmp_path):
+    targets = {"edge": [[1, 1, 2, 2]], "flat": [[1, 1, 1, 1]]}
+    guesses = {"edge": [[1, 1, 2, 2]], "flat": [[1, 2, 2, 2]]}
     dataset = dataset_of(tmp_path, targets)
     (result,) = evaluate(dataset, guessing(guesses), [PAPER], extras=Extras(boundaries=True))
     assert result.totals["boundary_f1"] == 1

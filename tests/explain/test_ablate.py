@@ -1,7 +1,5 @@
 """The effect of removing levels or IDRs on the prediction, in metres or degrees."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,7 @@ from idisc.explain import ablate
 from idisc.explain.idrs import explain
 
 
-def test_a_change_is_the_prediction_without_a_part_minus_that_with_it() -> None:
+def test_a_change_is_the_prediction_without_a_part_minus_that_with_it():
     explanation = explained.explanation()
     effect = ablate.effect(explanation, "farther", explanation.depth + np.float32(0.5))
     assert effect.change == pytest.approx(0.5, abs=1e-5)
@@ -21,7 +19,7 @@ def test_a_change_is_the_prediction_without_a_part_minus_that_with_it() -> None:
     assert (ablate.mute(explanation, {}).change == 0).all()
 
 
-def test_the_changes_of_leaving_out_each_level_cancel() -> None:
+def test_the_changes_of_leaving_out_each_level_cancel():
     effects = ablate.leave_one_out(explained.explanation())
     assert [effect.name for effect in effects] == [
         "without level 0 (stride 16)",
@@ -35,14 +33,14 @@ def test_the_changes_of_leaving_out_each_level_cancel() -> None:
         np.testing.assert_allclose(effect.change, expected, atol=1e-5)
 
 
-def test_a_single_level_cannot_be_left_out() -> None:
+def test_a_single_level_cannot_be_left_out():
     network = explained.network(replace(TINY, resolutions=1))
     explanation = explain(network, explained.picture())
     assert ablate.leave_one_out(explanation) == []
     assert np.array_equal(ablate.alone(explanation)[0].prediction, explanation.depth)
 
 
-def test_idrs_are_muted_one_by_one_or_together() -> None:
+def test_idrs_are_muted_one_by_one_or_together():
     explanation = explained.explanation()
     each = ablate.mute_each(explanation, 1, [2, 4])
     assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]
@@ -52,7 +50,7 @@ def test_idrs_are_muted_one_by_one_or_together() -> None:
     assert np.array_equal(both.prediction, explanation.muted({0: {1}, 1: {2, 4}}))
 
 
-def test_normals_change_by_degrees() -> None:
+def test_normals_change_by_degrees():
     explanation = explain(explained.normals_network(), explained.picture())
     turned = explanation.prediction[..., [1, 0, 2]] * np.array([1, -1, 1], np.float32)
     change = ablate.effect(explanation, "turned", turned).change

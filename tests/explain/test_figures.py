@@ -1,13 +1,10 @@
 """Figures: their content, the units of legends, and files of print size."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace
 from functools import cache
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ from idisc import visualize
 from idisc.errors import MissingExtra
 from idisc.explain import ablate, figures, grid, usage_page
 from idisc.explain.grid import Grid, Tile
-from idisc.explain.idrs import Explanation, explain
+from idisc.explain.idrs import explain
 from idisc.explain.usage import Collector, usage_of
 from idisc.tasks import DEPTH, NORMALS
 
@@ -28,7 +25,7 @@ NAME = "küche 厨房 $.jpg"
 RED = np.full((30, 40, 3), (200, 0, 0), np.uint8)
 
 
-def comparison(seed: int = 0, normals: bool = False) -> figures.Comparison:
+def comparison(seed=0, normals=False):
     target = np.random.default_rng(seed).uniform(1, 4, (48, 64, 3) if normals else (48, 64))
     valid = np.ones((48, 64), bool)
     valid[:5] = False
@@ -36,7 +33,7 @@ def comparison(seed: int = 0, normals: bool = False) -> figures.Comparison:
     return figures.Comparison(f"{seed}.jpg", explained.picture(seed), target, valid, predictions)
 
 
-def figures_of(explanation: Explanation) -> dict[str, Grid]:
+def figures_of(explanation):
     """The figures that show a prediction of depth or normals."""
     effects = dict(zip([2, 5], ablate.mute_each(explanation, 1, [2, 5]), strict=True))
     alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
@@ -48,7 +45,7 @@ def figures_of(explanation: Explanation) -> dict[str, Grid]:
 
 
 @cache
-def every_figure() -> dict[str, Grid]:
+def every_figure():
     explanation = explained.explanation()
     pair = [("first", explanation), ("second", explained.explanation(1))]
     levels = Collector().add("a", explanation)
@@ -69,12 +66,12 @@ FIGURES = ["contact", "grid", "partition", "levels", "muting", "muted", "similar
 FIGURES += ["panels", "normals"]
 
 
-def captions(figure: Grid) -> list[str]:
+def captions(figure):
     return [tile.caption for row in figure.rows for tile in row if tile and tile.caption]
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_text_is_readable_and_neither_leaves_the_figure_nor_overlaps(name: str) -> None:
+def test_text_is_readable_and_neither_leaves_the_figure_nor_overlaps(name):
     figure = grid.draw(every_figure()[name])
     figure.canvas.draw()
     width, height = figure.get_size_inches()
@@ -88,7 +85,7 @@ def test_text_is_readable_and_neither_leaves_the_figure_nor_overlaps(name: str) 
     assert not [1 for one, other in combinations(boxes, 2) if one.overlaps(other)]
 
 
-def test_legends_and_captions_have_units() -> None:
+def test_legends_and_captions_have_units():
     for name in ("levels", "muting", "muted", "panels"):
         labels = [bar.label for bar in every_figure()[name].bars]
         assert "depth, m" in labels
@@ -100,7 +97,7 @@ def test_legends_and_captions_have_units() -> None:
         assert "depth" not in figure.title + "".join(figure.row_labels)
 
 
-def test_captions_of_a_contact_sheet() -> None:
+def test_captions_of_a_contact_sheet():
     level = explained.explanation().levels[1]
     shares, bright = usage_of(level.attention).shares, np.quantile(level.attention[3], 0.98)
     found = captions(every_figure()["contact"])
@@ -108,25 +105,24 @@ def test_captions_of_a_contact_sheet() -> None:
     assert found[3] == f"3 · {shares[3]:.1%} · {bright:.2f}"
 
 
-def test_a_long_grid_still_fits_on_a_page() -> None:
+def test_a_long_grid_still_fits_on_a_page():
     pair = [("first", explained.explanation())]
     drawn = grid.draw(figures.idr_grid(pair, {0: range(8), 1: range(8)}))
     assert drawn.get_figheight() < 11.7  # inches of A4
 
 
-def test_a_level_far_from_the_others_has_contrast() -> None:
+def test_a_level_far_from_the_others_has_contrast():
     explanation = explained.explanation()
     ramp = np.linspace(0, 1, explanation.depth.size, dtype=np.float32)
     far = ablate.effect(explanation, "far", 50 + 5 * ramp.reshape(explanation.depth.shape))
     figure = figures.levels(explanation, [far], [], NAME)
     tile = figure.rows[0][2]
-    assert tile is not None
     assert tile.caption == "50.10 to 54.90 m"
     assert len(np.unique(tile.picture.reshape(-1, 3), axis=0)) > 10
     assert figure.bars[0].high == pytest.approx(54.9)
 
 
-def test_panels_show_each_network_with_its_error() -> None:
+def test_panels_show_each_network_with_its_error():
     figure = every_figure()["panels"]
     assert list(figure.columns) == ["picture", "ground truth", "net0", "error", "net1", "error"]
     row = [tile for tile in figure.rows[0] if tile]
@@ -137,10 +133,9 @@ def test_panels_show_each_network_with_its_error() -> None:
         assert np.abs(tile.picture[-1, -1].astype(int) - colour).max() <= 3
 
 
-def test_panels_show_the_photo_with_the_aspect_of_its_ground_truth() -> None:
+def test_panels_show_the_photo_with_the_aspect_of_its_ground_truth():
     squeezed = replace(comparison(), image=explained.picture(size=(48, 48)))
     photo = figures.panels([squeezed], 0.5, "One", DEPTH).rows[0][0]
-    assert photo is not None
     assert photo.picture.shape[0] / photo.picture.shape[1] == pytest.approx(48 / 64)
 
 
@@ -152,9 +147,7 @@ def test_panels_show_the_photo_with_the_aspect_of_its_ground_truth() -> None:
         (0.123, 0.15, "change, m", "0.12 m"),
     ],
 )
-def test_colours_of_changes_end_at_a_round_number(
-    change: float, end: float, label: str, caption: str
-) -> None:
+def test_colours_of_changes_end_at_a_round_number(change, end, label, caption):
     explanation = explained.explanation()
     effect = ablate.effect(explanation, "x", explanation.depth + np.float32(change))
     figure = figures.muted_together(explanation, effect, NAME)
@@ -163,7 +156,7 @@ def test_colours_of_changes_end_at_a_round_number(
     assert captions(figure) == [caption]
 
 
-def test_labels_of_a_partition_are_inside_their_areas_and_apart() -> None:
+def test_labels_of_a_partition_are_inside_their_areas_and_apart():
     dominant = np.zeros((60, 80), np.intp)
     dominant[29:31, :] = 1  # a stripe through the middle of the first
     dominant[:, 70:] = 2
@@ -174,11 +167,10 @@ def test_labels_of_a_partition_are_inside_their_areas_and_apart() -> None:
     for (x, y, _), (other_x, other_y, _) in combinations(labels, 2):
         assert abs(x - other_x) >= 0.14 or abs(y - other_y) >= 0.11
     for tile in every_figure()["partition"].rows[0][1:]:
-        assert tile is not None
         assert tile.labels
 
 
-def test_a_png_has_print_size_and_names_its_network(tmp_path: Path) -> None:
+def test_a_png_has_print_size_and_names_its_network(tmp_path):
     path = grid.save(Grid(rows=[[Tile(RED)] * 3], title=NAME), tmp_path / "a.png", {"model": "x"})
     with Image.open(path) as picture:
         assert picture.width == grid.WIDTH * grid.DPI
@@ -188,7 +180,7 @@ def test_a_png_has_print_size_and_names_its_network(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["a.png"]
 
 
-def test_a_pdf_has_embedded_fonts_and_the_same_bytes_each_time(tmp_path: Path) -> None:
+def test_a_pdf_has_embedded_fonts_and_the_same_bytes_each_time(tmp_path):
     figure = every_figure()["levels"]
     first, second = (
         grid.save(figure, tmp_path / f"{name}.pdf", {"model": "tiny"}).read_bytes()
@@ -200,16 +192,14 @@ def test_a_pdf_has_embedded_fonts_and_the_same_bytes_each_time(tmp_path: Path) -
     assert float(width) == pytest.approx(72 * grid.WIDTH)
 
 
-def test_without_matplotlib_the_error_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_the_error_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with refused(MissingExtra, "matplotlib", "idisc[figures]"):
         grid.save(Grid(rows=[[Tile(RED)]], title=NAME), tmp_path / "figure.png", {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_page_is_self_contained_and_escapes_names() -> None:
+def test_the_page_is_self_contained_and_escapes_names():
     collector = Collector()
     collector.add("<b>.png", explained.explanation())
     collector.add("2.png", explained.explanation(1))

@@ -1,7 +1,5 @@
 """Explanations: maps and prediction of the network, and predictions without some IDRs."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 
@@ -16,32 +14,30 @@ from idisc.errors import InputError
 from idisc.explain.idrs import explain, explain_photo, shown
 from idisc.images import Photo, read_photo
 from idisc.model.heads import fuse_depth
-from idisc.model.network import IDisc, Output
+from idisc.model.network import IDisc
 from idisc.model.tokens import to_placed_tokens
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 
 
-def output(network: IDisc, image: np.ndarray, **how: object) -> Output:
+def output(network, image, **how):
     rgb = torch.tensor(image[None]).permute(0, 3, 1, 2).float() / 255  # laid out as in an engine
     with torch.inference_mode():
-        out: Output = network(rgb, **how)
-    return out
+        return network(rgb, **how)
 
 
-def test_the_weights_of_a_pixel_sum_to_one_at_every_level() -> None:
+def test_the_weights_of_a_pixel_sum_to_one_at_every_level():
     explanation = explained.explanation()
     assert [level.stride for level in explanation.levels] == [16, 8, 4]
     assert [level.size for level in explanation.levels] == [(3, 4), (6, 8), (12, 16)]
     for level in explanation.levels:
         for maps in (level.attention, level.partition):
-            assert maps is not None
             assert maps.shape == (explained.IDRS, 12, 16)
             assert (maps >= 0).all()
             np.testing.assert_allclose(maps.sum(axis=0), 1, rtol=1e-5)
 
 
-def test_an_explanation_includes_guided_upsampling() -> None:
+def test_an_explanation_includes_guided_upsampling():
     decoder = replace(TINY.decoder, finest=8)
     network = explained.network(replace(TINY, decoder=decoder, upsampling="guided"))
     explanation = explain(network, explained.picture())
@@ -51,10 +47,8 @@ def test_an_explanation_includes_guided_upsampling() -> None:
         assert np.array_equal(depth, expected)
 
 
-def test_maps_are_of_the_first_layer_of_isd_and_the_last_iteration_of_afp() -> None:
+def test_maps_are_of_the_first_layer_of_isd_and_the_last_iteration_of_afp():
     out = output(explained.network(), explained.picture(), explain=True)
-    assert out.attention is not None
-    assert out.partition is not None
     fine = explained.explanation().levels[2]  # at its own size: nothing is enlarged
     np.testing.assert_allclose(fine.attention, out.attention[2][0, 0, 0], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(fine.partition, out.partition[2][0, -1, 0], rtol=1e-4, atol=1e-6)
@@ -64,7 +58,7 @@ def test_maps_are_of_the_first_layer_of_isd_and_the_last_iteration_of_afp() -> N
 
 
 @pytest.mark.parametrize("size", [(48, 64), (224, 240)])  # the second is computed in chunks
-def test_depth_is_the_prediction_bit_for_bit(size: tuple[int, int]) -> None:
+def test_depth_is_the_prediction_bit_for_bit(size):
     image = explained.picture(size=size)
     explanation = explain(explained.network(), image, size=(50, 70))
     expected = output(explained.network(), image, size=(50, 70)).prediction[0, 0].numpy()
@@ -74,7 +68,7 @@ def test_depth_is_the_prediction_bit_for_bit(size: tuple[int, int]) -> None:
     assert np.array_equal(explanation.fused({0, 1, 2}), expected)
 
 
-def test_a_photo_is_explained_as_it_is_predicted() -> None:
+def test_a_photo_is_explained_as_it_is_predicted():
     predictor = Predictor(TorchEngine(explained.network(), "tiny"))
     photo = read_photo(explained.picture(size=(90, 140)))
     explanation = explain_photo(predictor, photo, size=(64, 96))
@@ -84,7 +78,7 @@ def test_a_photo_is_explained_as_it_is_predicted() -> None:
     assert explanation.levels[2].size == (16, 24)
 
 
-def test_muting_equals_isd_without_these_idrs_at_this_level() -> None:
+def test_muting_equals_isd_without_these_idrs_at_this_level():
     network, image = explained.network(), explained.picture()
     explanation = explain(network, image)
     rgb = torch.tensor(image).permute(2, 0, 1)[None].float() / 255
@@ -103,19 +97,19 @@ def test_muting_equals_isd_without_these_idrs_at_this_level() -> None:
 
 
 @pytest.mark.parametrize("muted", [{3: {0}}, {-1: {0}}, {0: {8}}, {0: set(range(8))}])
-def test_unknown_levels_and_idrs_cannot_be_muted(muted: dict[int, set[int]]) -> None:
+def test_unknown_levels_and_idrs_cannot_be_muted(muted):
     with pytest.raises(InputError):
         explained.explanation().muted(muted)
 
 
-def test_networks_without_idrs_are_refused() -> None:
+def test_networks_without_idrs_are_refused():
     with pytest.raises(InputError):
         explained.explanation().fused([])
     with refused(InputError, "discretization=edd"):
         explain(IDisc(replace(TINY, discretization="edd")).eval(), explained.picture())
 
 
-def test_membership_is_the_attention_without_afp_and_always_sums_to_one() -> None:
+def test_membership_is_the_attention_without_afp_and_always_sums_to_one():
     without = explained.network(replace(TINY, afp=replace(TINY.afp, iterations=0)))
     level = explain(without, explained.picture()).levels[0]
     assert level.partition is None
@@ -125,7 +119,7 @@ def test_membership_is_the_attention_without_afp_and_always_sums_to_one() -> Non
     np.testing.assert_allclose(level.membership.sum(axis=0), 1, rtol=1e-5)
 
 
-def test_a_prediction_that_is_not_finite_is_refused() -> None:
+def test_a_prediction_that_is_not_finite_is_refused():
     network = deepcopy(explained.network())
     network.mean.fill_(float("nan"))
     predictor = Predictor(TorchEngine(network, "broken"))
@@ -133,7 +127,7 @@ def test_a_prediction_that_is_not_finite_is_refused() -> None:
         explain_photo(predictor, Photo(explained.picture(), "a.jpg"))
 
 
-def test_an_explanation_of_normals_has_no_depth() -> None:
+def test_an_explanation_of_normals_has_no_depth():
     network, image = explained.normals_network(), explained.picture()
     explanation = explain(network, image)
     expected = output(network, image).prediction[0].permute(1, 2, 0).numpy()
@@ -145,7 +139,7 @@ def test_an_explanation_of_normals_has_no_depth() -> None:
         _ = explanation.depth
 
 
-def test_maps_for_display_are_clamped_and_rescaled_unless_they_hardly_vary() -> None:
+def test_maps_for_display_are_clamped_and_rescaled_unless_they_hardly_vary():
     seen = shown(np.linspace(0.2, 0.7, 101).reshape(1, 1, 101))[0, 0]
     assert (seen[:3] == 0).all()  # the 2nd percentile and below
     assert (seen[98:] == 1).all()
@@ -154,7 +148,7 @@ def test_maps_for_display_are_clamped_and_rescaled_unless_they_hardly_vary() -> 
     assert shown(noise).max() < 0.011
 
 
-def test_its_memory_is_counted() -> None:
+def test_its_memory_is_counted():
     explanation = explained.explanation()
     maps = 2 * sum(level.attention.nbytes for level in explanation.levels)
     embeddings = sum(each.nbytes for each in explanation.kept.embeddings)

@@ -1,7 +1,5 @@
 """The usage of IDRs: numbers computed by hand, and by a slow definition."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -11,27 +9,27 @@ from tests.fakes import explained
 from idisc.explain.usage import Collector, Usage, mean_usage, usage_of
 
 
-def disjoint(count: int, each: int = 3) -> np.ndarray:
+def disjoint(count, each=3):
     """Maps (N, N * each) of ones in places of their own."""
     return np.repeat(np.eye(count), each, axis=1)
 
 
 @pytest.mark.parametrize("count", [1, 8])
-def test_maps_of_equal_share_in_different_places_all_count(count: int) -> None:
+def test_maps_of_equal_share_in_different_places_all_count(count):
     usage = usage_of(disjoint(count))
     assert usage.effective == pytest.approx(count)
     assert usage.used == pytest.approx(count)
     assert (usage.merged, usage.dead) == ({}, [])
 
 
-def test_identical_maps_count_as_one() -> None:
+def test_identical_maps_count_as_one():
     usage = usage_of(np.full((32, 50), 1 / 32))
     assert usage.effective == pytest.approx(1)
     assert usage.used == pytest.approx(32)  # shares alone cannot tell
     assert usage.merged == {idr: (0, pytest.approx(1)) for idr in range(1, 32)}
 
 
-def test_an_idr_without_weight_does_not_count() -> None:
+def test_an_idr_without_weight_does_not_count():
     maps = np.concatenate([disjoint(3), np.zeros((5, 9))])
     usage = usage_of(maps)
     assert usage.effective == pytest.approx(3)
@@ -39,7 +37,7 @@ def test_an_idr_without_weight_does_not_count() -> None:
     assert usage.merged == {}
 
 
-def test_two_identical_maps_count_as_one_with_both_shares() -> None:
+def test_two_identical_maps_count_as_one_with_both_shares():
     """Two pixels: the first is dealt out to twins, the second to a third IDR."""
     usage = usage_of(np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0]]))
     assert usage.shares.tolist() == [0.25, 0.25, 0.5]
@@ -49,7 +47,7 @@ def test_two_identical_maps_count_as_one_with_both_shares() -> None:
     assert usage.merged == {1: (0, pytest.approx(1.0))}
 
 
-def test_a_chain_of_merged_idrs_is_one_group() -> None:
+def test_a_chain_of_merged_idrs_is_one_group():
     """1 is like 0, 2 like 1 but not like 0, 4 like 3."""
     similarity = np.eye(5)
     for one, other, like in ((0, 1, 0.97), (1, 2, 0.96), (0, 2, 0.9), (3, 4, 0.99)):
@@ -59,7 +57,7 @@ def test_a_chain_of_merged_idrs_is_one_group() -> None:
     assert usage.groups == {0: [1, 2], 3: [4]}
 
 
-def test_the_effective_number_is_that_of_the_definition() -> None:
+def test_the_effective_number_is_that_of_the_definition():
     """The entropy of a density matrix: a mixture of the unit maps, each with its share."""
     maps = np.random.default_rng(0).dirichlet(np.ones(6), size=40).T  # (6, 40)
     density = np.zeros((40, 40))
@@ -72,7 +70,7 @@ def test_the_effective_number_is_that_of_the_definition() -> None:
     assert usage_of(maps).effective == pytest.approx(expected)
 
 
-def test_several_pictures_have_the_usage_of_one_large_picture() -> None:
+def test_several_pictures_have_the_usage_of_one_large_picture():
     first, second = np.random.default_rng(1).dirichlet(np.ones(4), (2, 5, 6)).transpose(0, 3, 1, 2)
     mean = mean_usage([usage_of(first), usage_of(second)])
     together = usage_of(np.concatenate([first, second], axis=2))
@@ -80,7 +78,7 @@ def test_several_pictures_have_the_usage_of_one_large_picture() -> None:
     np.testing.assert_allclose(mean.shares, together.shares)
 
 
-def test_idrs_used_in_different_pictures_count_in_the_set_but_not_in_a_picture() -> None:
+def test_idrs_used_in_different_pictures_count_in_the_set_but_not_in_a_picture():
     one, other = np.zeros((2, 1, 4)), np.zeros((2, 1, 4))
     one[0], other[1] = 1, 1
     usages = [usage_of(one), usage_of(other)]
@@ -88,7 +86,7 @@ def test_idrs_used_in_different_pictures_count_in_the_set_but_not_in_a_picture()
     assert mean_usage(usages).effective == pytest.approx(2)
 
 
-def test_representative_idrs_have_large_shares_and_different_maps() -> None:
+def test_representative_idrs_have_large_shares_and_different_maps():
     maps = np.array([[6, 0, 0], [5, 0.1, 0], [0, 2, 0], [0, 0, 1]], float)
     usage = usage_of(maps)
     assert usage.by_share() == [0, 1, 2, 3]
@@ -97,7 +95,7 @@ def test_representative_idrs_have_large_shares_and_different_maps() -> None:
     assert usage.representative(9) == [0, 2, 3, 1]  # there are no more
 
 
-def test_a_report_has_every_level_and_picture_and_is_json() -> None:
+def test_a_report_has_every_level_and_picture_and_is_json():
     collector = Collector()
     for seed in (0, 1):
         levels = collector.add(f"{seed}.png", explained.explanation(seed))

@@ -1,9 +1,5 @@
 """A graph that refers to the tensors of a checkpoint computes the same as one with a copy."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnxruntime
@@ -16,7 +12,7 @@ from idisc.export.external import store_half
 WIDTH = 40  # a matrix is large enough for a reference
 
 
-def weights() -> dict[str, torch.Tensor]:
+def weights():
     """Linear layers as torch stores them, (out, in), a position embedding; exact in fp16."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"first": (WIDTH + 8, WIDTH), "second": (WIDTH + 8, WIDTH + 8), "bias": (WIDTH + 8,)}
@@ -24,7 +20,7 @@ def weights() -> dict[str, torch.Tensor]:
     return {n: torch.randn(shape, generator=generator).half() for n, shape in shapes.items()}
 
 
-def graph() -> onnx.ModelProto:
+def graph():
     """(x @ first.T @ second + bias) @ own + places: transposed, as stored, unknown, a part."""
     known = {name: value.float().numpy() for name, value in weights().items()}
     own = np.eye(WIDTH + 8, dtype=np.float32)
@@ -51,7 +47,7 @@ def graph() -> onnx.ModelProto:
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
-def test_a_graph_refers_to_tensors_instead_of_holding_them(tmp_path: Path) -> None:
+def test_a_graph_refers_to_tensors_instead_of_holding_them(tmp_path):
     model, x = graph(), np.random.default_rng(0).normal(size=(3, WIDTH)).astype(np.float32)
     (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
     state = weights()

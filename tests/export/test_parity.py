@@ -1,13 +1,9 @@
 """Parity: the difference between two engines in metres, and its limits."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from tests.fakes.refusals import refused
@@ -15,8 +11,7 @@ from tests.fakes.refusals import refused
 from idisc.errors import CheckFailed, InputError
 from idisc.export import parity
 from idisc.predict.engine import RawOutput
-from idisc.sizes import Size
-from idisc.tasks import DEPTH, NORMALS, Task
+from idisc.tasks import DEPTH, NORMALS
 
 
 class Flat:
@@ -24,17 +19,11 @@ class Flat:
 
     name, sha256, origin, verified = "flat", "", {}, True
 
-    def __init__(
-        self,
-        value: float,
-        task: Task = DEPTH,
-        fixed_size: Size | None = None,
-        level_std: float | None = None,
-    ) -> None:
+    def __init__(self, value, task=DEPTH, fixed_size=None, level_std=None):
         self.value, self.task, self.fixed_size, self.level_std = value, task, fixed_size, level_std
-        self.asked: list[tuple[tuple[int, ...], Size | None]] = []
+        self.asked = []
 
-    def run(self, images: NDArray[np.uint8], size: Size | None = None) -> RawOutput:
+    def run(self, images, size=None):
         self.asked.append((images.shape, size))
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
         level_std = None if self.level_std is None else np.full_like(maps, self.level_std)
@@ -49,11 +38,11 @@ PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
 SIZES = [(20, 30), (16, 24)]
 
 
-def compared(ours: Flat, theirs: Flat, **how: object) -> parity.Parity:
-    return parity.measure(ours, theirs, PICTURES, SIZES, **how)  # type: ignore[arg-type]
+def compared(ours, theirs, **how):
+    return parity.measure(ours, theirs, PICTURES, SIZES, **how)
 
 
-def test_differences_cover_all_pixels_and_both_sizes() -> None:
+def test_differences_cover_all_pixels_and_both_sizes():
     ours, theirs = Flat(2.5), Flat(2.0)
     found = compared(ours, theirs)
     assert (found.largest, found.mean) == (0.5, 0.5)
@@ -67,7 +56,7 @@ def test_differences_cover_all_pixels_and_both_sizes() -> None:
     assert ours.asked == theirs.asked
 
 
-def test_normals_agree_within_their_angle() -> None:
+def test_normals_agree_within_their_angle():
     assert compared(Flat(11, NORMALS), Flat(0, NORMALS)).d1 == 1.0
     apart = compared(Flat(12, NORMALS), Flat(0, NORMALS))
     assert apart.d1 == 0.0
@@ -76,7 +65,7 @@ def test_normals_agree_within_their_angle() -> None:
         apart.check("x.onnx")
 
 
-def test_a_file_for_one_size_is_asked_for_two_results() -> None:
+def test_a_file_for_one_size_is_asked_for_two_results():
     ours = Flat(2, fixed_size=(32, 48))
     found = compared(ours, Flat(2))
     assert found.sizes == ("32x48 to 20x30", "32x48 to 16x24")
@@ -94,7 +83,7 @@ def test_a_file_for_one_size_is_asked_for_two_results() -> None:
         ("fp32", float("nan"), False),
     ],
 )
-def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bool) -> None:
+def test_each_precision_has_its_tolerance(precision, error, fine):
     found = compared(Flat(2 + error), Flat(2), precision=precision)
     if fine:
         found.check("x.onnx")
@@ -103,7 +92,7 @@ def test_each_precision_has_its_tolerance(precision: str, error: float, fine: bo
         found.check("x.onnx")
 
 
-def test_level_std_has_the_same_limit_as_depth() -> None:
+def test_level_std_has_the_same_limit_as_depth():
     assert compared(Flat(2, level_std=0.1), Flat(2)).level_std is None  # one resolution
     near = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.1009))
     near.check("x.onnx")
@@ -114,7 +103,7 @@ def test_level_std_has_the_same_limit_as_depth() -> None:
         apart.check("x.onnx")
 
 
-def test_the_json_holds_the_limits() -> None:
+def test_the_json_holds_the_limits():
     record = json.loads(
         compared(Flat(2), Flat(2), precision="int8", pictures_from="mine").to_json()
     )
@@ -123,7 +112,7 @@ def test_the_json_holds_the_limits() -> None:
     assert record["pictures_from"] == "mine"
 
 
-def test_pictures_are_read_evenly_and_results_are_skipped(tmp_path: Path) -> None:
+def test_pictures_are_read_evenly_and_results_are_skipped(tmp_path):
     with pytest.raises(InputError):
         parity.list_pictures(tmp_path)
     for index in range(5):

@@ -1,16 +1,10 @@
 """fp16 and int8: smaller files, and how much they lose."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from onnx import TensorProto
 from tests.fakes import exported
 
-from idisc.configs.schema import FilePrecision
 from idisc.export import external, parity, quantize
 from idisc.export import onnx as onnx_export
 from idisc.predict.onnx_engine import OnnxEngine
@@ -20,7 +14,7 @@ SIZE = (64, 96)
 pytestmark = pytest.mark.slow  # a trace takes half a minute
 
 
-def differences(model: Any, folder: Path, precision: FilePrecision) -> parity.Parity:
+def differences(model, folder, precision):
     onnx_export.save(model, folder / "reduced.onnx")
     engine = OnnxEngine(folder / "reduced.onnx")
     assert engine.origin["weights_sha256"] == exported.source().sha256  # metadata is kept
@@ -28,16 +22,14 @@ def differences(model: Any, folder: Path, precision: FilePrecision) -> parity.Pa
     return parity.measure(engine, exported.source(), photos, sizes, precision=precision)
 
 
-def weight_bytes(model: Any) -> int:
+def weight_bytes(model):
     return sum(len(tensor.raw_data) for tensor in model.graph.initializer)
 
 
 @pytest.mark.parametrize(
     ("precision", "convert"), [("fp16-weights", external.store_half), ("fp16", quantize.to_half)]
 )
-def test_half_precision_halves_the_weights_and_loses_millimetres(
-    precision: FilePrecision, convert: Any, tmp_path: Path
-) -> None:
+def test_half_precision_halves_the_weights_and_loses_millimetres(precision, convert, tmp_path):
     model = exported.model()
     convert(model)
     found = differences(model, tmp_path, precision)
@@ -52,7 +44,7 @@ def test_half_precision_halves_the_weights_and_loses_millimetres(
     assert bool(narrowed) == (precision == "fp16")  # fp16-weights computes in fp32
 
 
-def test_int8_is_calibrated_on_pictures(tmp_path: Path) -> None:
+def test_int8_is_calibrated_on_pictures(tmp_path):
     model = quantize.to_int8(exported.model(), exported.photos(3), SIZE)
     onnx_export.check_operators(model, "reduced.onnx")
     found = differences(model, tmp_path, "int8")

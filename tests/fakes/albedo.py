@@ -1,28 +1,20 @@
 """A third dense task, albedo, in one file: what has to be written, and the rows to register."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from PIL import Image
 from tests.fakes import pairs
-from torch import Tensor
 
 from idisc.data import catalog, decode
 from idisc.metrics import Moments, Terms
 from idisc.model import heads
-from idisc.model.network import Output
 from idisc.tasks import TASKS, Task
 from idisc.train import losses
 
 
-def terms(prediction: Any, target: Any) -> Terms:
+def terms(prediction, target):
     error = prediction.astype(np.float64) - target
     mean = float(error.mean())
     return Terms(len(error), {"error": Moments(mean, float(((error - mean) ** 2).mean(-1).sum()))})
@@ -52,24 +44,24 @@ class AlbedoMap:
 
     kind: str = "albedo"
 
-    def read(self, path: Path) -> np.ndarray:
+    def read(self, path):
         return np.asarray(Image.open(path), np.float32) / 255
 
 
-def fuse(levels: Sequence[Tensor], size: Any, fine: Any, _guide: Any) -> Tensor:
+def fuse(levels, size, fine, _guide):
     fine = fine or levels[-1].shape[2:]
     values = [heads.resized(level.sigmoid(), fine) for level in levels]
     return heads.resized(torch.stack(values).mean(0), size)
 
 
-def l1(output: Output, target: Tensor, valid: Tensor, total: losses.Total) -> Tensor:
+def l1(output, target, valid, total):
     error = (output.prediction.float() - target).abs().mean(1, keepdim=True)[valid]
     return total(error.sum()) / total(valid.sum())
 
 
-def register(monkeypatch: pytest.MonkeyPatch) -> None:
+def register(monkeypatch):
     dataset = replace(catalog.FOLDER, name="albedo", target=AlbedoMap())
-    rows: list[tuple[Any, str, Any]] = [
+    rows = [
         (TASKS, "albedo", ALBEDO),
         (decode.TARGETS, "albedo", AlbedoMap),
         (catalog.DATASETS, "albedo", dataset),
@@ -80,7 +72,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(table, name, row)
 
 
-def make(root: Path) -> Path:
+def make(root):
     """Pictures whose albedo is their colour, with the lists train.txt and test.txt."""
     pairs.make(root, train=2, test=1)
     for split in ("train", "test"):

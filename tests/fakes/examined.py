@@ -1,28 +1,21 @@
 """A folder of pairs without problems; each test of the doctor breaks one thing in it."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from idisc.data import doctor, manifest
-from idisc.data.doctor import Finding, Report
-from idisc.data.manifest import Manifest, Record
 
-Array = NDArray[Any]
 SIZE = (120, 160)
 COUNT, TESTS = 20, 6
 
 
-def scene(seed: int) -> tuple[Array, Array]:
+def scene(seed):
     """Boxes in front of a wall and a floor: colours (H, W, 3) and metres (H, W) that agree."""
     random = np.random.default_rng(seed)
     rows = np.linspace(0, 1, SIZE[0])[:, None]
@@ -37,7 +30,7 @@ def scene(seed: int) -> tuple[Array, Array]:
     return np.clip(noisy, 0, 255).astype(np.uint8), depth.astype(np.float32)
 
 
-def save_depth(path: Path, depth: Array, units_per_metre: float = 1000) -> None:
+def save_depth(path, depth, units_per_metre=1000):
     """Metres as a 16-bit PNG."""
     Image.fromarray(np.round(depth * units_per_metre).astype(np.uint16)).save(path)
 
@@ -49,21 +42,21 @@ class Pairs:
     root: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
 
-    def depth(self, index: int) -> Path:
+    def depth(self, index):
         return self.root / str(self.rows[index]["depth"])
 
-    def image(self, index: int) -> Path:
+    def image(self, index):
         return self.root / str(self.rows[index]["image"])
 
-    def set_all(self, **columns: object) -> None:
+    def set_all(self, **columns):
         for row in self.rows:
             row.update(columns)
 
-    def change_depth(self, change: Callable[[Array], Array]) -> None:
+    def change_depth(self, change):
         for index in range(len(self.rows)):
             save_depth(self.depth(index), change(scene(index)[1]))
 
-    def report(self, **options: Any) -> Report:
+    def report(self, **options):
         with (self.root / "pairs.csv").open("w", newline="") as file:
             table = csv.DictWriter(file, list(self.rows[0]))
             table.writeheader()
@@ -71,7 +64,7 @@ class Pairs:
         return doctor.examine(*doctor.gather(self.root), **options)
 
 
-def good_pairs(root: Path) -> Pairs:
+def good_pairs(root):
     """Scenes of two pictures each, most of them to train and the last ones to test."""
     for name in ("images", "depth"):
         (root / name).mkdir()
@@ -94,24 +87,24 @@ def good_pairs(root: Path) -> Pairs:
     return made
 
 
-def by_code(report: Report) -> dict[str, Finding]:
+def by_code(report):
     return {finding.code: finding for finding in report.findings}
 
 
-def only(report: Report) -> Finding:
+def only(report):
     """Return the only finding of a report."""
     assert len(report.findings) == 1, [finding.describe() for finding in report.findings]
     return report.findings[0]
 
 
-def as_dataset(pairs: Pairs, **changes: Any) -> Report:
+def as_dataset(pairs, **changes):
     """Examine the folder as a dataset of the catalog with more known facts."""
     pairs.report()
     source, spec = doctor.gather(pairs.root)
     return doctor.examine(source, replace(spec, **changes))
 
 
-def prepared(pairs: Pairs) -> Manifest:
+def prepared(pairs):
     """The same pairs as a prepared folder, hashed."""
     pairs.report()
     source = doctor.gather(pairs.root)[0]
@@ -123,6 +116,6 @@ def prepared(pairs: Pairs) -> Manifest:
     return manifest.read(pairs.root)
 
 
-def _digest(root: Path, record: Record) -> str:
+def _digest(root, record):
     content = (root / record.image).read_bytes() + (root / record.target).read_bytes()
     return hashlib.sha256(content).hexdigest()

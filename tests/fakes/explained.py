@@ -1,17 +1,13 @@
 """A small network with three levels of eight IDRs, and what it makes of a small picture."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from tests.fakes.pairs import TINY
 
-from idisc.configs.schema import ModelConfig
-from idisc.explain.idrs import Explanation, explain
+from idisc.explain.idrs import explain
 from idisc.model.network import IDisc
 
 SIZE = (48, 64)
@@ -19,7 +15,7 @@ LEVELS, IDRS = 3, TINY.afp.idrs
 
 
 @cache
-def network(config: ModelConfig = TINY, seed: int = 0) -> IDisc:
+def network(config=TINY, seed=0):
     """Random weights, larger than usual where attention is made: maps that are not all alike."""
     torch.manual_seed(seed)
     made = IDisc(config).eval().requires_grad_(False)
@@ -30,12 +26,12 @@ def network(config: ModelConfig = TINY, seed: int = 0) -> IDisc:
 
 
 @cache
-def normals_network() -> IDisc:
+def normals_network():
     """The same for normals."""
     return network(replace(TINY, task="normals"))
 
 
-def picture(seed: int = 0, size: tuple[int, int] = SIZE) -> NDArray[np.uint8]:
+def picture(seed=0, size=SIZE):
     """A gradient with a bright square somewhere."""
     generator = np.random.default_rng(seed)
     rows, columns = np.mgrid[: size[0], : size[1]]
@@ -46,6 +42,6 @@ def picture(seed: int = 0, size: tuple[int, int] = SIZE) -> NDArray[np.uint8]:
 
 
 @cache
-def explanation(seed: int = 0) -> Explanation:
+def explanation(seed=0):
     """Of one of the pictures."""
     return explain(network(), picture(seed))

@@ -1,7 +1,5 @@
 """A small network and its export, made once per test run because a trace takes half a minute."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from functools import cache
@@ -11,15 +9,14 @@ import onnx
 import torch
 from tests.fakes.pairs import TINY
 
-from idisc.configs.schema import IsdConfig, ModelConfig
+from idisc.configs.schema import IsdConfig
 from idisc.export import parity
 from idisc.export.run import ExportOptions, export_network
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
 from idisc.predict.torch_engine import TorchEngine
-from idisc.sizes import Size
 
-SIZE: Size = (96, 128)
+SIZE = (96, 128)
 SMALL = replace(TINY, resolutions=2, isd=IsdConfig(layers=1), afp=replace(TINY.afp, iterations=1))
 BINS = replace(
     TINY, resolutions=1, discretization="edd", decoder=replace(TINY.decoder, msda=False)
@@ -35,7 +32,7 @@ ORIGIN = {
 }
 
 
-def save_network(folder: Path, config: ModelConfig = SMALL, seed: int = 0) -> Path:
+def save_network(folder, config=SMALL, seed=0):
     """A checkpoint with random weights that predict a few metres, as trained ones do."""
     torch.manual_seed(seed)
     network = IDisc(config)
@@ -47,7 +44,7 @@ def save_network(folder: Path, config: ModelConfig = SMALL, seed: int = 0) -> Pa
 
 
 @cache
-def place() -> Path:
+def place():
     """A folder that is removed after the tests."""
     folder = tempfile.TemporaryDirectory(prefix="idisc-exports-")
     _kept.append(folder)
@@ -55,39 +52,39 @@ def place() -> Path:
 
 
 @cache
-def checkpoint() -> Path:
+def checkpoint():
     """The folder of the small network."""
     return save_network(place() / "small")
 
 
 @cache
-def bins() -> Path:
+def bins():
     """The folder of a network with explicit bins."""
     return save_network(place() / "bins", BINS)
 
 
 @cache
-def any_size() -> Path:
+def any_size():
     """The ONNX file of the small network, for any size."""
     path = place() / "small.onnx"
     export_network(source(), ExportOptions(out=path))
     return path
 
 
-def model() -> onnx.ModelProto:
+def model():
     """The graph of that file, a new copy with every call."""
     return onnx.load(any_size())
 
 
 @cache
-def source() -> TorchEngine:
+def source():
     """The small network in torch."""
     return TorchEngine.load(checkpoint())
 
 
-def photos(count: int) -> parity.Images:
+def photos(count):
     """Some of the example photos."""
     return parity.read_evenly(parity.list_pictures(parity.EXAMPLES), count)
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []
+_kept = []

@@ -1,20 +1,15 @@
 """Short films of a room, written and read again, and an engine that flickers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from idisc.predict.engine import RawOutput
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
 
-Pictures = list[NDArray[np.uint8]]
 JUMP = 0.05  # by how much the engine below flickers, in log depth
 
 
@@ -26,22 +21,17 @@ class Flickering:
     task: Task = DEPTH
     origin: Mapping[str, Any] = {"domain": "indoor", "training_size": [48, 64]}
 
-    def __init__(self, jump: float = JUMP) -> None:
+    def __init__(self, jump=JUMP):
         self.jump, self.calls = jump, 0
 
-    def __call__(
-        self, images: NDArray[np.uint8], size: tuple[int, int] | None = None
-    ) -> NDArray[np.float32]:
+    def run(self, images, size=None):
         self.calls += 1
         factor = np.float32(np.exp(self.jump * (self.calls % 2)))
         depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
-        return np.stack([resize_map(each, size or each.shape) for each in depth])
-
-    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
-        return RawOutput(self(images, size))
+        return RawOutput(np.stack([resize_map(each, size or each.shape) for each in depth]))
 
 
-def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:
+def room(seed=0, size=(48, 64)):
     """Soft blobs, in colours of their own for each seed."""
     rng = np.random.default_rng(seed)
     coarse = rng.integers(0, 100, (4, 5, 3)) + rng.integers(0, 155, 3)
@@ -49,9 +39,7 @@ def room(seed: int = 0, size: tuple[int, int] = (48, 64)) -> NDArray[np.uint8]:
     return np.asarray(small.resize((size[1], size[0]), Image.Resampling.BICUBIC))
 
 
-def write_clip(
-    path: Path, pictures: Pictures, *, codec: str = "libx264", sound: bool = False, **options: str
-) -> Path:
+def write_clip(path, pictures, *, codec="libx264", sound=False, **options):
     """Ten frames a second, nearly without loss; `options` are those of the container."""
     import av
 
@@ -69,7 +57,7 @@ def write_clip(
     return path
 
 
-def mux_silence(container: Any, voice: Any) -> None:
+def mux_silence(container, voice):
     """A second of it, at 8 kHz."""
     import av
 
@@ -79,7 +67,7 @@ def mux_silence(container: Any, voice: Any) -> None:
     container.mux(voice.encode(None))
 
 
-def decoded(path: Path) -> Pictures:
+def decoded(path):
     """The frames of a file."""
     import av
 

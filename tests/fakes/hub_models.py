@@ -1,13 +1,6 @@
 """Small depth models of `transformers` with random weights and their real conventions."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 
 class HubModel(NamedTuple):
@@ -17,7 +10,7 @@ class HubModel(NamedTuple):
     processor: Any
     metric: bool
 
-    def depth(self, image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def depth(self, image):
         """The answer (H, W) of image processor, model and post-processing for a picture."""
         import torch
 
@@ -27,16 +20,15 @@ class HubModel(NamedTuple):
         sizes = [image.shape[:2]]
         more = {"source_sizes": sizes} if "Zoe" in type(self.processor).__name__ else {}
         found = self.processor.post_process_depth_estimation(outputs, target_sizes=sizes, **more)
-        depth: NDArray[np.float32] = found[0]["predicted_depth"].numpy()
-        return depth
+        return found[0]["predicted_depth"].numpy()
 
-    def save(self, folder: Path) -> Path:
+    def save(self, folder):
         """Write a folder as those of the hub are."""
         self.model.save_pretrained(folder)
         self.processor.save_pretrained(folder)
         return folder
 
-    def export(self, path: Path, size: tuple[int, int]) -> Path:
+    def export(self, path, size):
         """Write an ONNX file for pictures of one size, with the usual names."""
         import torch
 
@@ -46,11 +38,11 @@ class HubModel(NamedTuple):
         ]
 
         class Exported(torch.nn.Module):
-            def __init__(self, model: Any) -> None:
+            def __init__(self, model):
                 super().__init__()
                 self.model = model
 
-            def forward(self, pixel_values: Any) -> Any:
+            def forward(self, pixel_values):
                 found = self.model(pixel_values=pixel_values)
                 return tuple(found[name] for name in names)
 
@@ -67,7 +59,7 @@ class HubModel(NamedTuple):
         return path
 
 
-def depth_anything(metric: bool = False) -> HubModel:
+def depth_anything(metric=False):
     """Depth Anything V2 with two layers of DINOv2."""
     import transformers as hub
 
@@ -100,7 +92,7 @@ def depth_anything(metric: bool = False) -> HubModel:
     return _made(hub.DepthAnythingForDepthEstimation, config, processor, metric)
 
 
-def dpt() -> HubModel:
+def dpt():
     """DPT, as MiDaS 3 is, at 384x384 whatever the aspect ratio."""
     import transformers as hub
 
@@ -117,7 +109,7 @@ def dpt() -> HubModel:
     return _made(hub.DPTForDepthEstimation, config, hub.DPTImageProcessorPil(), metric=False)
 
 
-def glpn() -> HubModel:
+def glpn():
     """GLPN, which sees pictures in their own size."""
     import transformers as hub
 
@@ -128,7 +120,7 @@ def glpn() -> HubModel:
     return _made(hub.GLPNForDepthEstimation, config, hub.GLPNImageProcessorPil(), metric=True)
 
 
-def zoedepth() -> HubModel:
+def zoedepth():
     """ZoeDepth with a small BEiT."""
     import transformers as hub
 
@@ -156,7 +148,7 @@ def zoedepth() -> HubModel:
     return _made(hub.ZoeDepthForDepthEstimation, config, processor, metric=True)
 
 
-def depth_pro() -> HubModel:
+def depth_pro():
     """Depth Pro with three small ViTs, and pictures of a sixth of its size."""
     import transformers as hub
 
@@ -187,12 +179,10 @@ def depth_pro() -> HubModel:
     return _made(hub.DepthProForDepthEstimation, config, processor, metric=True)
 
 
-MODELS: dict[str, Callable[[], HubModel]] = {
-    each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, depth_pro)
-}
+MODELS = {each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, depth_pro)}
 
 
-def _made(kind: Any, config: Any, processor: Any, metric: bool) -> HubModel:
+def _made(kind, config, processor, metric):
     import torch
 
     torch.manual_seed(0)

@@ -4,15 +4,11 @@ Every builder fills a raw folder and returns its contents, so that a test can co
 small unless the format fixes their size.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -21,27 +17,25 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
-Bytes = NDArray[np.uint8]
-Depth = NDArray[np.uint16]
 SMALL, VGA = (24, 32), (480, 640)
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 
-def real_samples(name: str) -> Path:
+def real_samples(name):
     """Return a folder of real samples next to the checkout; without it the test is skipped."""
     if not (SHARED / name).is_dir():
         pytest.skip(f"no real samples of {name} next to this checkout")
     return SHARED / name
 
 
-def picture(seed: int, size: tuple[int, int] = SMALL) -> Bytes:
+def picture(seed, size=SMALL):
     """Some smooth colours (H, W, 3)."""
     corners = np.random.default_rng(seed).integers(0, 256, (3, 4, 3), dtype=np.uint8)
     image = Image.fromarray(corners).resize((size[1], size[0]), Image.Resampling.BICUBIC)
     return np.asarray(image)
 
 
-def millimetres(seed: int, size: tuple[int, int] = SMALL) -> Depth:
+def millimetres(seed, size=SMALL):
     """Smooth depth between 0.6 and 9.9 m, with 0 in the first tenth of the rows."""
     corners = np.random.default_rng(seed).uniform(600, 9900, (4, 5)).astype(np.float32)
     image = Image.fromarray(corners).resize((size[1], size[0]), Image.Resampling.BILINEAR)
@@ -50,22 +44,22 @@ def millimetres(seed: int, size: tuple[int, int] = SMALL) -> Depth:
     return depth
 
 
-def save(path: Path, pixels: NDArray[Any], **options: Any) -> None:
+def save(path, pixels, **options):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels).save(path, **options)
 
 
-def load(path: Path) -> NDArray[Any]:
+def load(path):
     with Image.open(path) as image:
         return np.asarray(image)
 
 
-def truncate(path: Path) -> None:
+def truncate(path):
     """Cut a file in half, as an interrupted download does."""
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def nyu(raw: Path, scenes: dict[str, int], size: tuple[int, int] = SMALL) -> dict[str, Depth]:
+def nyu(raw, scenes, size=SMALL):
     """Synchronised frames, so many for each folder; depths by the name of the frame."""
     depths = {}
     for number, (scene, count) in enumerate(scenes.items()):
@@ -81,7 +75,7 @@ def nyu(raw: Path, scenes: dict[str, int], size: tuple[int, int] = SMALL) -> dic
 class Labelled:
     """The contents of a labelled file."""
 
-    images: Bytes  # (N, 480, 640, 3)
+    images: NDArray[np.uint8]  # (N, 480, 640, 3)
     depths: NDArray[np.float32]  # (N, 480, 640), in-painted
     raw_depths: NDArray[np.float32]  # (N, 480, 640), with holes
     rooms: tuple[str, ...]
@@ -89,7 +83,7 @@ class Labelled:
     test: tuple[int, ...]
 
 
-def nyu_matrices(raw: Path, *, rooms: bool = True, splits: bool = True) -> Labelled:
+def nyu_matrices(raw, *, rooms=True, splits=True):
     """`nyu_depth_v2_labeled.mat` with five pictures, as MATLAB 7.3 writes it, and `splits.mat`."""
     count = 5
     filled = np.stack([millimetres(index, VGA) for index in range(count)]) / np.float32(1000)
@@ -121,7 +115,7 @@ def nyu_matrices(raw: Path, *, rooms: bool = True, splits: bool = True) -> Label
     return content
 
 
-def _write_cells(file: h5py.File, name: str, texts: tuple[str, ...]) -> None:
+def _write_cells(file, name, texts):
     """A cell array of N x 1 texts: (1, N) references to (length, 1) UTF-16 units each."""
     cells = file.create_dataset(name, (1, len(texts)), dtype=h5py.ref_dtype)
     for index, text in enumerate(texts):
@@ -129,7 +123,7 @@ def _write_cells(file: h5py.File, name: str, texts: tuple[str, ...]) -> None:
         cells[0, index] = file.create_dataset(f"#refs#/{name}{index}", data=letters).ref
 
 
-def nyu_plain(raw: Path) -> None:
+def nyu_plain(raw):
     """Extracted labelled frames: two of test at full size, three of train reduced."""
     for split, numbers, sizes in (
         ("test", (0, 1), (VGA, VGA)),
@@ -143,7 +137,7 @@ def nyu_plain(raw: Path) -> None:
     (raw / "scenes.json").write_text(json.dumps({"index_base": 0, "run": [0, 0, 1, 1, 2]}))
 
 
-def unpacked_nyu(out: Path, lines: Sequence[str]) -> Path:
+def unpacked_nyu(out, lines):
     """The real labelled frames of these lines of the packed lists, unpacked into `out`."""
     packed, subset = real_samples("nyu_labelled"), out.with_name(f"{out.name}_packed")
     subset.mkdir(parents=True)
@@ -155,7 +149,7 @@ def unpacked_nyu(out: Path, lines: Sequence[str]) -> Path:
     return out
 
 
-def normal_pixels(seed: int, size: tuple[int, int] = SMALL) -> Bytes:
+def normal_pixels(seed, size=SMALL):
     """Unit normals as 8-bit RGB, black in the first row."""
     vectors = np.random.default_rng(seed).normal(size=(*size, 3))
     vectors /= np.linalg.norm(vectors, axis=-1, keepdims=True)
@@ -164,7 +158,7 @@ def normal_pixels(seed: int, size: tuple[int, int] = SMALL) -> Bytes:
     return pixels
 
 
-def nyu_normals(raw: Path) -> None:
+def nyu_normals(raw):
     """Two classes of training pictures and three of test; the lists with their unread depth."""
     names = {
         "train": ["bathroom/1", "bathroom/2", "kitchen/7"],
@@ -181,12 +175,12 @@ def nyu_normals(raw: Path) -> None:
         (raw / f"nyu_{split}.txt").write_text("\n".join(lines) + "\n")
 
 
-def rotated(depth: Depth) -> Depth:
+def rotated(depth):
     """Rotate 16 bits left by three, as SUN RGB-D stores millimetres."""
     return (depth << np.uint16(3)) | (depth >> np.uint16(13))
 
 
-def sunrgbd(raw: Path) -> dict[str, Depth]:
+def sunrgbd(raw):
     """Three frames of two sources; beyond 8.191 m the rotation reaches the low bits."""
     frames = {
         "kv2/align_kv2/2014-12-18_11-31-54": ("0000144.jpg", "0000144.png", (30, 41)),
@@ -207,7 +201,7 @@ def sunrgbd(raw: Path) -> dict[str, Depth]:
     return depths
 
 
-def diode(raw: Path) -> dict[str, NDArray[np.float32]]:
+def diode(raw):
     """Views of three scans, one of them outdoors; depths, with the mask applied, by frame."""
     views = {
         "train/indoors/scene_00001/scan_00010": ["00001_00010_indoors_000_010"],

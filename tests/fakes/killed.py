@@ -7,16 +7,12 @@ SIGKILL: somewhere in the start, in a resumption, a step, a checkpoint, a valida
 are forks of this one, so that packages are imported once; they tell it what they are about to do.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
 
 import torch
 from tests.fakes import pairs
@@ -45,7 +41,7 @@ PATCHED = {
 }
 
 
-def trained(data: Path, out: Path) -> None:
+def trained(data, out):
     """To the end: from the last checkpoint, or from the beginning."""
     if (out / state.LAST / state.TRAINING).is_file():
         run = launch.resume(out, ALONE)
@@ -54,10 +50,10 @@ def trained(data: Path, out: Path) -> None:
     run.train()
 
 
-def telling(name: str, act: Callable[..., Any], pipe: int) -> Callable[..., Any]:
+def telling(name, act, pipe):
     """The function, which says when it begins and ends."""
 
-    def told(*arguments: Any, **more: Any) -> Any:
+    def told(*arguments, **more):
         os.write(pipe, f"{name}\n".encode())
         result = act(*arguments, **more)
         os.write(pipe, f"end of {name}\n".encode())
@@ -66,7 +62,7 @@ def telling(name: str, act: Callable[..., Any], pipe: int) -> Callable[..., Any]
     return told
 
 
-def forked(data: Path, out: Path) -> tuple[int, IO[str]]:
+def forked(data, out):
     """A process that trains, and what it tells."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -83,12 +79,12 @@ def forked(data: Path, out: Path) -> tuple[int, IO[str]]:
         os._exit(code)
 
 
-def ended(child: int) -> int:
+def ended(child):
     """How a process ended: 0, or minus the signal."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def durations(data: Path, out: Path) -> dict[str, float]:
+def durations(data, out):
     """Seconds that each of them takes, in an uninterrupted run."""
     child, said = forked(data, out)
     began, longest = {}, {}
@@ -102,7 +98,7 @@ def durations(data: Path, out: Path) -> dict[str, float]:
     return longest
 
 
-def killed(data: Path, out: Path, wanted: str, delay: float) -> None:
+def killed(data, out, wanted, delay):
     """Train until `delay` seconds after something was begun."""
     child, said = forked(data, out)
     # A start that was killed late has left a checkpoint; then it is resumed.
@@ -117,7 +113,7 @@ def killed(data: Path, out: Path, wanted: str, delay: float) -> None:
         load_network(out / state.LAST)
 
 
-def main(data: Path, whole: Path, out: Path) -> None:
+def main(data, whole, out):
     """Exit code 0: all ended as they should."""
     torch.set_num_threads(1)
     durations(data, whole.with_name("warm"))  # compiles what the others find compiled

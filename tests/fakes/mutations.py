@@ -1,22 +1,16 @@
 """Damaged files, and a check that reading them has no side effects."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
-
-import numpy as np
 
 # Audit events that reading a file must not cause.
 DEEDS = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect")
 DEEDS += ("os.remove", "os.rename", "os.rmdir", "shutil.rmtree", "ctypes.dlopen", "webbrowser.open")
 
 
-def mutated(content: bytes, generator: np.random.Generator, head: float = 1.0) -> bytes:
+def mutated(content, generator, head=1.0):
     """Bits flipped, bytes replaced, pieces cut out, doubled and moved; or the end cut off.
 
     Most changes are within the first share `head` of the file, where the headers are.
@@ -45,12 +39,12 @@ def mutated(content: bytes, generator: np.random.Generator, head: float = 1.0) -
 STRANGE = (None, True, "", "x" * 5000, -1, 0, 1e308, 10**40, [], {}, [[[[]]]], {"": None}, "\ud800")
 
 
-def mutated_json(content: bytes, generator: np.random.Generator) -> bytes:
+def mutated_json(content, generator):
     """JSON in which one value, chosen at random, is replaced, removed or wrapped."""
     data = json.loads(content)
-    places: list[tuple[Any, Any]] = []
+    places = []
 
-    def visit(node: Any) -> None:
+    def visit(node):
         keys = (
             node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
         )
@@ -70,9 +64,7 @@ def mutated_json(content: bytes, generator: np.random.Generator) -> bytes:
     return json.dumps(data).encode()
 
 
-def five_changed_bytes(
-    content: bytes, generator: np.random.Generator, end: int, start: int = 0
-) -> bytes:
+def five_changed_bytes(content, generator, end, start=0):
     """Five bytes between `start` and `end` changed, as a failing disk or memory does."""
     data = bytearray(content)
     for place in generator.choice(end - start, 5, replace=False):
@@ -80,22 +72,22 @@ def five_changed_bytes(
     return bytes(data)
 
 
-_heard: list[str] = []
-_listening: list[bool] = []
+_heard = []
+_listening = []
 
 
-def _hook(event: str, arguments: tuple[object, ...]) -> None:
+def _hook(event, arguments):
     if _listening and event in DEEDS:
         _heard.append(f"{event} {arguments}")
 
 
 @cache
-def _install_hook() -> None:
+def _install_hook():
     sys.addaudithook(_hook)  # once, because Python cannot remove a hook
 
 
 @contextmanager
-def nothing_happens() -> Iterator[None]:
+def nothing_happens():
     """Fail if the block starts a program, opens a connection, removes or renames a file."""
     _install_hook()
     _heard.clear()

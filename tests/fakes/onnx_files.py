@@ -1,16 +1,12 @@
 """Small ONNX files whose predictions are known, in the text form of ONNX."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import onnx
 from onnx import helper, parser
 
 _GREY = "bytes = Cast <to = 1> (image) grey = ReduceMean <axes = [3], keepdims = 0> (bytes)"
 
 
-def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> Path:
+def depth_of_brightness(path, *, every=1, weights_at=""):
     """depth = 0.5 m + brightness / 50, of every n-th pixel of the image.
 
     With `weights_at`, the graph refers to another file for its first constant.
@@ -33,14 +29,14 @@ def depth_of_brightness(path: Path, *, every: int = 1, weights_at: str = "") -> 
     return _write(path, model)
 
 
-def with_metadata(content: bytes, key: str, value: str) -> bytes:
+def with_metadata(content, key, value):
     """The bytes of a graph with one more entry of its metadata."""
     entry = onnx.ModelProto()
     entry.metadata_props.add(key=key, value=value)
     return content + entry.SerializeToString()  # fields of a message may be appended
 
 
-def depth_and_spread(path: Path) -> Path:
+def depth_and_spread(path):
     """depth = brightness / 50 in metres, and a tenth of it as the deviation of the levels."""
     graph = f"""(uint8[B, H, W, 3] image) => (float[B, H, W] depth, float[B, H, W] level_std)
     <float fifty = {{50}}, float ten = {{10}}> {{
@@ -51,7 +47,7 @@ def depth_and_spread(path: Path) -> Path:
     return _write(path, _parsed(graph))
 
 
-def mean_depth_at_size(path: Path) -> Path:
+def mean_depth_at_size(path):
     """One depth everywhere, the mean of all bytes in metres, at the requested size."""
     graph = f"""(uint8[B, H, W, 3] image, int64[2] size) => (float[B, h, w] depth)
     <int64[1] one = {{1}}> {{
@@ -63,7 +59,7 @@ def mean_depth_at_size(path: Path) -> Path:
     return _write(path, _parsed(graph))
 
 
-def normals_of_colour(path: Path) -> Path:
+def normals_of_colour(path):
     """normals = colour / 127.5 - 1."""
     graph = """(uint8[B, H, W, 3] image) => (float[B, H, W, 3] normals)
     <float half = {127.5}, float one = {1}> {
@@ -74,12 +70,7 @@ def normals_of_colour(path: Path) -> Path:
     return _write(path, _parsed(graph))
 
 
-def foreign(
-    path: Path,
-    names: tuple[str, str] = ("0", "350"),
-    shape: tuple[int | str, ...] = (1, 3, 224, 224),
-    axis: int = 1,
-) -> Path:
+def foreign(path, names=("0", "350"), shape=(1, 3, 224, 224), axis=1):
     """Somebody else's network, as FastDepth is: floats (1, 3, 224, 224) in, their mean out."""
     out = [1 if place == axis else length for place, length in enumerate(shape)]
     graph = helper.make_graph(
@@ -131,9 +122,7 @@ PUBLISHED = {
 }
 
 
-def published(
-    path: Path, name: str, size: tuple[int, int], weights: list[float], bias: float
-) -> Path:
+def published(path, name, size, weights, bias):
     """A small network with the inputs and outputs of a published one: a map of three colours."""
     model = _parsed(PUBLISHED[name].format(size=f"{size[0]}, {size[1]}"))
     for key, shape, values in (("weights", [1, 3, 1, 1], weights), ("bias", [1], [bias])):
@@ -147,7 +136,7 @@ def published(
     return _write(path, model)
 
 
-def for_one_size(path: Path) -> Path:
+def for_one_size(path):
     """Normals of 8x8 images only."""
     graph = """(uint8[B, 8, 8, 3] image) => (float[B, 8, 8, 3] normals) {
         normals = Cast <to = 1> (image)
@@ -155,7 +144,7 @@ def for_one_size(path: Path) -> Path:
     return _write(path, _parsed(graph))
 
 
-def describe(path: Path, **texts: str) -> Path:
+def describe(path, **texts):
     """Add texts to the metadata of a file."""
     model = onnx.load(path, load_external_data=False)
     for key, text in texts.items():
@@ -163,10 +152,10 @@ def describe(path: Path, **texts: str) -> Path:
     return _write(path, model)
 
 
-def _parsed(graph: str) -> onnx.ModelProto:
+def _parsed(graph):
     return parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> graph {graph}')
 
 
-def _write(path: Path, model: onnx.ModelProto) -> Path:
+def _write(path, model):
     path.write_bytes(model.SerializeToString())
     return path

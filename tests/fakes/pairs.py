@@ -1,9 +1,5 @@
 """A small folder of pictures and depth that a network can learn: brightness is nearness."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 from PIL import Image
 
@@ -36,25 +32,25 @@ CHANGES = {  # the same from the command line
 }
 
 
-def command(data: object, out: object, *more: object, **changes: object) -> list[object]:
+def command(data, out, *more, **changes):
     """The arguments of `idisc` that train a tiny network."""
     sets = [f"{name}={value}" for name, value in {**CHANGES, **changes}.items()]
     flags = [part for change in sets for part in ("--set", change)]
     return ["train", "nyu_swint", "--data", data, "--out", out, "--workers", 0, *flags, *more]
 
 
-def recipe(**train: object) -> Recipe:
+def recipe(**train):
     """A recipe of a few seconds; arguments change its training."""
     settings = {"iterations": 6, "batch_size": 2, "validate_every": 3, "save_every": 2}
     return Recipe(
         name="tiny",
         model=TINY,
         data=DataConfig(train="folder", test="folder", size=SIZE, augment=AugmentConfig()),
-        train=TrainConfig(**{**settings, **train}),  # type: ignore[arg-type]
+        train=TrainConfig(**{**settings, **train}),
     )
 
 
-def make(root: Path, train: int = 6, test: int = 2) -> Path:
+def make(root, train=6, test=2):
     """train/ and test/ with images/ and depth/ below each."""
     for split, count in (("train", train), ("test", test)):
         for index in range(count):
@@ -67,7 +63,7 @@ def make(root: Path, train: int = 6, test: int = 2) -> Path:
     return root
 
 
-def _depth(generator: np.random.Generator) -> np.ndarray:
+def _depth(generator):
     """A slanted wall with a round bulge, metres: smooth, as a map at a quarter of the size is."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]] / SIZE[1]
     slope, middle = generator.uniform(-1, 1, size=2), generator.uniform(0.2, 0.6, size=2)
@@ -76,6 +72,6 @@ def _depth(generator: np.random.Generator) -> np.ndarray:
     return np.asarray(3.5 + slope[0] * rows + slope[1] * columns - bulge)
 
 
-def _save(path: Path, array: np.ndarray) -> None:
+def _save(path, array):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(array).save(path)

@@ -1,15 +1,12 @@
 """Three grey photos in a folder, and the results of a call."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 
-def three_photos(place: Path) -> Path:
+def three_photos(place):
     """The folder photos: two in it, the third in a folder below."""
     for name, shade in (("a.png", 50), ("b.jpg", 100), ("deep/c.png", 150)):
         path = place / "photos" / name
@@ -18,12 +15,12 @@ def three_photos(place: Path) -> Path:
     return place / "photos"
 
 
-def shown(folder: Path) -> set[str]:
+def shown(folder):
     """Names of the visible files of a folder."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
 
 
-def metres(path: Path) -> float:
+def metres(path):
     """The only depth of a 16-bit PNG, by the factor in its sidecar file."""
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16

@@ -1,12 +1,6 @@
 """A small prediction: a box in front of a wall, in a picture of known colours."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from idisc import formats
@@ -19,7 +13,7 @@ CAMERA = Camera(
 )
 
 
-def provenance(picture: str = "room.jpg", **changes: Any) -> Provenance:
+def provenance(picture="room.jpg", **changes):
     """How a prediction was made; `changes` are fields of ModelInfo."""
     return Provenance(
         picture=picture,
@@ -29,13 +23,11 @@ def provenance(picture: str = "room.jpg", **changes: Any) -> Provenance:
     )
 
 
-def predicted(
-    depth: NDArray[np.floating[Any]] | None, image: NDArray[np.uint8] | None = None, **changes: Any
-) -> Prediction:
+def predicted(depth, image=None, **changes):
     """A prediction with this depth (H, W); `changes` are fields of Prediction."""
     maps = depth if depth is not None else changes["normals"]
     size = maps.shape[0], maps.shape[1]
-    fields: dict[str, Any] = {
+    fields = {
         "image": np.full((*size, 3), 90, np.uint8) if image is None else image,
         "camera": Camera.assumed(size),
         "provenance": provenance(domain="indoor"),
@@ -44,7 +36,7 @@ def predicted(
     return Prediction(depth=None if depth is None else depth.astype(np.float32), **fields)
 
 
-def box_before_a_wall() -> NDArray[np.float32]:
+def box_before_a_wall():
     """A wall at 4 m, a box at 2 m before it; two pixels have no depth."""
     depth = np.full(SIZE, 4.0, np.float32)
     depth[15:35, 20:45] = 2.0
@@ -52,7 +44,7 @@ def box_before_a_wall() -> NDArray[np.float32]:
     return depth
 
 
-def coloured() -> NDArray[np.uint8]:
+def coloured():
     """Red grows to the right, green downwards."""
     image = np.zeros((*SIZE, 3), np.uint8)
     image[..., 0], image[..., 1] = np.arange(64) * 4, np.arange(48)[:, None] * 5
@@ -64,13 +56,13 @@ RESULT = predicted(DEPTH, coloured(), camera=CAMERA)
 WALL = predicted(np.full(SIZE, 3.0), coloured(), camera=CAMERA)
 
 
-def write(name: str, folder: Path, result: Prediction = RESULT, **options: Any) -> Path:
+def write(name, folder, result=RESULT, **options):
     """One format of a result; the first of its files."""
     rows = formats.parse(name)
     return formats.save(result, folder, "room", rows, formats.FormatOptions(**options))[0]
 
 
-def texts_of(path: Path) -> dict[str, str]:
+def texts_of(path):
     """What a PNG says of itself."""
     with Image.open(path) as picture:
         assert isinstance(picture.info, dict)

@@ -1,8 +1,5 @@
 """Assertions about errors: their type and fields, not their wording."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -11,7 +8,7 @@ from idisc.errors import IdiscError
 
 
 @contextmanager
-def refused(kind: type[IdiscError], subject: object, *facts: object) -> Iterator[None]:
+def refused(kind, subject, *facts):
     """Expect an error of one line with this type and subject; reason or remedy state the facts."""
     with pytest.raises(IdiscError) as caught:
         yield

@@ -5,30 +5,22 @@ straight ahead has one depth everywhere, which follows from the position of the 
 have their real sizes and one colour, to be small.
 """
 
-from __future__ import annotations
-
 import io
 import json
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from idisc.data import manifest
 from idisc.data.decode import DepthMap
-from idisc.data.manifest import Record
-from idisc.data.prepare.runner import Summary
 
-Quaternion = tuple[float, float, float, float]
 WALL = 20.0
 
 
-def facing(angle_deg: float) -> Quaternion:
+def facing(angle_deg):
     """The rotation (w, x, y, z) from camera axes to a car's, turned to the left about its z."""
     ahead = Rotation.from_quat([-0.5, 0.5, -0.5, 0.5])  # x right, y down, z forward
     x, y, z, w = (Rotation.from_euler("z", angle_deg, degrees=True) * ahead).as_quat().tolist()
@@ -36,7 +28,7 @@ def facing(angle_deg: float) -> Quaternion:
 
 
 @cache
-def flat(size: tuple[int, int], suffix: str) -> bytes:
+def flat(size, suffix):
     """A grey picture."""
     buffer = io.BytesIO()
     kind = "JPEG" if suffix == "jpg" else "PNG"
@@ -44,7 +36,7 @@ def flat(size: tuple[int, int], suffix: str) -> bytes:
     return buffer.getvalue()
 
 
-def walls(step: float = 0.5) -> NDArray[np.float64]:
+def walls(step=0.5):
     """Points (N, 3) of four walls around the origin, x forward, y left, z up."""
     along, up = np.meshgrid(np.arange(-WALL, WALL, step), np.arange(-3.0, 3.0, step))
     across = np.full(along.size, WALL)
@@ -53,7 +45,7 @@ def walls(step: float = 0.5) -> NDArray[np.float64]:
     return np.concatenate([front, -front, side, -side])
 
 
-def write(path: Path, content: bytes | str | Any) -> Path:
+def write(path, content):
     """Bytes, text, or anything else as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, bytes):
@@ -63,18 +55,18 @@ def write(path: Path, content: bytes | str | Any) -> Path:
     return path
 
 
-def records(out: Path) -> tuple[Record, ...]:
+def records(out):
     """The records of a prepared folder."""
     return manifest.read(out).records
 
 
-def depth_of(out: Path, record: Record | None = None) -> NDArray[np.float32]:
+def depth_of(out, record=None):
     """The prepared depth of a record, or of the first one."""
     target = (record or records(out)[0]).target
     return DepthMap(metres_per_unit=1 / 256).read(out / target)
 
 
-def names_of(summary: Summary) -> list[str]:
+def names_of(summary):
     """The names of the raw files that are wrong."""
     return [Path(fault.subject).name for fault in summary.faults]
 
@@ -86,7 +78,7 @@ KITTI_FOCAL, KITTI_MIDDLE = 700.0, (600.0, 180.0)
 KITTI_WALL = WALL - 0.27 + 0.003  # velodyne -> camera 0 -> camera 2, along the axis
 
 
-def kitti_calibration(date: Path) -> None:
+def kitti_calibration(date):
     """Turned axes, the LiDAR 27 cm behind camera 0, and camera 2 another 3 mm behind."""
     (cx, cy), f, shift = KITTI_MIDDLE, KITTI_FOCAL, (0.06, 0.0, 0.003)
     offset = f * shift[0] + cx * shift[2], f * shift[1] + cy * shift[2], shift[2]
@@ -104,7 +96,7 @@ def kitti_calibration(date: Path) -> None:
     )
 
 
-def annotated() -> bytes:
+def annotated():
     """Annotated depth: 10 m in every second pixel of the lower half."""
     stored = np.zeros(KITTI_SIZE, dtype=np.uint16)
     stored[200:, ::2] = 2560
@@ -114,11 +106,8 @@ def annotated() -> bytes:
 
 
 def kitti(
-    raw: Path,
-    depth: Path,
-    drives: Sequence[str] = ("2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"),
-    frames: int = 2,
-) -> Path:
+    raw, depth, drives=("2011_09_26_drive_0001_sync", "2011_09_26_drive_0002_sync"), frames=2
+):
     """Drives below `raw`, annotated depth below `depth`/train: drive 0001 is train, 0002 test."""
     sweep = np.concatenate([walls(), np.zeros((len(walls()), 1))], axis=1, dtype=np.float32)
     for drive in drives:
@@ -133,7 +122,7 @@ def kitti(
     return raw
 
 
-def kitti_line(drive: str, number: int) -> str:
+def kitti_line(drive, number):
     """A line of a published list."""
     name = f"image_02/data/{number:010d}.png"
     target = f"{drive}/proj_depth/groundtruth/image_02/{number:010d}.png"
@@ -150,14 +139,14 @@ DDAD_LATE_S = 0.02  # time from the sweep to the picture
 DDAD_FIRST = 15_616_458_250_000_000
 
 
-def _dgp_pose(rotation: Quaternion, x: float, z: float = 0.0) -> dict[str, Any]:
+def _dgp_pose(rotation, x, z=0.0):
     return {
         "rotation": dict(zip(("qw", "qx", "qy", "qz"), rotation, strict=True)),
         "translation": {"x": x, "y": 0.0, "z": z},
     }
 
 
-def ddad_calibration() -> dict[str, Any]:
+def ddad_calibration():
     """Cameras at the middle of the car, 1.5 m up; the front one is also forward."""
     lens = {"fx": 1000.0, "fy": 1010.0, "cx": 960.0, "cy": 600.0, "skew": 0.0}
     cameras = [_ddad_camera(angle, 0.0) for angle in DDAD_CAMERAS.values()]
@@ -168,18 +157,18 @@ def ddad_calibration() -> dict[str, Any]:
     }
 
 
-def _ddad_camera(angle_deg: float, car: float) -> dict[str, Any]:
+def _ddad_camera(angle_deg, car):
     return _dgp_pose(facing(angle_deg), car + (DDAD_FORWARD if angle_deg == 0 else 0.0), 1.5)
 
 
-def ddad_scene(folder: Path, samples: int) -> Path:
+def ddad_scene(folder, samples):
     """A scene of a car that drives straight on, with a sample every tenth of a second."""
     buffer = io.BytesIO()
     np.savez(buffer, data=np.concatenate([walls(), np.ones((len(walls()), 1))], axis=1))
-    data: list[dict[str, Any]] = []
+    data = []
     entries = []
 
-    def add(key: str, sensor: str, kind: str, name: str, file: bytes, **content: Any) -> None:
+    def add(key, sensor, kind, name, file, **content):
         write(folder / name, file)
         datum = {kind: {"filename": name, **content}}
         data.append({"key": key, "id": {"name": sensor, "timestamp": ""}, "datum": datum})
@@ -208,7 +197,7 @@ def ddad_scene(folder: Path, samples: int) -> Path:
     return write(folder / "scene_beef.json", {"data": data, "samples": entries, "name": "made up"})
 
 
-def ddad(raw: Path, samples: int) -> Path:
+def ddad(raw, samples):
     """Two scenes of training and one of validation."""
     splits = {"0": ["000000", "000001"], "1": ["000150"]}
     for name in (name for names in splits.values() for name in names):
@@ -240,7 +229,7 @@ ARGOVERSE_FIRST_NS = 315_971_347_800_000_000
 ARGOVERSE_LATE_NS = 10_000_000  # time from the sweep to the nearest picture
 
 
-def ply(points: NDArray[np.float64]) -> bytes:
+def ply(points):
     """Return a sweep as Argoverse stores it."""
     row = [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "u1"), ("laser_number", "<u2")]
     vertices = np.zeros(len(points), dtype=row)
@@ -252,7 +241,7 @@ def ply(points: NDArray[np.float64]) -> bytes:
     return f"{header}end_header\n".encode() + vertices.tobytes()
 
 
-def argoverse_calibration() -> dict[str, Any]:
+def argoverse_calibration():
     """Ring cameras at the middle of the car, 1.4 m up; the front one is also forward."""
     return {
         "camera_data_": [
@@ -276,16 +265,14 @@ def argoverse_calibration() -> dict[str, Any]:
     }
 
 
-def argoverse_pose(log: Path, stamp: int) -> Path:
+def argoverse_pose(log, stamp):
     """Write the pose of a car that drives straight on."""
     x = ARGOVERSE_SPEED * (stamp - ARGOVERSE_FIRST_NS) / 1e9
     pose = {"rotation": [1.0, 0.0, 0.0, 0.0], "translation": [x, 0.0, 0.0]}
     return write(log / "poses" / f"city_SE3_egovehicle_{stamp}.json", pose)
 
 
-def argoverse_log(
-    log: Path, sweeps: int, cameras: Sequence[str], points: bytes | None = None
-) -> Path:
+def argoverse_log(log, sweeps, cameras, points=None):
     """Sweeps at 10 Hz, each with a picture shortly before it and a nearer one after it."""
     write(log / "vehicle_calibration_info.json", argoverse_calibration())
     for number in range(sweeps):
@@ -300,7 +287,7 @@ def argoverse_log(
     return log
 
 
-def argoverse(raw: Path, sweeps: int) -> Path:
+def argoverse(raw, sweeps):
     """A log of training and one of validation, pictures of two cameras."""
     for name in ("train1/log-a", "val/log-b"):
         argoverse_log(raw / name, sweeps, ("ring_front_center", "ring_side_left"))

@@ -1,14 +1,9 @@
 """Samples and datasets with ground truth, and predictions of them that are a tenth too far."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes import indoor
 
@@ -19,9 +14,7 @@ from idisc.data.framing import Place
 from idisc.data.manifest import Manifest, Record
 
 
-def sample_of(
-    target: NDArray[np.float32], place: Place | None = None, image: str = "a.jpg", sensor: str = ""
-) -> Sample:
+def sample_of(target, place=None, image="a.jpg", sensor=""):
     """A sample with this ground truth; all of its pixels are valid."""
     size = target.shape[0], target.shape[1]
     return Sample(
@@ -34,9 +27,7 @@ def sample_of(
     )
 
 
-def dataset_of(
-    root: Path, targets: Mapping[str, NDArray[Any]], camera: tuple[float, ...] | None = None
-) -> Dataset:
+def dataset_of(root, targets, camera=None):
     """Depth in metres as arrays on disk, each with a black image called NAME.png."""
     records = []
     for number, (name, depth) in enumerate(targets.items()):
@@ -54,7 +45,7 @@ def dataset_of(
     return Dataset(source, "test", catalog.FOLDER)
 
 
-def a_tenth_too_far(data: Path, name: str, out: Path, factor: float = 1.1) -> Path:
+def a_tenth_too_far(data, name, out, factor=1.1):
     """Predictions of a test split; normals are exact. Full frames of KITTI as PNG."""
     dataset = open_dataset(data, name, "test")
     for index, record in enumerate(dataset.records):
@@ -72,7 +63,7 @@ def a_tenth_too_far(data: Path, name: str, out: Path, factor: float = 1.1) -> Pa
     return out
 
 
-def own_pairs(place: Path) -> Path:
+def own_pairs(place):
     """Make the folder `own` with two pairs in millimetres, and predictions in `guess`."""
     root = place / "own"
     for number in range(2):
@@ -83,6 +74,6 @@ def own_pairs(place: Path) -> Path:
     return root
 
 
-def scored_by(own: Path) -> tuple[object, ...]:
+def scored_by(own):
     """The options of a call that scores those predictions."""
     return ("--predictions", own.parent / "guess", "--scale", 0.001)

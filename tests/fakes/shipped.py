@@ -1,9 +1,5 @@
 """A model as it ships: a card, a graph that puts brightness at metres, and weights."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from tests.fakes import onnx_files
 
 from idisc import configs, files
@@ -11,7 +7,7 @@ from idisc.configs.schema import ModelConfig
 from idisc.zoo import cards
 
 
-def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) -> Path:
+def make(model, *, checkpoint=None, default=False):
     """depth = 0.5 m + brightness / 50; the files are called like `model`. Returns the card.
 
     The weights are those of a checkpoint folder, or nothing that can be opened.
@@ -48,12 +44,7 @@ def make(model: Path, *, checkpoint: Path | None = None, default: bool = False) 
         ),
         scores=(
             cards.Score(
-                dataset="NYU-Depth v2",
-                protocol="bts",
-                metric="d1",
-                value=0.81,
-                low=0.8,
-                high=0.82,
+                dataset="NYU-Depth v2", protocol="bts", metric="d1", value=0.81, low=0.8, high=0.82
             ),
             cards.Score(dataset="NYU-Depth v2", protocol="bts", metric="rmse", value=0.5),
         ),

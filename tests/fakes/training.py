@@ -1,42 +1,36 @@
 """Runs of a tiny network in this process, and what they leave in their folders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from idisc.configs.schema import Recipe
 from idisc.train import launch, log, state
 from idisc.train.distributed import World
-from idisc.train.trainer import Step, Summary, Trainer
 
 ALONE = World(torch.device("cpu"))
 
 
-def start(recipe: Recipe, data: Path, out: Path, **more: Any) -> Trainer:
+def start(recipe, data, out, **more):
     return launch.start(recipe, [str(data)], out, ALONE, **more)
 
 
-def stop_after(run: Trainer, steps: int) -> Summary:
-    def on_step(step: Step) -> None:
+def stop_after(run, steps):
+    def on_step(step):
         run.stop = step.step == steps
 
     return run.train(on_step)
 
 
-def losses(run: Path) -> list[float]:
+def losses(run):
     return [row["loss"] for row in log.read(run, "step")]
 
 
-def saved_step(run: Path) -> int:
+def saved_step(run):
     return int(state.read_training(run)["step"])
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other):
     """Whether two states are equal, bit for bit."""
     if isinstance(one, torch.Tensor):
         return torch.equal(one, other)
@@ -47,11 +41,11 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))
 
 
-def spoil(run: Trainer, numbers: set[int], *, until_rolled_back: bool = False) -> None:
+def spoil(run, numbers, *, until_rolled_back=False):
     """Make the loss of some steps infinite, by the target."""
     original = run.stream.folders[0].__class__.__getitem__
 
-    def spoiled(self: Any, index: int) -> Any:
+    def spoiled(self, index):
         sample = original(self, index)
         healed = until_rolled_back and run.stepper.guard.rollbacks
         if run.progress.step in numbers and not healed:

@@ -1,9 +1,5 @@
 """The gallery: one page about many results."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from tests.fakes.predicted import box_before_a_wall, predicted
 from tests.fakes.refusals import refused
 
@@ -11,7 +7,7 @@ from idisc.errors import InputError
 from idisc.formats import gallery
 
 
-def test_an_entry_links_to_the_viewer_and_escapes_names(tmp_path: Path) -> None:
+def test_an_entry_links_to_the_viewer_and_escapes_names(tmp_path):
     files = [tmp_path / "a b_depth.png", tmp_path / "a b_viewer.html"]
     entry = gallery.describe("<a> b.jpg", predicted(box_before_a_wall()), files, tmp_path)
     page = gallery.render([entry], "rooms & desks", ["indoor"]).decode()
@@ -24,7 +20,7 @@ def test_an_entry_links_to_the_viewer_and_escapes_names(tmp_path: Path) -> None:
     assert "http" not in page.replace("http-equiv", "")  # nothing is loaded from elsewhere
 
 
-def test_a_clip_opens_its_film_and_says_how_long_it_is(tmp_path: Path) -> None:
+def test_a_clip_opens_its_film_and_says_how_long_it_is(tmp_path):
     files = [tmp_path / "walk_depth.mp4", tmp_path / "walk_depth.json"]
     shown = predicted(box_before_a_wall())
     entry = gallery.describe("walk.mp4", shown, files, tmp_path, "4 frames of 1.0 s")
@@ -33,7 +29,7 @@ def test_a_clip_opens_its_film_and_says_how_long_it_is(tmp_path: Path) -> None:
     assert '<span class="badge">4 frames of 1.0 s</span>' in page
 
 
-def test_a_page_of_someone_else_is_kept(tmp_path: Path) -> None:
+def test_a_page_of_someone_else_is_kept(tmp_path):
     page = tmp_path / gallery.NAME
     gallery.check_free(page)
     page.write_bytes(gallery.render([], "empty", []))

@@ -1,10 +1,7 @@
 """Formats for programs: every one read back, with the factor that makes metres of it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from tests.fakes.refusals import refused
 from idisc.errors import InputError, MissingExtra
 
 
-def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path: Path) -> None:
+def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path):
     path = write("png16", tmp_path)
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16
@@ -40,9 +37,7 @@ def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path: Path) -> None:
         ("indoor", 0.09, 1e-5),  # of millimetres there would be too few
     ],
 )
-def test_png16_has_the_unit_of_its_domain(
-    domain: str, deepest: float, unit: float, tmp_path: Path
-) -> None:
+def test_png16_has_the_unit_of_its_domain(domain, deepest, unit, tmp_path):
     depth = np.linspace(0.01, deepest, 48 * 64, dtype=np.float32).reshape(SIZE)
     path = write(
         "png16", tmp_path, replace(RESULT, depth=depth, provenance=provenance(domain=domain))
@@ -51,7 +46,7 @@ def test_png16_has_the_unit_of_its_domain(
     assert np.abs(np.asarray(Image.open(path)) * unit - depth).max() <= unit / 2 + 1e-5
 
 
-def test_png16_says_what_does_not_fit(tmp_path: Path) -> None:
+def test_png16_says_what_does_not_fit(tmp_path):
     far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
     for unit in (None, 0.001):
         with refused(InputError, "format png16", "300.0 m"):
@@ -61,12 +56,12 @@ def test_png16_says_what_does_not_fit(tmp_path: Path) -> None:
     )
 
 
-def test_png16_keeps_the_least_depth_apart_from_none(tmp_path: Path) -> None:
+def test_png16_keeps_the_least_depth_apart_from_none(tmp_path):
     path = write("png16", tmp_path, replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32)))
     assert np.asarray(Image.open(path)).min() == 1
 
 
-def test_npy_is_the_depth(tmp_path: Path) -> None:
+def test_npy_is_the_depth(tmp_path):
     path = write("npy", tmp_path)
     depth = np.load(path, allow_pickle=False)
     assert depth.dtype == np.float32
@@ -77,12 +72,12 @@ def test_npy_is_the_depth(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["png16", "npy"])
-def test_frames_of_a_clip_can_do_without_a_json_each(kind: str, tmp_path: Path) -> None:
+def test_frames_of_a_clip_can_do_without_a_json_each(kind, tmp_path):
     path = write(kind, tmp_path, sidecar=False)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_npz_holds_all_there_is(tmp_path: Path) -> None:
+def test_npz_holds_all_there_is(tmp_path):
     plain = np.load(write("npz", tmp_path), allow_pickle=False)
     assert sorted(plain) == ["camera", "depth", "record"]
     assert np.array_equal(plain["camera"], CAMERA.matrix)
@@ -95,7 +90,7 @@ def test_npz_holds_all_there_is(tmp_path: Path) -> None:
     assert np.array_equal(full["depth"], DEPTH, equal_nan=True)
 
 
-def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path: Path) -> None:
+def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path):
     normals = np.ones((*SIZE, 3), np.float32)
     path = write("npz", tmp_path, replace(RESULT, normals=normals), axes="opengl")
     found = np.load(path, allow_pickle=False)
@@ -103,15 +98,15 @@ def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path: Path) -> Non
     assert json.loads(str(found["record"]))["axes"] == "opengl: x right, y up, z back"
 
 
-def test_exr_has_the_depth_in_channel_z(tmp_path: Path) -> None:
+def test_exr_has_the_depth_in_channel_z(tmp_path):
     open_exr = pytest.importorskip("OpenEXR", reason="OpenEXR comes with idisc[exr]")
     with open_exr.File(str(write("exr", tmp_path))) as file:
         assert np.array_equal(file.channels()["Z"].pixels, DEPTH, equal_nan=True)
         assert json.loads(file.header()["idisc"])["provenance"]["picture"] == "room.jpg"
 
 
-def test_exr_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def absent(name: str) -> None:
+def test_exr_says_what_to_install(monkeypatch, tmp_path):
+    def absent(name):
         raise ModuleNotFoundError(name=name)
 
     monkeypatch.setattr("importlib.import_module", absent)

@@ -1,10 +1,7 @@
 """Pictures for people: depth and uncertainty above a legend, normals in stated axes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ from tests.fakes.predicted import (
 from idisc.visualize import EMPTY
 
 
-def test_the_picture_has_a_legend_below_and_its_provenance_inside(tmp_path: Path) -> None:
+def test_the_picture_has_a_legend_below_and_its_provenance_inside(tmp_path):
     depth, image = (np.repeat(np.repeat(a, 8, 0), 8, 1) for a in (DEPTH, RESULT.image))
     large = predicted(depth, image, camera=CAMERA.resized((384, 512)))
     path = write("png", tmp_path, large, colormap="gray", limits=(2.0, 4.0))
@@ -38,7 +35,7 @@ def test_the_picture_has_a_legend_below_and_its_provenance_inside(tmp_path: Path
 
 
 @pytest.mark.parametrize("size", [(16, 16), (900, 3), (30, 4000)])
-def test_pictures_of_any_shape_get_a_legend(size: tuple[int, int], tmp_path: Path) -> None:
+def test_pictures_of_any_shape_get_a_legend(size, tmp_path):
     made = provenance("\u6df1\u3055", name="Ünglück " * 30)
     result = predicted(np.full(size, 2.0), provenance=made)
     picture = np.asarray(Image.open(write("png", tmp_path, result)))
@@ -46,7 +43,7 @@ def test_pictures_of_any_shape_get_a_legend(size: tuple[int, int], tmp_path: Pat
     assert (picture[-80:] < 120).any()  # letters
 
 
-def test_uncertainty_says_what_it_compares(tmp_path: Path) -> None:
+def test_uncertainty_says_what_it_compares(tmp_path):
     made = replace(provenance(), level_std=("levels", "flip"))
     result = replace(RESULT, level_std=np.full(SIZE, 0.2, np.float32), provenance=made)
     record = json.loads(texts_of(write("uncertainty", tmp_path, result))["idisc"])
@@ -56,9 +53,7 @@ def test_uncertainty_says_what_it_compares(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("axes", "blue"), [("opencv", 0), ("opengl", 255)])
-def test_normals_are_at_the_pictures_size_in_stated_axes(
-    axes: str, blue: int, tmp_path: Path
-) -> None:
+def test_normals_are_at_the_pictures_size_in_stated_axes(axes, blue, tmp_path):
     path = write("normals", tmp_path, WALL, axes=axes)
     picture = np.asarray(Image.open(path))
     assert picture.shape == (*SIZE, 3)
@@ -68,15 +63,13 @@ def test_normals_are_at_the_pictures_size_in_stated_axes(
     assert record["axes"].startswith(f"{axes}: x right, y ")
 
 
-def test_given_normals_are_preferred(tmp_path: Path) -> None:
+def test_given_normals_are_preferred(tmp_path):
     normals = np.tile(np.float32([1, 0, 0]), (*SIZE, 1))
     path = write("normals", tmp_path, replace(WALL, normals=normals))
     assert np.asarray(Image.open(path))[5, 5].tolist() == [255, 128, 128]
 
 
-def test_a_clean_picture_has_the_size_of_the_photo_and_says_its_range_inside(
-    tmp_path: Path,
-) -> None:
+def test_a_clean_picture_has_the_size_of_the_photo_and_says_its_range_inside(tmp_path):
     path = write("png", tmp_path, colormap="gray", limits=(2.0, 4.0), clean=True)
     assert np.asarray(Image.open(path)).shape == (*SIZE, 3)
     assert json.loads(texts_of(path)["idisc"])["limits"] == [2.0, 4.0]

@@ -1,11 +1,7 @@
 """PLY and GLB: read by another library, in metres, in stated axes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +11,20 @@ from tests.fakes.refusals import refused
 from idisc.errors import InputError
 
 
-def load_mesh(path: Path) -> Any:
+def load_mesh(path):
     import trimesh
 
     return trimesh.load(path, process=False)
 
 
-def test_ply_is_read_by_trimesh_in_metres(tmp_path: Path) -> None:
+def test_ply_is_read_by_trimesh_in_metres(tmp_path):
     cloud = load_mesh(write("ply", tmp_path))
     assert len(cloud.vertices) == 48 * 64 - 2
     assert cloud.vertices[-1] == pytest.approx([4 * 33 / 60, 4 * 21.5 / 50, 4.0])
     assert cloud.colors[-1].tolist()[:3] == [63 * 4, 47 * 5, 0]
 
 
-def test_ply_states_its_axes_and_provenance(tmp_path: Path) -> None:
+def test_ply_states_its_axes_and_provenance(tmp_path):
     made = provenance("Küche\nplate " + "x" * 500)
     path = write("ply", tmp_path, replace(RESULT, provenance=made), axes="opengl")
     head = path.read_bytes().partition(b"end_header\n")[0].decode("ascii").splitlines()
@@ -43,16 +39,15 @@ def test_ply_states_its_axes_and_provenance(tmp_path: Path) -> None:
     assert load_mesh(path).vertices[-1] == pytest.approx([2.2, -4 * 21.5 / 50, -4.0])
 
 
-def record_in(path: Path) -> dict[str, Any]:
+def record_in(path):
     content = path.read_bytes()
     length = int.from_bytes(content[12:16], "little")
     tree = json.loads(content[20 : 20 + length])
     assert tree["extensionsUsed"] == ["KHR_materials_unlit"]
-    extras: dict[str, Any] = tree["asset"]["extras"]
-    return extras
+    return tree["asset"]["extras"]
 
 
-def test_glb_has_the_size_of_the_scene_with_y_up(tmp_path: Path) -> None:
+def test_glb_has_the_size_of_the_scene_with_y_up(tmp_path):
     path = write("glb", tmp_path, WALL)
     (surface,) = load_mesh(path).geometry.values()
     low, high = surface.bounds
@@ -63,7 +58,7 @@ def test_glb_has_the_size_of_the_scene_with_y_up(tmp_path: Path) -> None:
     assert record_in(path)["axes"] == "opengl: x right, y up, z back; metres"
 
 
-def test_glb_is_cut_at_depth_edges(tmp_path: Path) -> None:
+def test_glb_is_cut_at_depth_edges(tmp_path):
     path = write("glb", tmp_path, axes="opencv")
     (surface,) = load_mesh(path).geometry.values()
     corners = surface.vertices[surface.faces]  # (F, 3, 3)
@@ -72,7 +67,7 @@ def test_glb_is_cut_at_depth_edges(tmp_path: Path) -> None:
     assert record_in(path)["axes"].startswith("opencv")
 
 
-def test_glb_wears_the_picture(tmp_path: Path) -> None:
+def test_glb_wears_the_picture(tmp_path):
     (surface,) = load_mesh(write("glb", tmp_path, WALL)).geometry.values()
     photo = np.asarray(surface.visual.material.baseColorTexture.convert("RGB")).astype(int)
     assert photo.shape == (*SIZE, 3)
@@ -83,7 +78,7 @@ def test_glb_wears_the_picture(tmp_path: Path) -> None:
     )  # lower right
 
 
-def test_a_large_mesh_is_thinned_and_says_so(tmp_path: Path) -> None:
+def test_a_large_mesh_is_thinned_and_says_so(tmp_path):
     path = write("glb", tmp_path, WALL, grid=32)
     (surface,) = load_mesh(path).geometry.values()
     assert len(surface.vertices) == 24 * 32
@@ -91,7 +86,7 @@ def test_a_large_mesh_is_thinned_and_says_so(tmp_path: Path) -> None:
     assert surface.vertices[0] == pytest.approx([3 * (1 - 30) / 60, 3 * (25.5 - 1) / 50, -3.0])
 
 
-def test_a_surface_that_is_nowhere_is_an_error(tmp_path: Path) -> None:
+def test_a_surface_that_is_nowhere_is_an_error(tmp_path):
     alone = np.zeros(SIZE, np.float32)
     alone[10, 10] = 1.0
     with refused(InputError, "format glb"):

@@ -1,43 +1,35 @@
 """The viewer: what the page holds, and what a person can do with it in a real browser."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.fakes import browsing
 from tests.fakes.predicted import DEPTH, RESULT, SIZE, WALL, provenance, write
 
 from idisc import geometry
-from idisc.prediction import Prediction
 from idisc.scale import read_scale
 
 LENGTH = "Between the marks: "
 
 
-def data_of(page: str) -> dict[str, Any]:
+def data_of(page):
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert found
-    data: dict[str, Any] = json.loads(found[1])
-    return data
+    return json.loads(found[1])
 
 
-def depth_of(data: dict[str, Any]) -> NDArray[np.float64]:
+def depth_of(data):
     steps = np.frombuffer(zlib.decompress(base64.b64decode(data["depth"])), "<u2")
     units = np.cumsum(steps.reshape(data["grid"]), axis=1, dtype=np.uint16)
     return units * np.float64(data["metres_per_unit"])
 
 
-def test_the_page_holds_the_depth(tmp_path: Path) -> None:
+def test_the_page_holds_the_depth(tmp_path):
     data = data_of(write("html", tmp_path).read_text("utf-8"))
     expected = np.where(geometry.is_present(DEPTH), DEPTH, 0)
     assert depth_of(data) == pytest.approx(expected, abs=data["metres_per_unit"])
@@ -45,7 +37,7 @@ def test_the_page_holds_the_depth(tmp_path: Path) -> None:
     assert np.array_equal(edges.reshape(SIZE), geometry.is_between(DEPTH))
 
 
-def test_a_large_page_is_thinned_along_its_rays(tmp_path: Path) -> None:
+def test_a_large_page_is_thinned_along_its_rays(tmp_path):
     page = write("html", tmp_path, grid=32).read_text("utf-8")
     data = data_of(page)
     assert (data["grid"], data["first"], data["step"]) == ([24, 32], 1, 2)
@@ -54,7 +46,7 @@ def test_a_large_page_is_thinned_along_its_rays(tmp_path: Path) -> None:
     assert "depth of one pixel of 2 x 2 of 48x64 (height x width)" in page
 
 
-def test_the_page_loads_nothing_and_runs_nothing_but_its_own_scripts(tmp_path: Path) -> None:
+def test_the_page_loads_nothing_and_runs_nothing_but_its_own_scripts(tmp_path):
     page = write("html", tmp_path).read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', page)
     assert policy
@@ -68,7 +60,7 @@ def test_the_page_loads_nothing_and_runs_nothing_but_its_own_scripts(tmp_path: P
     assert len(page) < 1_000_000
 
 
-def test_names_cannot_become_markup(tmp_path: Path) -> None:
+def test_names_cannot_become_markup(tmp_path):
     made = provenance("</script><b>&$name", name='"><img src=x onerror=alert(1)>')
     page = write("html", tmp_path, replace(RESULT, provenance=made)).read_text("utf-8")
     assert "<title>&lt;/script&gt;&lt;b&gt;&amp;$name: depth</title>" in page
@@ -77,19 +69,19 @@ def test_names_cannot_become_markup(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
+def open_page(browser, tmp_path):
     """Opens the viewer of a result offline; what it complains of fails the test."""
     size = {"width": 1000, "height": 800}
     context = browsing.new_context(browser, viewport=size, offline=True)
-    complaints: list[str] = []
+    complaints = []
 
-    def opened(result: Prediction) -> Any:
+    def opened(result):
         path = write("html", tmp_path, result)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
-        requests: list[str] = []
+        requests = []
         page.goto(path.as_uri())
         page.wait_for_selector("html[data-ready='3d']")
         browsing.at_rest(page, "#stage canvas")
@@ -101,7 +93,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
     assert complaints == []
 
 
-def at(page: Any, view: str, row: int, column: int) -> tuple[float, float]:
+def at(page, view, row, column):
     box = page.locator(view).bounding_box()
     height, width = SIZE
     return (
@@ -110,14 +102,13 @@ def at(page: Any, view: str, row: int, column: int) -> tuple[float, float]:
     )
 
 
-def colours_of(picture: NDArray[np.int64]) -> int:
+def colours_of(picture):
     """How many there are, of pixels that are drawn: one depth has few."""
     return len({tuple(colour) for colour in picture[picture[..., 3] == 255].tolist()})
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_metres_are_under_the_cursor_and_between_two_clicks(open_page: Any) -> None:
+def test_metres_are_under_the_cursor_and_between_two_clicks(open_page):
     page = open_page(RESULT)
     reading = page.locator("#reading")
     page.mouse.move(*at(page, "#picture", 20, 30))
@@ -135,13 +126,10 @@ def test_metres_are_under_the_cursor_and_between_two_clicks(open_page: Any) -> N
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(
-    open_page: Any, tmp_path: Path
-) -> None:
+def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(open_page, tmp_path):
     page = open_page(RESULT)
 
-    def add(end: int, metres: str) -> None:
+    def add(end, metres):
         page.mouse.click(*at(page, "#picture", 40, 0))
         page.mouse.click(*at(page, "#depth", 40, end))
         page.locator("#true-metres").fill(metres)
@@ -169,11 +157,10 @@ def test_known_distances_rescale_the_page_and_are_offered_for_the_next_photo(
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_the_cloud_is_drawn_and_turns(open_page: Any) -> None:
+def test_the_cloud_is_drawn_and_turns(open_page):
     page = open_page(WALL)
 
-    def stage() -> NDArray[np.int64]:
+    def stage():
         return browsing.pixels(page, "#stage canvas")
 
     first = stage()
@@ -189,8 +176,7 @@ def test_the_cloud_is_drawn_and_turns(open_page: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_points_of_the_cloud_are_read_and_measured_too(open_page: Any) -> None:
+def test_points_of_the_cloud_are_read_and_measured_too(open_page):
     page = open_page(WALL)
     page.locator("[data-view=camera]").click()
     page.locator("#stage").scroll_into_view_if_needed()
@@ -212,8 +198,7 @@ def test_points_of_the_cloud_are_read_and_measured_too(open_page: Any) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_a_tap_reads_and_marks(browser: Any, tmp_path: Path) -> None:
+def test_a_tap_reads_and_marks(browser, tmp_path):
     size = {"width": 390, "height": 800}
     context = browsing.new_context(browser, viewport=size, has_touch=True)
     page = context.new_page()
@@ -227,8 +212,7 @@ def test_a_tap_reads_and_marks(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.slow
-def test_a_keyboard_is_enough(open_page: Any) -> None:
+def test_a_keyboard_is_enough(open_page):
     page = open_page(RESULT)
     page.locator("#picture").focus()
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "ArrowRight", "Enter"):

@@ -1,15 +1,11 @@
 """What several tests of the network share."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 import torch
 
 
 @pytest.fixture
-def one_thread() -> Iterator[None]:
+def one_thread():
     """Compute in one thread, so that the order of sums does not depend on the machine.
 
     On one processor with AVX-512, two threads differ by 2.3e-5 of the maximum in two of the stored

@@ -1,10 +1,6 @@
 """Encoders: their maps, and where their initial weights come from."""
 
-from __future__ import annotations
-
 import logging
-from pathlib import Path
-from typing import Any
 
 import pytest
 import timm
@@ -21,7 +17,7 @@ OTHERS = ("mobilenetv3_small_100", "convnext_atto", "swin_tiny_patch4_window7_22
 
 
 @pytest.mark.parametrize("name", [*SMALL, "efficientnet_b5", *(f"timm:{name}" for name in OTHERS)])
-def test_maps_have_strides_4_8_16_32_rounded_up(name: str) -> None:
+def test_maps_have_strides_4_8_16_32_rounded_up(name):
     encoder = find_backbone(name).build().eval()
     for height, width in ((64, 96), (97, 131), (33, 40), (3, 5)):
         with torch.no_grad():
@@ -34,8 +30,8 @@ def test_maps_have_strides_4_8_16_32_rounded_up(name: str) -> None:
         assert all(torch.isfinite(m).all() for m in maps)
 
 
-def test_stochastic_depth_grows_from_none_to_its_maximum() -> None:
-    encoder: Any = BACKBONES["swin_tiny"].build()
+def test_stochastic_depth_grows_from_none_to_its_maximum():
+    encoder = BACKBONES["swin_tiny"].build()
     rates = [
         getattr(block.drop_path1, "drop_prob", 0.0) for s in encoder.layers for block in s.blocks
     ]
@@ -50,12 +46,12 @@ def test_stochastic_depth_grows_from_none_to_its_maximum() -> None:
         ("timm:vit_tiny_patch16_224", "pyramid"),
     ],
 )
-def test_models_without_a_pyramid_are_refused(name: str, fact: str) -> None:
+def test_models_without_a_pyramid_are_refused(name, fact):
     with refused(InputError, f"encoder {name}", fact):
         find_backbone(name).build()
 
 
-def test_each_encoder_has_the_statistics_of_its_training() -> None:
+def test_each_encoder_has_the_statistics_of_its_training():
     assert find_backbone("swin_tiny").mean == (0.485, 0.456, 0.406)
     # As published; the AdvProp weights it starts from had others.
     assert find_backbone("efficientnet_b5").std == (0.229, 0.224, 0.225)
@@ -66,7 +62,7 @@ def test_each_encoder_has_the_statistics_of_its_training() -> None:
 @pytest.mark.parametrize(
     "name", ["swin_tiny", "dinov2_vits14", "efficientnet_b5", "timm:convnext_atto"]
 )
-def test_weights_come_from_a_file(name: str, tmp_path: Path) -> None:
+def test_weights_come_from_a_file(name, tmp_path):
     torch.manual_seed(1)
     complete = timm.create_model(find_backbone(name).weights, pretrained=False)
     torch.save(complete.state_dict(), tmp_path / "weights.pth")
@@ -81,7 +77,7 @@ def test_weights_come_from_a_file(name: str, tmp_path: Path) -> None:
     assert not logging.getLogger("timm.models._builder").filters  # as before
 
 
-def test_swin_reads_the_file_of_its_authors(tmp_path: Path) -> None:
+def test_swin_reads_the_file_of_its_authors(tmp_path):
     """Their file merges patches at the end of a stage and has a wrapper and constants."""
     complete = timm.create_model("swin_tiny_patch4_window7_224", pretrained=False)
     state = {}
@@ -92,13 +88,13 @@ def test_swin_reads_the_file_of_its_authors(tmp_path: Path) -> None:
         state[".".join(parts).replace("head.fc.", "head.")] = value
     state["layers.0.blocks.0.attn.relative_position_index"] = torch.zeros(49, 49, dtype=torch.int64)
     torch.save({"model": state}, tmp_path / "swin.pth")
-    encoder: Any = BACKBONES["swin_tiny"].build()
+    encoder = BACKBONES["swin_tiny"].build()
     load_encoder_weights(encoder, "swin_tiny", tmp_path / "swin.pth")
     ours = encoder.layers[1].downsample.reduction.weight
     assert torch.equal(ours, complete.layers[1].downsample.reduction.weight)
 
 
-def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_network_is_refused(tmp_path):
     path = tmp_path / "other.pth"
     torch.save(timm.create_model("resnet18", pretrained=False).state_dict(), path)
     with refused(CheckpointError, path, "resnet50"):
@@ -107,8 +103,8 @@ def test_a_file_of_another_network_is_refused(tmp_path: Path) -> None:
         load_encoder_weights(BACKBONES["resnet50"].build(), "resnet50", tmp_path / "none.pth")
 
 
-def test_a_hub_that_cannot_be_reached_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
+def test_a_hub_that_cannot_be_reached_is_an_error(monkeypatch):
+    def refuse(*_, **__):
         raise OSError("no route to host\nmore lines")
 
     monkeypatch.setattr(timm, "create_model", refuse)
@@ -117,13 +113,11 @@ def test_a_hub_that_cannot_be_reached_is_an_error(monkeypatch: pytest.MonkeyPatc
         load_encoder_weights(None, "swin_base", "imagenet")
 
 
-def test_the_initial_weights_of_the_published_training_are_downloaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_initial_weights_of_the_published_training_are_downloaded(monkeypatch):
     asked = []
     create = timm.create_model
 
-    def offline(name: str, pretrained: bool = False, **options: Any) -> Any:
+    def offline(name, pretrained=False, **options):
         asked.append((name, pretrained))
         return create(name, pretrained=False, **options)
 

@@ -1,12 +1,7 @@
 """Checkpoint folders: loading returns what was saved, and damaged ones are refused."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,20 +17,19 @@ from idisc.configs.schema import AfpConfig
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
-from idisc.model.states import State
 from idisc.predict.torch_engine import TorchEngine
 
 SMALL = replace(TINY, afp=AfpConfig(idrs=4, width=16, priors="random", update="slot"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     torch.manual_seed(0)
     save_checkpoint(tmp_path / "model", SMALL, IDisc(SMALL).state_dict(), {"file": "test"})
     return tmp_path / "model"
 
 
-def test_a_loaded_network_equals_the_saved_one(tmp_path: Path) -> None:
+def test_a_loaded_network_equals_the_saved_one(tmp_path):
     torch.manual_seed(0)
     network = IDisc(SMALL).eval()
     save_checkpoint(tmp_path / "model", SMALL, network.state_dict(), {})
@@ -48,7 +42,7 @@ def test_a_loaded_network_equals_the_saved_one(tmp_path: Path) -> None:
         assert torch.equal(loaded(rgb).prediction, network(rgb).prediction)
 
 
-def test_the_record_has_format_network_and_origin(folder: Path) -> None:
+def test_the_record_has_format_network_and_origin(folder):
     record = json.loads((folder / "config.json").read_text())
     assert record["format"] == "idisc/1"
     assert record["model"]["afp"]["idrs"] == 4
@@ -56,7 +50,7 @@ def test_the_record_has_format_network_and_origin(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
 
 
-def test_an_existing_folder_is_not_changed(folder: Path) -> None:
+def test_an_existing_folder_is_not_changed(folder):
     before = (folder / "model.safetensors").read_bytes()
     with refused(InputError, folder):
         save_checkpoint(folder, SMALL, {}, {})
@@ -64,7 +58,7 @@ def test_an_existing_folder_is_not_changed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["tensors", "header"])
-def test_five_changed_bytes_are_refused(folder: Path, part: str) -> None:
+def test_five_changed_bytes_are_refused(folder, part):
     path = folder / "model.safetensors"
     whole = path.read_bytes()
     length = 8 + int.from_bytes(whole[:8], "little")
@@ -76,7 +70,7 @@ def test_five_changed_bytes_are_refused(folder: Path, part: str) -> None:
             load_network(folder)
 
 
-def test_a_changed_record_is_refused_unless_its_checksum_is_removed(folder: Path) -> None:
+def test_a_changed_record_is_refused_unless_its_checksum_is_removed(folder):
     path = folder / "config.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record))  # indented otherwise
@@ -89,16 +83,16 @@ def test_a_changed_record_is_refused_unless_its_checksum_is_removed(folder: Path
     assert not TorchEngine.load(folder).verified
 
 
-def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder: Path) -> None:
+def test_a_file_without_checksums_is_accepted_and_known_to_be_unverified(folder):
     path = folder / "model.safetensors"
     save_file(load_file(path), path)
     assert not TorchEngine.load(folder).verified
 
 
-def edited(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
+def edited(change):
     """Return a function that changes the record of a checkpoint."""
 
-    def edit(folder: Path) -> None:
+    def edit(folder):
         record = json.loads((folder / "config.json").read_text())
         del record["crc32"]
         change(record)
@@ -107,7 +101,7 @@ def edited(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], None]:
     return edit
 
 
-def truncate(folder: Path) -> None:
+def truncate(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
 
@@ -132,15 +126,13 @@ def truncate(folder: Path) -> None:
         ),
     ],
 )
-def test_a_damaged_folder_is_refused(
-    folder: Path, damage: Callable[[Path], object], subject: str, fact: str
-) -> None:
+def test_a_damaged_folder_is_refused(folder, damage, subject, fact):
     damage(folder)
     with refused(CheckpointError, f"{folder}{subject}", fact):
         load_network(folder)
 
 
-def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
+def test_a_file_or_nothing_instead_of_a_folder(tmp_path):
     with refused(CheckpointError, tmp_path / "none", "no such folder"):
         load_network(tmp_path / "none")
     (tmp_path / "nyu.pt").write_bytes(b"")
@@ -148,9 +140,9 @@ def test_a_file_or_nothing_instead_of_a_folder(tmp_path: Path) -> None:
         load_network(str(tmp_path / "nyu.pt"))
 
 
-def test_a_record_may_name_several_files_in_half_precision(folder: Path) -> None:
+def test_a_record_may_name_several_files_in_half_precision(folder):
     weights = load_file(folder / "model.safetensors")
-    names: dict[str, State] = {"encoder.safetensors": {}, "rest.safetensors": {}}
+    names = {"encoder.safetensors": {}, "rest.safetensors": {}}
     for name, value in weights.items():
         file = "encoder" if name.startswith("encoder.") else "rest"
         names[f"{file}.safetensors"][name] = value.half() if value.is_floating_point() else value

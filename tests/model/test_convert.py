@@ -1,9 +1,6 @@
 """Conversion of released checkpoints: recognition by shapes, and refusals."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,14 +12,13 @@ from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, IdiscError
 from idisc.model.convert import convert, convert_state, infer_config
 from idisc.model.network import IDisc
-from idisc.model.states import State
-from idisc.zoo.published import PUBLISHED, Published
+from idisc.zoo.published import PUBLISHED
 
 DEAD = {"resnet101": 2_049_000}  # values of the classifier, which takes no part
 
 
 @pytest.fixture
-def state() -> State:
+def state():
     """A released Swin-T file with empty tensors of the right names and shapes."""
     shapes = json.loads((HERE / "manifests" / "nyu_swint_117x150.json").read_text())
     return {
@@ -31,12 +27,12 @@ def state() -> State:
     }
 
 
-def saved(state: object, folder: Path) -> Path:
+def saved(state, folder):
     torch.save(state, folder / "x.pt")
     return folder / "x.pt"
 
 
-def test_the_network_is_recognised_from_its_shapes(tmp_path: Path, state: State) -> None:
+def test_the_network_is_recognised_from_its_shapes(tmp_path, state):
     converted = convert(saved(state, tmp_path))
     assert converted.model == recipes.RECIPES["nyu_swint"].model == ModelConfig()
     assert converted.tensors == 513
@@ -45,7 +41,7 @@ def test_the_network_is_recognised_from_its_shapes(tmp_path: Path, state: State)
 
 
 @pytest.mark.parametrize("entry", [pytest.param(e, id=e.file) for e in PUBLISHED.values()])
-def test_each_published_file_has_the_size_its_recipe_implies(entry: Published) -> None:
+def test_each_published_file_has_the_size_its_recipe_implies(entry):
     model = recipes.RECIPES[entry.recipes[0]].model
     with torch.device("meta"):
         network = IDisc(model)
@@ -60,19 +56,19 @@ def test_each_published_file_has_the_size_its_recipe_implies(entry: Published) -
     assert sizes + 4 * dead + blocks * 49 * 49 * 8 == entry.bytes
 
 
-def test_half_precision_becomes_single(state: State) -> None:
+def test_half_precision_becomes_single(state):
     half = {name: v.half() if v.is_floating_point() else v for name, v in state.items()}
     converted = convert_state(half, [], "half.pt")
     assert {v.dtype for v in converted.state.values()} == {torch.float32, torch.int64}
 
 
-def test_counters_may_be_missing(state: State) -> None:
+def test_counters_may_be_missing(state):
     state = {name: v for name, v in state.items() if not name.endswith("num_batches_tracked")}
     converted = convert_state(state, [], "x.pt")
     assert converted.state["decoder.smooth.0.norm.num_batches_tracked"].item() == 0
 
 
-def test_changes_set_what_shapes_cannot_tell(state: State) -> None:
+def test_changes_set_what_shapes_cannot_tell(state):
     changes = [
         "afp.iterations=3",
         "afp.heads=2",
@@ -85,7 +81,7 @@ def test_changes_set_what_shapes_cannot_tell(state: State) -> None:
     assert (model.decoder.heads, model.decoder.points) == (8, 2)
 
 
-def test_without_iterations_afp_keeps_its_priors_alone(state: State) -> None:
+def test_without_iterations_afp_keeps_its_priors_alone(state):
     converted = convert_state(state, ["afp.iterations=0"], "x.pt")
     assert [name for name in converted.state if name.startswith("afp.")] == [
         f"afp.{level}.priors" for level in range(3)
@@ -112,15 +108,13 @@ INFINITE = torch.full((1, 32, 128), float("inf"))
         ("afp.mu_1", torch.ones(3), "afp.mu_1 has the shape (3,)"),
     ],
 )
-def test_tensors_that_do_not_fit_are_refused(
-    state: State, name: str, value: torch.Tensor | None, fact: str
-) -> None:
+def test_tensors_that_do_not_fit_are_refused(state, name, value, fact):
     changed = {key: each for key, each in {**state, name: value}.items() if each is not None}
     with refused(CheckpointError, "x.pt", fact):
         convert_state(changed, [], "x.pt")
 
 
-def test_any_subset_of_a_released_file_is_refused(state: State) -> None:
+def test_any_subset_of_a_released_file_is_refused(state):
     names = sorted(state)
     for step in (2, 5, 17, 38):
         part = {name: state[name] for name in names[::step]}
@@ -128,7 +122,7 @@ def test_any_subset_of_a_released_file_is_refused(state: State) -> None:
             convert_state(part, [], "x.pt")
 
 
-def test_normals_and_the_plain_decoder_are_recognised(state: State) -> None:
+def test_normals_and_the_plain_decoder_are_recognised(state):
     state["isd.head_1.proj_output.3.weight"] = torch.ones(4, 256)
     plain = {name: v for name, v in state.items() if "transformer" not in name}
     model = infer_config(plain, "x")

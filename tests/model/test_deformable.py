@@ -1,7 +1,5 @@
 """MSDA as a layer (the golden modules hold its numbers against the published code)."""
 
-from __future__ import annotations
-
 import torch
 
 from idisc.configs.schema import DecoderConfig
@@ -10,7 +8,7 @@ from idisc.model.deformable import DeformableAttention, DeformableEncoder
 SIZES = [(2, 3), (4, 6)]
 
 
-def test_initial_offsets_point_outwards_in_one_direction_per_head() -> None:
+def test_initial_offsets_point_outwards_in_one_direction_per_head():
     attention = DeformableAttention(16, levels=2, heads=4, points=3)
     query, reference = torch.randn(1, 5, 16), torch.full((1, 5, 2), 0.5)
     locations, weights = attention.places(query, reference, SIZES)
@@ -23,7 +21,7 @@ def test_initial_offsets_point_outwards_in_one_direction_per_head() -> None:
     torch.testing.assert_close(weights, torch.full_like(weights, 1 / 6))
 
 
-def test_msda_ignores_autocast() -> None:
+def test_msda_ignores_autocast():
     config = DecoderConfig(width=16, layers=1)
     encoder = DeformableEncoder(config, levels=2, expansion=2, activation="gelu").eval()
     tokens = torch.randn(1, 30, 16)

@@ -1,7 +1,5 @@
 """Devices that can compute, and the refusal of others."""
 
-from __future__ import annotations
-
 import pytest
 from tests.fakes.refusals import refused
 
@@ -10,7 +8,7 @@ from idisc.model import devices
 
 
 @pytest.mark.parametrize("name", ["meta", "gpu", "cuda:99"])
-def test_a_device_that_cannot_compute_is_refused(name: str) -> None:
+def test_a_device_that_cannot_compute_is_refused(name):
     assert devices.usable("cpu").type == "cpu"
     with refused(InputError, f"--device {name}"):
         devices.usable(name)

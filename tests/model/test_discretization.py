@@ -1,33 +1,26 @@
 """AFP, ISD and EDD compute the equations of the paper."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from idisc.configs.schema import AfpConfig, EddConfig, IsdConfig
-from idisc.model.discretization import (
-    ExplicitDiscretization,
-    FeaturePartition,
-    SceneDiscretization,
-)
+from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 
 B, M, C, N, E = 2, 15, 8, 5, 6
 AFP = AfpConfig(idrs=N, width=E)
 
 
-def partition(config: AfpConfig, seed: int = 0) -> FeaturePartition:
+def partition(config, seed=0):
     torch.manual_seed(seed)
     return FeaturePartition(C, config, expansion=2, activation="gelu")
 
 
 @pytest.mark.parametrize(("softmax", "axis"), [("idrs", -1), ("pixels", -2)])
-def test_the_partition_sums_to_one_over_the_axis_of_the_softmax(softmax: Any, axis: int) -> None:
-    rounds: list[Tensor] = []
+def test_the_partition_sums_to_one_over_the_axis_of_the_softmax(softmax, axis):
+    rounds = []
     idrs = partition(replace(AFP, softmax=softmax))(torch.randn(B, M, C), rounds)
     assert idrs.shape == (B, N, E)
     assert [weights.shape for weights in rounds] == [(B, 1, M, N)] * 2
@@ -35,7 +28,7 @@ def test_the_partition_sums_to_one_over_the_axis_of_the_softmax(softmax: Any, ax
         torch.testing.assert_close(weights.sum(axis), torch.ones_like(weights.sum(axis)))
 
 
-def test_equation_1_with_identity_projections() -> None:
+def test_equation_1_with_identity_projections():
     """Without norms, MLP and projections, one iteration is q_j + sum_i W_ij v_i / sum_i W_ij."""
     module = partition(AfpConfig(idrs=N, width=C, iterations=1))
     attention = module.attention
@@ -49,7 +42,7 @@ def test_equation_1_with_identity_projections() -> None:
     nn.init.zeros_(module.mlp[3].weight)
     nn.init.zeros_(module.mlp[3].bias)
     features = torch.randn(B, M, C)
-    rounds: list[Tensor] = []
+    rounds = []
     idrs = module(features, rounds)
     (weights,) = rounds
     expected_weights = torch.softmax(features @ module.priors.mT / C**0.5, dim=-1)
@@ -59,16 +52,16 @@ def test_equation_1_with_identity_projections() -> None:
     torch.testing.assert_close(idrs, expected)
 
 
-def test_no_iterations_return_the_priors_and_have_no_other_weights() -> None:
+def test_no_iterations_return_the_priors_and_have_no_other_weights():
     module = partition(replace(AFP, iterations=0))
-    rounds: list[Tensor] = []
+    rounds = []
     idrs = module(torch.randn(B, M, C), rounds)
     assert rounds == []
     assert torch.equal(idrs, module.priors.expand(B, -1, -1))
     assert [name for name, _ in module.named_parameters()] == ["priors"]
 
 
-def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
+def test_random_priors_are_drawn_in_training_and_fixed_otherwise():
     module = partition(replace(AFP, priors="random", update="slot"))
     features = torch.randn(B, M, C)
     assert not torch.equal(module(features), module(features))
@@ -79,11 +72,11 @@ def test_random_priors_are_drawn_in_training_and_fixed_otherwise() -> None:
     assert torch.equal(module(features), again(features))
 
 
-def test_isd_is_attention_over_idrs_with_residuals() -> None:
+def test_isd_is_attention_over_idrs_with_residuals():
     torch.manual_seed(0)
     module = SceneDiscretization(C, E, IsdConfig(layers=3), expansion=2, activation="silu")
     pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, E)
-    seen: list[Tensor] = []
+    seen = []
     out = module(pixels, idrs, seen)
     assert out.shape == pixels.shape
     assert [weights.shape for weights in seen] == [(B, 1, M, N)] * 3
@@ -92,21 +85,21 @@ def test_isd_is_attention_over_idrs_with_residuals() -> None:
         torch.testing.assert_close(module(pixels, idrs), out)  # in chunks, and without keeping any
 
 
-def test_muting_idrs_equals_removing_them() -> None:
+def test_muting_idrs_equals_removing_them():
     torch.manual_seed(0)
     module = SceneDiscretization(C, E, IsdConfig(layers=2), expansion=2, activation="gelu")
     pixels, idrs = torch.randn(B, M, C), torch.randn(B, N, E)
     muted = torch.zeros(N, dtype=torch.bool)
     assert torch.equal(module(pixels, idrs, muted=muted), module(pixels, idrs))
     muted[[1, 3]] = True
-    seen: list[Tensor] = []
+    seen = []
     without = module(pixels, idrs, seen, muted)
     torch.testing.assert_close(without, module(pixels, idrs[:, [0, 2, 4]]))
     assert all((weights[..., [1, 3]] == 0).all() for weights in seen)
     torch.testing.assert_close(seen[1].sum(-1), torch.ones(B, 1, M))
 
 
-def test_explicit_discretization_is_a_mean_of_bin_centres() -> None:
+def test_explicit_discretization_is_a_mean_of_bin_centres():
     torch.manual_seed(0)
     module = ExplicitDiscretization(C, EddConfig(bins=4, min_depth=1.0, max_depth=8.0))
     torch.testing.assert_close(module.log_centres.exp(), torch.tensor([1.0, 2.0, 4.0, 8.0]))
@@ -116,7 +109,7 @@ def test_explicit_discretization_is_a_mean_of_bin_centres() -> None:
     torch.testing.assert_close(module(pixels).exp()[..., 0], expected)
 
 
-def test_explicit_discretization_is_a_degenerate_case_of_isd() -> None:
+def test_explicit_discretization_is_a_degenerate_case_of_isd():
     """The paper's claim: eq. 3 is eq. 2 with one number for each value and nothing else.
 
     Given any EDD, an ISD layer is built whose keys are the bins' embeddings and whose values are

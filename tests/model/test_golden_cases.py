@@ -1,35 +1,27 @@
 """The whole network against the numbers of the published code, stage by stage."""
 
-from __future__ import annotations
-
 import copy
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.golden import rule, store
-from torch import Tensor, nn
 
 from idisc.model import sampling, tokens
 from idisc.model.heads import fuse_depth, fuse_normals
-from idisc.model.network import IDisc
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-Loaded = tuple[store.Case, IDisc]
-
 
 @pytest.fixture(scope="module", params=store.cases("cases"))
-def loaded(request: pytest.FixtureRequest) -> Loaded:
+def loaded(request):
     """A case and its network; both tests of one case follow each other."""
     return request.param, store.network_of(request.param)
 
 
-def test_every_stage_agrees_with_the_published_network(loaded: Loaded) -> None:
+def test_every_stage_agrees_with_the_published_network(loaded):
     case, network = loaded
     rgb, meta, golden = case.rgb(), case.meta, case.arrays
     with torch.no_grad(), tokens.whole_sequences(), recorded(network) as stages:
@@ -51,7 +43,7 @@ def test_every_stage_agrees_with_the_published_network(loaded: Loaded) -> None:
         store.assert_close(pred, golden["pred"], f"{case.name} pred, {sampler}")
 
 
-def test_in_double_precision_the_prediction_agrees_to_rounding(loaded: Loaded) -> None:
+def test_in_double_precision_the_prediction_agrees_to_rounding(loaded):
     """Shows a wrong epsilon in any norm, which float32 hides."""
     case, network = loaded
     if case.meta["height"] * case.meta["width"] > 60_000 or case.meta["parameters"] > 60e6:
@@ -68,30 +60,30 @@ def test_in_double_precision_the_prediction_agrees_to_rounding(loaded: Loaded) -
 
 
 @contextmanager
-def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
+def recorded(network):
     """Keep the outputs of the modules under the golden names of the stages."""
-    stages: dict[str, Tensor] = {}
+    stages = {}
     hooks = []
 
-    def keep(module: nn.Module, named: Callable[[Any, Any, Any], dict[str, Tensor]]) -> None:
+    def keep(module, named):
         """Record what `named` makes of the module, its arguments and its output."""
         hooks.append(module.register_forward_hook(lambda *call: stages.update(named(*call))))
 
-    def places(number: int, attention: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+    def places(number, attention, args, out):
         locations, weights = attention.places(args[0], args[1], args[3])
         values = {"loc": locations, "weight": weights, "attn_out": out}
         return {f"msda.{number}.{name}": value for name, value in values.items()}
 
-    def memory(_: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+    def memory(_, args, out):
         parts = out.split([height * width for height, width in args[1]], dim=1)
         maps = [tokens.to_map(part, size) for part, size in zip(parts, args[1], strict=True)]
         return numbered("mem", maps)
 
-    def iteration(level: int, _: Any, args: Any, out: Tensor) -> dict[str, Tensor]:
+    def iteration(level, _, args, out):
         number = sum(name.startswith(f"idr.{level}.") for name in stages) + 1
         return {f"idr.{level}.it{number}": args[0] + out}
 
-    decoder: Any = network.decoder
+    decoder = network.decoder
     keep(network.encoder, lambda _m, _a, out: numbered("enc", out, first=0))
     keep(decoder, lambda _m, _a, out: numbered("dec", out[0]) | numbered("fpn", out[1]))
     if network.config.decoder.msda:
@@ -111,13 +103,13 @@ def recorded(network: IDisc) -> Iterator[dict[str, Tensor]]:
             hook.remove()
 
 
-def numbered(name: str, values: Sequence[Tensor], first: int = 1) -> dict[str, Tensor]:
+def numbered(name, values, first=1):
     return {f"{name}.{number}": value for number, value in enumerate(values, first)}
 
 
-def stages_of(network: IDisc, out: Any) -> dict[str, Tensor]:
+def stages_of(network, out):
     """Return the stages that are part of the output of the network."""
-    stages: dict[str, Tensor] = {"pred": out.prediction}
+    stages = {"pred": out.prediction}
     for level, raw in enumerate(out.levels, 1):
         stages[f"out.{level}"] = raw
     for level, partition in enumerate(out.partition, 1):

@@ -1,15 +1,11 @@
 """A training step of the whole network against the published code: loss and every gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
 from tests.golden import rule, store
-from torch import Tensor
 
 from idisc.model.convert import rename
-from idisc.model.network import IDisc
 from idisc.train.losses import angular_loss, silog_loss
 
 CASES = store.cases("gradients")
@@ -18,7 +14,7 @@ if not CASES:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_loss_and_gradients_agree_with_the_published_network(case: store.Case) -> None:
+def test_loss_and_gradients_agree_with_the_published_network(case):
     meta = case.meta
     network = store.network_of(case).double()
     rgb = torch.from_numpy(rule.normalised(case.rgb().numpy())).double()  # float32, then promoted
@@ -49,12 +45,11 @@ def test_loss_and_gradients_agree_with_the_published_network(case: store.Case) -
     for name, golden in case.arrays.items():  # whole gradients, stored from float32
         if name.startswith("grad."):
             gradient = parameters[str(rename(name.removeprefix("grad."), case.name))].grad
-            assert gradient is not None
             tolerance = 5e-3 if meta["mode"] == "train" else 2e-4  # the stored ones' own rounding
             store.assert_close(gradient.numpy(), golden, f"{case.name} {name}", tolerance)
 
 
-def loss_of(network: IDisc, rgb: Tensor, case: store.Case) -> Tensor:
+def loss_of(network, rgb, case):
     """The weighted loss, with targets by rule."""
     meta = case.meta
     size = (meta["gt_height"], meta["gt_width"])

@@ -3,12 +3,7 @@
 The `eps_*` modules are scaled so that a norm with a wrong epsilon would be off by percents.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,16 +24,15 @@ from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-Arrays = Mapping[str, Any]
 # Gradients of weights are sums over all tokens. That of a layer norm of Swin is stored with an
 # error of 2.8e-5 of its maximum, which is its difference from ours in float64; ours has 1e-5.
 SUMMED = 5e-5
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))
 
 
-def modules(prefix: str) -> list[Any]:
+def modules(prefix):
     """Golden modules whose name starts so, with or without `eps_`."""
-    found: dict[str, Path] = {}
+    found = {}
     for folder in store.FOLDERS:
         for path in sorted((folder / "modules").glob("*.npz")):
             if path.stem.removeprefix("eps_").startswith(prefix):
@@ -46,12 +40,11 @@ def modules(prefix: str) -> list[Any]:
     return [pytest.param(path, id=name) for name, path in found.items()]
 
 
-def facts_of(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((path.parent / "index.json").read_text())[path.stem]
-    return content
+def facts_of(path):
+    return json.loads((path.parent / "index.json").read_text())[path.stem]
 
 
-def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Tensor]]) -> None:
+def check(path, network, run):
     """Outputs in both precisions, and gradients of inputs and weights, in float32.
 
     `network` carries the golden weights under the released names given to it by `Named`.
@@ -77,7 +70,6 @@ def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Te
     assert isinstance(total, Tensor)
     total.backward()
     for name, value in inputs.items():
-        assert value.grad is not None
         store.assert_close(
             value.grad.numpy(), data[f"grad.in.{name}"], f"{path.stem} grad.in.{name}"
         )
@@ -86,7 +78,6 @@ def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Te
         if name in facts["vanishing"] or name in facts["no_gradient"]:
             continue
         gradient = parameters[network.names[name]].grad
-        assert gradient is not None
         golden, what = data[f"grad.w.{name}"], f"{path.stem} grad.w.{name}"
         store.assert_close(gradient.numpy(), golden, what, SUMMED)
     buffers = dict(network.named_buffers())
@@ -98,7 +89,7 @@ def check(path: Path, network: Named, run: Callable[[dict[str, Tensor]], list[Te
 class Named(nn.Module):
     """A part of our network, filled from a golden module whose released names lack a prefix."""
 
-    def __init__(self, parts: dict[str, nn.Module], data: Arrays, prefix: str) -> None:
+    def __init__(self, parts, data, prefix):
         super().__init__()
         for name, part in parts.items():
             self.add_module(name, part)
@@ -111,7 +102,7 @@ class Named(nn.Module):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("path", modules("msda_core"))
-def test_sampling_core(path: Path, sampler: str) -> None:
+def test_sampling_core(path, sampler):
     data = np.load(path)
     sizes = [tuple(size) for size in data["spatial_shapes"].tolist()]
     names = ("value", "sampling_locations", "attention_weights")
@@ -128,13 +119,12 @@ def test_sampling_core(path: Path, sampler: str) -> None:
             continue  # special places, at some of which there is no gradient
         (out * torch.from_numpy(data["cot"])).sum().backward()
         for name, value in zip(names, inputs, strict=True):
-            assert value.grad is not None
             golden = data[f"grad.{name}{suffix}"]
             store.assert_close(value.grad.numpy(), golden, f"{path.stem} grad.{name}", tolerance)
 
 
 @pytest.mark.parametrize("path", modules("msda_module"))
-def test_deformable_attention(path: Path) -> None:
+def test_deformable_attention(path):
     params = facts_of(path)["params"]
     sizes = [tuple(size) for size in params["spatial_shapes"]]
     module = DeformableAttention(
@@ -144,7 +134,7 @@ def test_deformable_attention(path: Path) -> None:
     parts = {"decoder": nn.ModuleDict({"msda": nn.ModuleDict({"layers": nn.ModuleList([layer])})})}
     network = Named(parts, np.load(path), "pixel_decoder.transformer.encoder.layer_1.self_attn.")
 
-    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
+    def run(inputs):
         reference = inputs["reference_points"]  # (N, Lq, levels, 2), the same for all levels here
         locations, weights = module.places(inputs["query"], reference[:, :, 0], sizes)
         locations = locations + (reference - reference[:, :, :1])[:, :, None, :, None]
@@ -157,7 +147,7 @@ def test_deformable_attention(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("positional_encoding"))
-def test_sine_encoding(path: Path) -> None:
+def test_sine_encoding(path):
     data = np.load(path)
     compared = 0
     for name in data:
@@ -175,7 +165,7 @@ def test_sine_encoding(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("attention_"))
-def test_cross_attention(path: Path) -> None:
+def test_cross_attention(path):
     params, afp = facts_of(path)["params"], "afp" in path.stem
     attention = CrossAttention(
         params["sink_dim"], params["source_dim"], params["hidden_dim"], params["num_heads"]
@@ -187,7 +177,7 @@ def test_cross_attention(path: Path) -> None:
     }
     network = Named(parts, np.load(path), "isd.head_1.cross_attn_1.")
 
-    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
+    def run(inputs):
         keys, values = attention.keys_and_values(inputs["source"])
         logits = attention.queries(inputs["sink"]) @ keys.mT
         weights = logits.softmax(-2 if afp else -1)
@@ -200,7 +190,7 @@ def test_cross_attention(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("afp_"))
-def test_feature_partition(path: Path) -> None:
+def test_feature_partition(path):
     params = facts_of(path)["params"]
     config = AfpConfig(
         idrs=params["num_latents"],
@@ -223,7 +213,7 @@ def test_feature_partition(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("isd_"))
-def test_scene_discretization(path: Path) -> None:
+def test_scene_discretization(path):
     params = facts_of(path)["params"]
     config = IsdConfig(layers=params["layers"], heads=params["num_heads"])
     width = params["pixel_dim"]
@@ -237,7 +227,7 @@ def test_scene_discretization(path: Path) -> None:
         heads.append(OutputHead(width, params["output_dim"]))
     network = Named({"isd": isd, "heads": heads}, np.load(path), "isd.")
 
-    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
+    def run(inputs):
         outs = []
         for level, (discretize, head) in enumerate(zip(isd, heads, strict=True), 1):
             maps = inputs[f"map{level}"]
@@ -249,7 +239,7 @@ def test_scene_discretization(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("decoder_"))
-def test_deformable_pixel_decoder(path: Path) -> None:
+def test_deformable_pixel_decoder(path):
     params = facts_of(path)["params"]
     config = DecoderConfig(
         width=params["hidden_dim"],
@@ -263,7 +253,7 @@ def test_deformable_pixel_decoder(path: Path) -> None:
     )
     network = Named({"decoder": decoder}, np.load(path), "pixel_decoder.")
 
-    def run(inputs: dict[str, Tensor]) -> list[Tensor]:
+    def run(inputs):
         decoded = decoder([inputs[f"f{level}"] for level in (1, 2, 3, 4)])
         return [*decoded.pixel_embeddings, *decoded.features]
 
@@ -271,7 +261,7 @@ def test_deformable_pixel_decoder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("fpn_plain"))
-def test_plain_pixel_decoder(path: Path) -> None:
+def test_plain_pixel_decoder(path):
     params = facts_of(path)["params"]
     decoder = PlainPixelDecoder(params["input_dims"][::-1], params["hidden_dim"])
     network = Named({"decoder": decoder}, np.load(path), "pixel_decoder.")
@@ -283,7 +273,7 @@ def test_plain_pixel_decoder(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("swin"))
-def test_swin_on_sizes_where_every_padding_occurs(path: Path) -> None:
+def test_swin_on_sizes_where_every_padding_occurs(path):
     params = facts_of(path)["params"]
     swin = Swin(params["embed_dims"], params["depths"], params["num_heads"], drop_path=0.0)
     network = Named({"encoder": swin}, np.load(path), "pixel_encoder.")
@@ -291,7 +281,7 @@ def test_swin_on_sizes_where_every_padding_occurs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("bottleneck"))
-def test_resnet_bottleneck_of_timm(path: Path) -> None:
+def test_resnet_bottleneck_of_timm(path):
     shortcut = nn.Sequential(nn.Conv2d(8, 16, 1, 2, bias=False), nn.BatchNorm2d(16))
     block = Bottleneck(8, 4, stride=2, downsample=shortcut)
     parts = {"encoder": nn.ModuleDict({"body": nn.ModuleDict({"block": block})})}
@@ -300,7 +290,7 @@ def test_resnet_bottleneck_of_timm(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", modules("fusion"))
-def test_fusion_of_the_resolutions(path: Path) -> None:
+def test_fusion_of_the_resolutions(path):
     data = np.load(path)
     names = sorted(k for k in data if k.startswith("in."))
     fuse = fuse_normals if "normals" in path.stem else fuse_depth
@@ -315,6 +305,5 @@ def test_fusion_of_the_resolutions(path: Path) -> None:
         store.assert_close(fused.detach().numpy(), golden, f"{path.stem} for_loss", tolerance)
         (fused * torch.from_numpy(data["cot"])).sum().backward()
         for name, level in zip(names, levels, strict=True):
-            assert level.grad is not None
             golden = data[f"grad.{name.removeprefix('in.')}{suffix}"]
             store.assert_close(level.grad.numpy(), golden, f"{path.stem} grad.{name}", tolerance)

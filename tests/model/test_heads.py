@@ -1,13 +1,11 @@
 """Heads and fusion, by hand (the golden modules hold them against the published code)."""
 
-from __future__ import annotations
-
 import torch
 
 from idisc.model.heads import GuidedUpsampling, upsample
 
 
-def test_guided_upsampling_mixes_the_values_around_a_pixel() -> None:
+def test_guided_upsampling_mixes_the_values_around_a_pixel():
     guide = GuidedUpsampling(8, 6, "gelu")(torch.randn(1, 6, 7, 9), torch.randn(1, 8, 4, 5))
     maps = torch.rand(1, 2, 4, 5)
     fine = upsample(maps, guide)
@@ -17,7 +15,7 @@ def test_guided_upsampling_mixes_the_values_around_a_pixel() -> None:
     torch.testing.assert_close(flat, torch.full((1, 1, 28, 36), 2.5))
 
 
-def test_an_untrained_guide_keeps_a_slanted_plane_smooth() -> None:
+def test_an_untrained_guide_keeps_a_slanted_plane_smooth():
     guide = GuidedUpsampling(8, 6, "gelu")(torch.randn(1, 6, 8, 8), torch.randn(1, 8, 8, 8))
     ramp = torch.arange(8.0).expand(1, 1, 8, 8)
     inner = upsample(ramp, guide)[0, 0, 4:-4, 4:-4]
@@ -25,7 +23,7 @@ def test_an_untrained_guide_keeps_a_slanted_plane_smooth() -> None:
     torch.testing.assert_close(inner.diff(dim=0), torch.zeros(23, 24), atol=1e-5, rtol=0)
 
 
-def test_a_guide_places_an_edge_within_a_coarse_pixel() -> None:
+def test_a_guide_places_an_edge_within_a_coarse_pixel():
     """Of the 4x4 new pixels those in the left half have the value of the neighbour on the left."""
     maps = torch.arange(3.0).expand(1, 1, 2, 3)
     guide = torch.zeros(1, 9, 16, 2, 3)

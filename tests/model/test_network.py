@@ -1,8 +1,5 @@
 """The network as a whole: its output, sizes of images, and every ablation of the paper."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +10,7 @@ from tests.fakes.refusals import refused
 
 from idisc import configs
 from idisc.configs import recipes
-from idisc.configs.schema import DecoderConfig, ModelConfig
+from idisc.configs.schema import DecoderConfig
 from idisc.errors import InputError
 from idisc.model import sampling
 from idisc.model.backbones import find_backbone
@@ -22,7 +19,7 @@ from idisc.model.network import IDisc
 SMALL = replace(TINY, decoder=DecoderConfig(width=32, layers=2, heads=2, points=2))
 
 
-def build(model: ModelConfig = SMALL) -> IDisc:
+def build(model=SMALL):
     torch.manual_seed(0)
     return IDisc(model).eval()
 
@@ -39,7 +36,7 @@ def build(model: ModelConfig = SMALL) -> IDisc:
     ],
     ids=" ".join,
 )
-def test_every_ablation_and_option_can_be_trained(changes: Sequence[str]) -> None:
+def test_every_ablation_and_option_can_be_trained(changes):
     network = build(configs.override(SMALL, changes)).train()
     assert (
         bool(len(network.afp)) == bool(len(network.isd)) == (network.config.discretization == "isd")
@@ -58,7 +55,7 @@ def test_every_ablation_and_option_can_be_trained(changes: Sequence[str]) -> Non
         assert torch.isfinite(parameter.grad).all(), name
 
 
-def test_the_contract_of_the_output() -> None:
+def test_the_contract_of_the_output():
     network, rgb = build(), torch.rand(2, 3, 64, 96)
     with torch.no_grad():
         out = network(rgb)
@@ -71,7 +68,7 @@ def test_the_contract_of_the_output() -> None:
     assert out.attention is None
 
 
-def test_parts_that_a_network_lacks_are_empty_in_an_explanation() -> None:
+def test_parts_that_a_network_lacks_are_empty_in_an_explanation():
     rgb = torch.rand(1, 3, 64, 64)
     explicit = build(replace(SMALL, discretization="edd"))(rgb, explain=True)
     assert (explicit.idrs, explicit.partition, explicit.attention) == ((), (), ())
@@ -81,7 +78,7 @@ def test_parts_that_a_network_lacks_are_empty_in_an_explanation() -> None:
     assert len(priors.attention) == 3
 
 
-def test_images_of_any_size_are_accepted() -> None:
+def test_images_of_any_size_are_accepted():
     network = build()
     for height, width in [(97, 131), (33, 47), (16, 16), (5, 9), (1, 1)]:
         with torch.no_grad():
@@ -92,9 +89,7 @@ def test_images_of_any_size_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(("encoder", "rank"), [(SMALL.encoder, 0), ("vit", 0), ("vit", 2)])
-def test_extracted_features_replace_the_encoder(
-    encoder: str, rank: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_extracted_features_replace_the_encoder(encoder, rank, monkeypatch):
     if encoder == "vit":
         encoder = vit.register(monkeypatch)
     guided = replace(SMALL.decoder, finest=8)
@@ -114,9 +109,7 @@ def test_extracted_features_replace_the_encoder(
     assert [level.shape[2:] for level in expected.levels] == [(3, 3), (5, 6), (9, 12)]
 
 
-def test_adapters_correct_a_frozen_transformer_and_start_without_effect(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_adapters_correct_a_frozen_transformer_and_start_without_effect(monkeypatch):
     config = replace(SMALL, encoder=vit.register(monkeypatch))
     plain, adapted = build(config), build(replace(config, adapter_rank=2))
     missing, _ = adapted.load_state_dict(plain.state_dict(), strict=False)
@@ -132,12 +125,12 @@ def test_adapters_correct_a_frozen_transformer_and_start_without_effect(
         assert not torch.allclose(adapted(rgb).prediction, expected, rtol=1e-2)
 
 
-def test_only_a_vit_has_adapters() -> None:
+def test_only_a_vit_has_adapters():
     with refused(InputError, "adapter_rank", SMALL.encoder):
         build(replace(SMALL, adapter_rank=2))
 
 
-def test_the_size_of_the_prediction_is_an_argument() -> None:
+def test_the_size_of_the_prediction_is_an_argument():
     with torch.no_grad():
         network, rgb = build(), torch.rand(1, 3, 64, 96)
         asked = network(rgb, size=(100, 140))
@@ -145,14 +138,14 @@ def test_the_size_of_the_prediction_is_an_argument() -> None:
         assert torch.equal(asked.levels[0], network(rgb).levels[0])
 
 
-def test_images_of_a_batch_are_independent() -> None:
+def test_images_of_a_batch_are_independent():
     network, rgb = build(), torch.rand(3, 3, 64, 96)
     with torch.no_grad():
         together, alone = network(rgb).prediction, network(rgb[1:2]).prediction
     torch.testing.assert_close(together[1:2], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_the_network_normalises_its_input() -> None:
+def test_the_network_normalises_its_input():
     network, rgb = build(), torch.rand(1, 3, 64, 64)
     seen = []
     network.encoder.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
@@ -167,18 +160,18 @@ def test_the_network_normalises_its_input() -> None:
     ("shape", "dtype"),
     [((3, 64, 64), torch.float32), ((1, 1, 64, 64), torch.float32), ((1, 3, 64, 64), torch.uint8)],
 )
-def test_other_tensors_than_rgb_are_refused(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+def test_other_tensors_than_rgb_are_refused(shape, dtype):
     with refused(InputError, "rgb", "(B, 3, H, W)"):
         build()(torch.zeros(shape, dtype=dtype))
 
 
-def test_an_unknown_encoder_is_refused_with_similar_names() -> None:
+def test_an_unknown_encoder_is_refused_with_similar_names():
     with refused(InputError, "encoder 'swin_tin'", "swin_tiny"):
         IDisc(replace(SMALL, encoder="swin_tin"))
 
 
 @pytest.mark.slow
-def test_the_network_compiles_to_one_graph() -> None:
+def test_the_network_compiles_to_one_graph():
     network, rgb = build(), torch.rand(1, 3, 64, 96)
     compiled = torch.compile(network, backend="aot_eager", fullgraph=True)
     with torch.no_grad(), sampling.using("plain"):

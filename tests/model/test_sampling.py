@@ -1,7 +1,5 @@
 """Three formulations of the sampling core are one function."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading
@@ -11,17 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.refusals import refused
-from torch import Tensor
 
 from idisc.errors import IdiscWarning, InputError
 from idisc.model import sampling
 
 needs_numba = pytest.mark.skipif(not sampling.kernel_available(), reason="numba is not installed")
 OURS = ["plain", pytest.param("accelerated", marks=needs_numba)]
-Inputs = tuple[Tensor, list[tuple[int, int]], Tensor, Tensor]
 
 
-def inputs(seed: int, dtype: torch.dtype = torch.float64, *, spread: float = 1.6) -> Inputs:
+def inputs(seed, dtype=torch.float64, *, spread=1.6):
     """Random values and places, a good part of them on the border or off the maps."""
     make = torch.Generator().manual_seed(seed)
     sizes = [(int(h), int(w)) for h, w in torch.randint(1, 6, (3, 2), generator=make)]
@@ -37,7 +33,7 @@ def inputs(seed: int, dtype: torch.dtype = torch.float64, *, spread: float = 1.6
 @pytest.mark.parametrize("name", OURS)
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=15, deadline=None)
-def test_values_and_gradients_agree_with_the_oracle(name: str, seed: int) -> None:
+def test_values_and_gradients_agree_with_the_oracle(name, seed):
     results = []
     for sampler in (name, "oracle"):
         value, sizes, places, weights = inputs(seed)
@@ -50,9 +46,7 @@ def test_values_and_gradients_agree_with_the_oracle(name: str, seed: int) -> Non
 
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("place", [7.0, -1e30, float("nan"), float("inf")])
-def test_locations_outside_of_the_map_contribute_nothing_but_nan_weights_do(
-    name: str, place: float
-) -> None:
+def test_locations_outside_of_the_map_contribute_nothing_but_nan_weights_do(name, place):
     value, sizes, places, weights = inputs(5, torch.float32)
     places[..., 0] = place
     out = sampling.SAMPLERS[name](value, sizes, places, weights)
@@ -63,7 +57,7 @@ def test_locations_outside_of_the_map_contribute_nothing_but_nan_weights_do(
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_tensors_need_not_be_contiguous(name: str) -> None:
+def test_tensors_need_not_be_contiguous(name):
     value, sizes, places, weights = inputs(6)
     expected = sampling.sample_by_grid(value, sizes, places, weights)
     strided = value.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
@@ -72,10 +66,10 @@ def test_tensors_need_not_be_contiguous(name: str) -> None:
 
 
 @needs_numba
-def test_many_threads_may_use_the_kernel_at_a_time() -> None:
+def test_many_threads_may_use_the_kernel_at_a_time():
     given_inputs = inputs(7)
     expected = sampling.sample_by_grid(*given_inputs)
-    found: list[Tensor] = []
+    found = []
     threads = [
         threading.Thread(target=lambda: found.append(sampling.sample_by_kernel(*given_inputs)))
         for _ in range(8)
@@ -89,7 +83,7 @@ def test_many_threads_may_use_the_kernel_at_a_time() -> None:
         torch.testing.assert_close(out, expected)
 
 
-def test_the_kernel_does_not_change_the_threads_of_torch() -> None:
+def test_the_kernel_does_not_change_the_threads_of_torch():
     """In a process of its own: numba raises them when its first kernel starts."""
     program = """
 import torch
@@ -107,7 +101,7 @@ print(sampling.kernel_available(), torch.get_num_threads())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_uses_the_plain_path(dtype: torch.dtype) -> None:
+def test_half_precision_uses_the_plain_path(dtype):
     value, sizes, places, weights = inputs(10, torch.float32)
     halves = (value.to(dtype), sizes, places.to(dtype), weights.to(dtype))
     found = sampling.sample(*halves)
@@ -116,10 +110,8 @@ def test_half_precision_uses_the_plain_path(dtype: torch.dtype) -> None:
 
 
 @needs_numba
-def test_a_numba_that_fails_causes_a_warning_and_is_not_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(name: str) -> None:
+def test_a_numba_that_fails_causes_a_warning_and_is_not_used(monkeypatch):
+    def fail(name):
         raise RuntimeError("cannot cache function: no locator available\nmore")
 
     monkeypatch.setattr(sampling.importlib, "import_module", fail)
@@ -133,9 +125,7 @@ def test_a_numba_that_fails_causes_a_warning_and_is_not_used(
 
 @needs_numba
 @pytest.mark.parametrize("reason", ["not installed", "forked"])
-def test_without_the_kernel_the_plain_path_is_taken(
-    reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_kernel_the_plain_path_is_taken(reason, monkeypatch):
     if reason == "forked":
         monkeypatch.setattr(sampling.os, "getpid", lambda: -1)
     else:
@@ -145,7 +135,7 @@ def test_without_the_kernel_the_plain_path_is_taken(
     torch.testing.assert_close(found, sampling.sample_by_grid(*inputs(8)))
 
 
-def test_a_forced_formulation_ends_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forced_formulation_ends_with_its_block(monkeypatch):
     with refused(InputError, "sampler 'orcle'", "oracle"):
         sampling.using("orcle").__enter__()
     given_inputs, seen = inputs(9), []

@@ -1,10 +1,7 @@
 """Files of tensors: read without executing code, and refused if they are damaged."""
 
-from __future__ import annotations
-
 import os
 import pickle
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,14 +15,14 @@ from idisc.model.states import check_state, read_state
 class Bomb:
     """Unpickling this would leave a file behind."""
 
-    def __init__(self, mark: Path) -> None:
+    def __init__(self, mark):
         self.mark = mark
 
-    def __reduce__(self) -> tuple[object, tuple[str]]:
+    def __reduce__(self):
         return os.mkdir, (str(self.mark),)
 
 
-def test_wrappers_and_the_prefix_of_parallel_training_are_removed(tmp_path: Path) -> None:
+def test_wrappers_and_the_prefix_of_parallel_training_are_removed(tmp_path):
     state = {"module.a.weight": torch.ones(2), "submodule.b": torch.ones(1)}
     for name, content in (("bare", state), ("state_dict", {"state_dict": state, "epoch": 3})):
         torch.save(content, tmp_path / f"{name}.pt")
@@ -34,7 +31,7 @@ def test_wrappers_and_the_prefix_of_parallel_training_are_removed(tmp_path: Path
     assert torch.equal(read_state(tmp_path / "a.safetensors")["a.weight"], torch.ones(2))
 
 
-def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
+def test_nothing_in_a_file_is_executed(tmp_path):
     mark = tmp_path / "executed"
     torch.save({"a": torch.ones(1), "b": Bomb(mark)}, tmp_path / "zip.pt")
     (tmp_path / "plain.pt").write_bytes(pickle.dumps({"b": Bomb(mark)}))
@@ -45,14 +42,14 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a checkpoint at all", b"PK\x03\x04" + bytes(60)])
-def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "bad.pt"
     path.write_bytes(content)
     with refused(CheckpointError, path):
         read_state(path)
 
 
-def test_a_truncated_or_changed_file_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_or_changed_file_is_refused(tmp_path):
     path = tmp_path / "x.pt"
     torch.save({"a": torch.zeros(1000)}, path)
     whole = path.read_bytes()
@@ -80,13 +77,13 @@ def test_a_truncated_or_changed_file_is_refused(tmp_path: Path) -> None:
         ({"a": torch.ones(1), "module.a": torch.ones(1)}, "twice"),
     ],
 )
-def test_a_file_with_other_content_is_refused(tmp_path: Path, content: object, fact: str) -> None:
+def test_a_file_with_other_content_is_refused(tmp_path, content, fact):
     torch.save(content, tmp_path / "other.pt")
     with refused(CheckpointError, tmp_path / "other.pt", fact):
         read_state(tmp_path / "other.pt")
 
 
-def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder(tmp_path):
     with refused(CheckpointError, tmp_path / "none.pt"):
         read_state(tmp_path / "none.pt")
     with refused(CheckpointError, tmp_path):
@@ -96,7 +93,7 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         read_state(tmp_path / "bad.safetensors")
 
 
-def test_differences_to_the_expected_tensors_are_listed() -> None:
+def test_differences_to_the_expected_tensors_are_listed():
     expected = {name: torch.ones(2, 3) for name in "abcdef"}
     state = {"a": torch.ones(2, 3), "b": torch.ones(3), "x": torch.ones(1)}
     facts = ("missing c, d, e and 1 more", "unexpected x", "b is 3, 2x3 expected")
@@ -104,7 +101,7 @@ def test_differences_to_the_expected_tensors_are_listed() -> None:
         check_state(state, expected, "file.pt")
 
 
-def test_other_types_and_values_that_are_not_finite_are_refused() -> None:
+def test_other_types_and_values_that_are_not_finite_are_refused():
     with refused(CheckpointError, "file.pt", "a is 2 of torch.int64, 2 expected"):
         check_state({"a": torch.ones(2).long()}, {"a": torch.ones(2)}, "file.pt")
     state = {"a": torch.tensor([1.0, float("nan")])}

@@ -1,14 +1,9 @@
 """Networks of others: which convention a file has, and what becomes of its numbers."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes import onnx_files
 from tests.fakes.refusals import refused
@@ -17,12 +12,7 @@ from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.predict.convention_choice import Graph, matches, read_hub_folder
 from idisc.predict.convention_engine import ConventionEngine
-from idisc.predict.conventions import (
-    CONVENTIONS,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    Convention,
-)
+from idisc.predict.conventions import CONVENTIONS, IMAGENET_MEAN, IMAGENET_STD, Convention
 from idisc.predict.predictor import Predictor, load
 from idisc.sizes import Sizing
 
@@ -31,7 +21,7 @@ DEPTH_ANYTHING = [f"depth-anything-v2{kind}" for kind in ("", "-indoor", "-outdo
 HUB = ("pixel_values", "predicted_depth")
 
 
-def ramp(height: int = 60, width: int = 80) -> NDArray[np.uint8]:
+def ramp(height=60, width=80):
     """Lighter from left to right."""
     shades = np.linspace(20, 220, width).astype(np.uint8)
     return np.broadcast_to(shades[None, :, None], (height, width, 3)).copy()
@@ -40,17 +30,17 @@ def ramp(height: int = 60, width: int = 80) -> NDArray[np.uint8]:
 class Mean:
     """A network that answers with the mean of its colours, and keeps what it was fed."""
 
-    def __init__(self, *names: str) -> None:
+    def __init__(self, *names):
         self.graph = Graph(inputs=dict.fromkeys(names, ANY), outputs={"out": ANY})
-        self.fed: dict[str, Any] = {}
+        self.fed = {}
 
-    def __call__(self, feeds: Any, names: Any) -> Any:
+    def __call__(self, feeds, names):
         self.fed = dict(feeds)
         values = feeds[next(iter(self.graph.inputs))]
         return dict.fromkeys(names, values.mean(axis=1, keepdims=True))
 
 
-def predictor(rule: Convention, *names: str) -> tuple[Predictor, Mean]:
+def predictor(rule, *names):
     network = Mean(*(names or ("in",)))
     return Predictor(ConventionEngine("theirs", "00", rule, network)), network
 
@@ -67,23 +57,19 @@ def predictor(rule: Convention, *names: str) -> tuple[Predictor, Mean]:
         ({"tokens": (1, 77)}, ["text"], []),
     ],
 )
-def test_a_graph_is_known_by_its_names_and_shapes(
-    inputs: Any, outputs: list[str], expected: list[str]
-) -> None:
+def test_a_graph_is_known_by_its_names_and_shapes(inputs, outputs, expected):
     graph = Graph(inputs=inputs, outputs=dict.fromkeys(outputs, ANY))
     assert matches(graph) == expected
 
 
-def test_the_picture_goes_in_and_metres_come_out(tmp_path: Path) -> None:
+def test_the_picture_goes_in_and_metres_come_out(tmp_path):
     model = load(onnx_files.foreign(tmp_path / "theirs.onnx"))
     found = model.predict(ramp())
     assert (model.model.convention, found.unit) == ("fastdepth", "metre")
     np.testing.assert_allclose(found.metres, ramp()[..., 0] / 255, atol=0.01)
 
 
-def test_a_graph_that_fits_no_convention_or_several_is_refused_with_the_names(
-    tmp_path: Path,
-) -> None:
+def test_a_graph_that_fits_no_convention_or_several_is_refused_with_the_names(tmp_path):
     unknown = onnx_files.foreign(tmp_path / "unknown.onnx", ("x", "y"), (1, 3, 100, 100))
     with refused(CheckpointError, unknown, *CONVENTIONS, "unknown.json"):
         load(unknown)
@@ -94,7 +80,7 @@ def test_a_graph_that_fits_no_convention_or_several_is_refused_with_the_names(
     assert load(onnx_files.describe(several, convention="glpn")).model.convention == "glpn"
 
 
-def test_a_card_beside_the_file_describes_any_other_network(tmp_path: Path) -> None:
+def test_a_card_beside_the_file_describes_any_other_network(tmp_path):
     path = onnx_files.foreign(tmp_path / "own.onnx", ("x", "y"), (1, 40, 60, 3), axis=3)
     card = {
         "layout": "nhwc",
@@ -115,7 +101,7 @@ def test_a_card_beside_the_file_describes_any_other_network(tmp_path: Path) -> N
     assert load(path).model.unit == "relative"
 
 
-def test_relative_depth_has_no_metres_until_two_distances_are_known(tmp_path: Path) -> None:
+def test_relative_depth_has_no_metres_until_two_distances_are_known(tmp_path):
     rule = Convention(sizing=Sizing(kind="own"), output="disparity")
     model, _ = predictor(rule)
     found = model.predict(ramp())
@@ -141,20 +127,20 @@ def test_relative_depth_has_no_metres_until_two_distances_are_known(tmp_path: Pa
     assert model.predict(ramp(), known_distance=known).unit == "metre"
 
 
-def test_relative_tiles_are_aligned_by_scale_and_shift() -> None:
+def test_relative_tiles_are_aligned_by_scale_and_shift():
     rule = Convention(sizing=Sizing(kind="own"), output="disparity")
     model, network = predictor(rule)
     plain = model.predict(ramp(120, 160)).depth_values
     original = network.__class__.__call__
 
-    def shifted(feeds: Any, names: Any) -> Any:
+    def shifted(feeds, names):
         """Another scale and shift for each size of the picture."""
         found = original(network, feeds, names)
         factor = 1.0 if next(iter(feeds.values())).shape[-1] == 160 else 3.0
         return {name: factor * values + (factor - 1) for name, values in found.items()}
 
-    model.engine._network = shifted  # type: ignore[attr-defined]
-    shifted.graph = network.graph  # type: ignore[attr-defined]
+    model.engine._network = shifted
+    shifted.graph = network.graph
     tiled = model.predict(ramp(120, 160), tile=(60, 80))
     assert tiled.unit == "relative"
     np.testing.assert_allclose(tiled.depth_values, plain, rtol=0.02)
@@ -171,7 +157,7 @@ PEERS = {  # size of the network, its convention, and the normalisation outside 
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_published_inputs_and_outputs_are_prepared_and_converted(name: str, tmp_path: Path) -> None:
+def test_published_inputs_and_outputs_are_prepared_and_converted(name, tmp_path):
     """Every colour has a weight of its own, so a wrong order or normalisation is seen."""
     size, convention, (mean, std) = PEERS[name]
     rows, columns = np.mgrid[: SEEN[0], : SEEN[1]]
@@ -201,21 +187,20 @@ def test_published_inputs_and_outputs_are_prepared_and_converted(name: str, tmp_
     np.testing.assert_allclose(values[inner], expected[inner], rtol=0.02)
 
 
-def test_a_network_that_needs_the_camera_says_that_it_was_assumed(tmp_path: Path) -> None:
+def test_a_network_that_needs_the_camera_says_that_it_was_assumed(tmp_path):
     path = onnx_files.published(tmp_path / "a.onnx", "metric3d", (616, 1064), [0.1, 0.1, 0.1], 1.0)
     with pytest.warns(IdiscWarning):
         assumed = load(path).predict(ramp())
     assert [each.code for each in assumed.provenance.warnings] == ["camera_assumed"]
 
 
-def test_a_folder_of_transformers_states_its_convention(tmp_path: Path) -> None:
+def test_a_folder_of_transformers_states_its_convention(tmp_path):
     config = {"model_type": "depth_anything", "depth_estimation_type": "metric", "max_depth": 80}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "preprocessor_config.json").write_text(
         json.dumps({"size": {"height": 256, "width": 256}, "keep_aspect_ratio": False})
     )
     found = read_hub_folder(tmp_path)
-    assert found is not None
     assert (found.name, found.sizing.size) == ("depth-anything-v2-outdoor", (256, 256))
     for damaged in ({"image_mean": True, "image_std": [1]}, {"rescale_factor": "x"}):
         (tmp_path / "preprocessor_config.json").write_text(json.dumps(damaged))

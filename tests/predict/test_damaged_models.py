@@ -1,28 +1,17 @@
 """Hostile models are refused with one line; damaged ones are the subject of `tests.fuzz`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.fakes import onnx_files, pairs
+from tests.fakes import onnx_files
 from tests.fakes.mutations import nothing_happens
 from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError
-from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network, save_checkpoint
-from idisc.model.network import IDisc
+from idisc.model.checkpoint import CONFIG, WEIGHTS, load_network
 from idisc.predict.onnx_engine import OnnxEngine
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("weights") / "tiny"
-    save_checkpoint(folder, pairs.TINY, IDisc(pairs.TINY).state_dict(), {})
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -30,8 +19,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("decoder", "width", 10**9), ("decoder", "layers", 10**9), ("afp", "idrs", 4096)],
 )
 def test_a_record_of_a_network_beyond_all_memory_is_refused(
-    checkpoint: Path, tmp_path: Path, group: str, field: str, value: int
-) -> None:
+    checkpoint, tmp_path, group, field, value
+):
     record = json.loads((checkpoint / CONFIG).read_text())
     del record["crc32"]
     record["model"][group][field] = value
@@ -44,7 +33,7 @@ def test_a_record_of_a_network_beyond_all_memory_is_refused(
         load_network(tmp_path)
 
 
-def test_a_graph_reads_no_other_file(tmp_path: Path) -> None:
+def test_a_graph_reads_no_other_file(tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(np.float32(50).tobytes())
     (tmp_path / "deep").mkdir()
@@ -54,6 +43,6 @@ def test_a_graph_reads_no_other_file(tmp_path: Path) -> None:
         OnnxEngine(path)
 
 
-def test_the_ear_hears() -> None:
+def test_the_ear_hears():
     with pytest.raises(AssertionError, match="subprocess"), nothing_happens():
         subprocess.run(["true"], check=True)

@@ -1,9 +1,5 @@
 """Videos that are cut short or broken end in the frames they have, or in one line."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.fakes.films import Flickering, decoded, mux_silence, room, write_clip
@@ -16,7 +12,7 @@ av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
 
 
 @pytest.fixture
-def predictor() -> Predictor:
+def predictor():
     return Predictor(Flickering())
 
 
@@ -30,8 +26,8 @@ def predictor() -> Predictor:
     ],
 )
 def test_a_file_that_is_cut_short_yields_the_frames_it_has(
-    name: str, codec: str, options: dict[str, str], predictor: Predictor, tmp_path: Path
-) -> None:
+    name, codec, options, predictor, tmp_path
+):
     rng = np.random.default_rng(0)
     noise = [rng.integers(0, 255, (48, 64, 3)).astype(np.uint8) for _ in range(30)]
     clip = write_clip(tmp_path / name, noise, codec=codec, **options)
@@ -44,7 +40,7 @@ def test_a_file_that_is_cut_short_yields_the_frames_it_has(
     assert note.startswith(f"cut short or damaged: {outcome.seconds:.1f} of 3.0 s")
 
 
-def broken(tmp_path: Path, how: str) -> Path:
+def broken(tmp_path, how):
     path = tmp_path / "broken.mp4"
     if how == "sound":
         with av.open(str(path), "w") as container:
@@ -77,9 +73,7 @@ def broken(tmp_path: Path, how: str) -> Path:
         ("hollow", "no frame can be decoded"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(
-    how: str, message: str, predictor: Predictor, tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_one_line(how, message, predictor, tmp_path):
     path = broken(tmp_path, how)
     with pytest.raises(InputError) as caught:
         video.predict_video(predictor, path, tmp_path / "out")
@@ -88,7 +82,7 @@ def test_what_cannot_be_read_is_one_line(
     assert not list((tmp_path / "out").glob("*"))
 
 
-def test_mutated_files_end_in_frames_or_one_line(tmp_path: Path) -> None:
+def test_mutated_files_end_in_frames_or_one_line(tmp_path):
     rng = np.random.default_rng(0)
     sound = write_clip(tmp_path / "fine.mp4", [room(seed) for seed in range(5)]).read_bytes()
     path = tmp_path / "mutated.mp4"

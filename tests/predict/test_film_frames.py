@@ -1,7 +1,5 @@
 """Frames of a film follow the rules of pictures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +14,13 @@ SIZE = (24, 32)
 SHOWN = predicted(np.full(SIZE, 2.0), provenance=provenance("Kuche.mp4"))
 
 
-def test_the_name_of_a_clip_loses_its_accents_and_no_letters() -> None:
+def test_the_name_of_a_clip_loses_its_accents_and_no_letters():
     plain = draw(SHOWN, FormatOptions(), side_by_side=True)
     named = replace(SHOWN, provenance=provenance("K\u00fcche.mp4"))
     assert np.array_equal(plain, draw(named, FormatOptions(), side_by_side=True))
 
 
-def test_panels_are_enlarged_as_pictures_are() -> None:
+def test_panels_are_enlarged_as_pictures_are():
     frame = draw(SHOWN, FormatOptions(), side_by_side=True)
     factor = enlargement(SIZE)
     assert factor == 10

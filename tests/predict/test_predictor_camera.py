@@ -1,7 +1,5 @@
 """Predictor: the camera is given, read or assumed; a known distance scales the scene."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.fakes.brightness import Brightness, jpeg, picture
@@ -14,19 +12,14 @@ from idisc.prediction import KnownDistance
 from idisc.provenance_text import describe
 
 
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
-def test_the_camera_is_given_read_or_assumed(engine: Brightness) -> None:
+def test_the_camera_is_given_read_or_assumed(engine):
     model = Predictor(engine)
     assert model.predict(picture()).camera.origin == "assumed 60 deg"
     assert describe(model.predict(jpeg(30)))["camera"] == "EXIF 30 mm (60 deg across)"
     given = Camera.from_focal(60.0, (48, 64), "calibration")
     assert model.predict(jpeg(30), camera=given).camera == given
 
-    def wide(size: tuple[int, int]) -> Camera:
+    def wide(size):
         return Camera.from_fov(62.0, size, "given 62 deg")
 
     results = list(model.predict_many([picture(), picture(96, 128)], camera=wide))
@@ -34,13 +27,13 @@ def test_the_camera_is_given_read_or_assumed(engine: Brightness) -> None:
     assert results[0].camera.origin == "given 62 deg"
 
 
-def test_a_camera_of_another_shape_is_named_with_its_picture(engine: Brightness) -> None:
+def test_a_camera_of_another_shape_is_named_with_its_picture(engine):
     given = Camera.from_focal(60.0, (64, 48), "calibration")
     with refused(InputError, "array: camera"):
         Predictor(engine).predict(picture(), camera=given)
 
 
-def test_a_matrix_is_a_camera(engine: Brightness) -> None:
+def test_a_matrix_is_a_camera(engine):
     matrix = np.array([[55.0, 0, 31.5], [0, 55.0, 23.5], [0, 0, 1]])
     for numbers in (matrix, matrix.tolist()):
         result = Predictor(engine).predict(picture(), camera=numbers)
@@ -54,7 +47,7 @@ def test_a_matrix_is_a_camera(engine: Brightness) -> None:
 
 
 @pytest.mark.parametrize("known", ["10,20 50,20 = 2.40m", ((10, 20), (50, 20), 2.4)])
-def test_a_known_distance_rescales_the_scene(engine: Brightness, known: object) -> None:
+def test_a_known_distance_rescales_the_scene(engine, known):
     result = Predictor(engine).predict(picture(), known_distance=known)
     points = result.points
     assert np.linalg.norm(points[20, 50] - points[20, 10]) == pytest.approx(2.4, rel=1e-5)
@@ -62,7 +55,7 @@ def test_a_known_distance_rescales_the_scene(engine: Brightness, known: object) 
     assert rescaling.known == (KnownDistance((10, 20), (50, 20), 2.4),)
 
 
-def test_a_wrong_known_distance_is_an_error_before_anything_runs(engine: Brightness) -> None:
+def test_a_wrong_known_distance_is_an_error_before_anything_runs(engine):
     with pytest.raises(InputError):
         Predictor(engine).predict(picture(), known_distance="10,20 = 2m")
     assert engine.calls == []
@@ -70,6 +63,6 @@ def test_a_wrong_known_distance_is_an_error_before_anything_runs(engine: Brightn
         Predictor(engine).predict(picture(), known_distance="10,20 70,20 = 2m")
 
 
-def test_a_known_distance_is_of_one_picture(engine: Brightness) -> None:
+def test_a_known_distance_is_of_one_picture(engine):
     with refused(InputError, "known distance"):
         Predictor(engine).predict_many([picture()], known_distance="1,2 30,4 = 1m")

@@ -1,7 +1,5 @@
 """A lens, an aspect ratio or a size unlike training leads to a warning or a correction."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -11,23 +9,15 @@ from tests.fakes.brightness import FACTS, Brightness, jpeg, picture
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning
 from idisc.predict.predictor import Predictor
-from idisc.prediction import Prediction
 from idisc.provenance_text import describe, describe_warning
 
 
-def codes(result: Prediction) -> list[str]:
+def codes(result):
     return [warning.code for warning in result.provenance.warnings]
 
 
-@pytest.fixture
-def engine() -> Brightness:
-    return Brightness()
-
-
 @pytest.mark.parametrize(("fov_deg", "far"), [(60, False), (66, False), (76, True), (45, True)])
-def test_a_camera_unlike_training_without_a_correction_is_warned_of(
-    engine: Brightness, fov_deg: float, far: bool
-) -> None:
+def test_a_camera_unlike_training_without_a_correction_is_warned_of(engine, fov_deg, far):
     camera = Camera.from_fov(fov_deg, (48, 64), "given")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -40,23 +30,21 @@ def test_a_camera_unlike_training_without_a_correction_is_warned_of(
         assert text == describe(result)["warning"]
 
 
-def test_an_assumed_camera_and_an_unknown_training_warn_of_nothing(engine: Brightness) -> None:
+def test_an_assumed_camera_and_an_unknown_training_warn_of_nothing(engine):
     camera = Camera.from_fov(120.0, (48, 64), "given")
     assert codes(Predictor(Brightness(origin={})).predict(picture(), camera=camera)) == []
     kitti = Brightness(origin={**FACTS, "training_fov_deg": 100.0})
     assert codes(Predictor(kitti).predict(picture())) == []
 
 
-def test_an_upright_photo_of_the_training_camera_is_like_training(engine: Brightness) -> None:
+def test_an_upright_photo_of_the_training_camera_is_like_training(engine):
     training = Camera.from_fov(60.0, (48, 64), "training")
     upright = Camera.from_focal(training.fx, (64, 48), "given")
     model = Predictor(engine)
     assert codes(model.predict(picture(64, 48), camera=upright, camera_correction=False)) == []
 
 
-def test_a_warning_has_the_field_of_view_that_training_has_at_this_aspect_ratio(
-    engine: Brightness,
-) -> None:
+def test_a_warning_has_the_field_of_view_that_training_has_at_this_aspect_ratio(engine):
     model = Predictor(engine)
     with pytest.warns(IdiscWarning, match="20 deg across, 67 deg in training"):
         result = model.predict(
@@ -68,7 +56,7 @@ def test_a_warning_has_the_field_of_view_that_training_has_at_this_aspect_ratio(
     assert codes(model.predict(picture(72, 128), camera=like, camera_correction=False)) == []
 
 
-def test_a_squeezed_picture_is_warned_of() -> None:
+def test_a_squeezed_picture_is_warned_of():
     wide = Predictor(Brightness(origin={**FACTS, "training_size": [480, 640]}))
     with pytest.warns(IdiscWarning, match="720x1280 squeezed into 480x640.*416x736"):
         result = wide.predict(picture(720, 1280), size=(480, 640))
@@ -78,28 +66,26 @@ def test_a_squeezed_picture_is_warned_of() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::idisc.errors.IdiscWarning")
-def test_a_network_size_unlike_training_is_warned_of(engine: Brightness) -> None:
+def test_a_network_size_unlike_training_is_warned_of(engine):
     assert codes(Predictor(engine).predict(picture(), size=(96, 128))) == ["network_size"]
 
 
 @pytest.mark.parametrize("size", [(1, 1), (16, 16), (15, 21)])
-def test_a_picture_of_few_pixels_is_warned_of(engine: Brightness, size: tuple[int, int]) -> None:
+def test_a_picture_of_few_pixels_is_warned_of(engine, size):
     with pytest.warns(IdiscWarning):
         assert codes(Predictor(engine).predict(picture(*size))) == ["resolution"]
     unknown = Predictor(Brightness(origin={}))
     assert codes(unknown.predict(picture(*size))) == []
 
 
-def test_a_thumbnail_of_a_third_of_the_pixels_across_is_not(engine: Brightness) -> None:
+def test_a_thumbnail_of_a_third_of_the_pixels_across_is_not(engine):
     assert codes(Predictor(engine).predict(picture(16, 22))) == []
 
 
 @pytest.mark.parametrize(
     ("metres", "far"), [(1.0, False), (7.0, False), (500.0, True), (0.01, True)]
 )
-def test_a_known_distance_that_scales_beyond_reason_is_warned_of(
-    engine: Brightness, metres: float, far: bool
-) -> None:
+def test_a_known_distance_that_scales_beyond_reason_is_warned_of(engine, metres, far):
     known = ((10, 20), (40, 20), metres)  # 1.08 m are predicted
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,7 +94,7 @@ def test_a_known_distance_that_scales_beyond_reason_is_warned_of(
 
 
 @pytest.mark.filterwarnings("ignore::idisc.errors.IdiscWarning")
-def test_a_known_distance_settles_warnings_about_scale_and_no_others(engine: Brightness) -> None:
+def test_a_known_distance_settles_warnings_about_scale_and_no_others(engine):
     tele, model = Camera.from_fov(20, (48, 64)), Predictor(engine)
     plain = model.predict(picture(), camera=tele, camera_correction=False, size=(96, 128))
     assert codes(plain) == ["field_of_view", "network_size"]
@@ -117,9 +103,7 @@ def test_a_known_distance_settles_warnings_about_scale_and_no_others(engine: Bri
     assert codes(small) == ["resolution", "known_distance"]
 
 
-def test_depth_is_corrected_for_another_focal_length_unless_told_not_to(
-    engine: Brightness,
-) -> None:
+def test_depth_is_corrected_for_another_focal_length_unless_told_not_to(engine):
     model = Predictor(engine)
     training = Camera.from_fov(60.0, (48, 64), "training")
     for factor in (0.5, 2.0):
@@ -129,7 +113,6 @@ def test_depth_is_corrected_for_another_focal_length_unless_told_not_to(
         assert result.level_std is not None
         np.testing.assert_allclose(result.level_std, 0.1 * factor, rtol=1e-5)
         correction = result.provenance.camera_correction
-        assert correction is not None
         assert correction.factor == pytest.approx(factor)
         assert correction.training_fov_deg == pytest.approx(60)
         assert codes(result) == []
@@ -141,9 +124,7 @@ def test_depth_is_corrected_for_another_focal_length_unless_told_not_to(
     assert plain.provenance.camera_correction is None
 
 
-def test_exif_is_enough_for_a_correction_and_a_known_distance_comes_after(
-    engine: Brightness,
-) -> None:
+def test_exif_is_enough_for_a_correction_and_a_known_distance_comes_after(engine):
     photo = Predictor(engine).predict(jpeg(60))
     training = Camera.from_fov(60.0, (48, 64), "training")
     ratio = photo.camera.relative_focal / training.relative_focal
@@ -154,7 +135,7 @@ def test_exif_is_enough_for_a_correction_and_a_known_distance_comes_after(
     assert len(known.provenance.rescalings) == 1
 
 
-def test_what_is_not_known_is_not_corrected_for(engine: Brightness) -> None:
+def test_what_is_not_known_is_not_corrected_for(engine):
     for model, source in ((engine, picture()), (Brightness(origin={}), jpeg(60))):
         result = Predictor(model).predict(source)
         np.testing.assert_allclose(result.depth, 2.0, rtol=1e-5)

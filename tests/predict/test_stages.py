@@ -1,7 +1,5 @@
 """`predict.stages`: order, errors and the limit of what is in progress."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -9,8 +7,8 @@ import pytest
 from idisc.predict.stages import in_stages
 
 
-def test_results_are_in_order_and_an_error_stays_with_its_item() -> None:
-    def halve(number: int) -> int:
+def test_results_are_in_order_and_an_error_stays_with_its_item():
+    def halve(number):
         if number % 2:
             raise ValueError(number)
         return number // 2
@@ -21,17 +19,17 @@ def test_results_are_in_order_and_an_error_stays_with_its_item() -> None:
         futures[1].result()
 
 
-def test_stages_overlap_within_the_budget() -> None:
+def test_stages_overlap_within_the_budget():
     second_was_read = threading.Event()
-    read: list[int] = []
+    read = []
 
-    def first(number: int) -> int:
+    def first(number):
         read.append(number)
         if len(read) == 2:
             second_was_read.set()
         return number
 
-    def last(number: int) -> int:
+    def last(number):
         assert second_was_read.wait(10)  # the next item is read while this one is written
         return number
 

@@ -1,24 +1,20 @@
 """Depth over time: smoothed within a scene, begun anew at a cut, and what moves is not smeared."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from tests.fakes.films import Pictures, room
+from tests.fakes.films import room
 from tests.fakes.predicted import predicted
 
 from idisc.predict import temporal
 
 
-def frames_of(pictures: Pictures) -> Iterator[temporal.Frame]:
+def frames_of(pictures):
     return (temporal.Frame(index, index / 10, picture) for index, picture in enumerate(pictures))
 
 
-def test_smoothing_starts_anew_at_a_cut() -> None:
+def test_smoothing_starts_anew_at_a_cut():
     near, far = room(1), room(7)
     course = temporal.Course(smooth=5.0)
     shown = []
@@ -30,7 +26,7 @@ def test_smoothing_starts_anew_at_a_cut() -> None:
     assert course.predicted.value == 0.0  # a cut is no flicker
 
 
-def test_without_the_cut_depth_would_lag() -> None:
+def test_without_the_cut_depth_would_lag():
     course = temporal.Course(smooth=5.0)
     depths = []
     for frame in frames_of([room()] * 8):
@@ -41,7 +37,7 @@ def test_without_the_cut_depth_would_lag() -> None:
     assert all(after >= before for before, after in pairwise(depths))
 
 
-def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest() -> None:
+def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest():
     """A near thing enters a still room while the network's scale jumps by a tenth."""
     empty, entered = room(), room().copy()
     entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
@@ -68,9 +64,7 @@ def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest() -> None:
     ],
     ids=["another room", "black", "the same", "a pan", "exposure", "coarse"],
 )
-def test_cuts_are_told_from_motion_and_light(
-    change: Callable[[NDArray[np.uint8]], NDArray[np.uint8]], cut: bool
-) -> None:
+def test_cuts_are_told_from_motion_and_light(change, cut):
     first = room(1, (96, 128))
     course = temporal.Course(None)
     for frame in frames_of([first, change(first)]):

@@ -1,25 +1,19 @@
 """Tiles: an exact network stays exact, errors of scale go, and no seam is left."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.fakes.refusals import refused
 
 from idisc.errors import InputError
 from idisc.predict import tiles
 from idisc.predict.tiles import Depths, Tiles, choose_size, lay_out, refine
 
-FloatMap = NDArray[np.float32]
 SIDES = st.integers(32, 300)
 
 
-def scene(height: int, width: int) -> tuple[NDArray[np.uint8], FloatMap]:
+def scene(height, width):
     """A picture whose red and green bytes say what its depth is, and that depth."""
     rows, columns = np.mgrid[:height, :width]
     steps = (rows * 7 + columns * 3 + (rows // 40 + columns // 30) % 2 * 500).astype(np.int64)
@@ -27,19 +21,19 @@ def scene(height: int, width: int) -> tuple[NDArray[np.uint8], FloatMap]:
     return image, told(image)
 
 
-def told(image: NDArray[np.uint8]) -> FloatMap:
+def told(image):
     return (1 + (image[..., 0] * 256.0 + image[..., 1]) / 1000).astype(np.float32)
 
 
-def exact(image: NDArray[np.uint8]) -> Depths:
+def exact(image):
     return Depths(told(image), told(image) / 10)
 
 
-def with_error(factors: list[float]) -> Callable[..., Depths]:
+def with_error(factors):
     """A network that is wrong by another factor in each tile."""
     drawn = iter(factors * 100)
 
-    def predict(image: NDArray[np.uint8]) -> Depths:
+    def predict(image):
         depth = next(drawn) * told(image)
         return Depths(depth.astype(np.float32), (depth / 10).astype(np.float32))
 
@@ -48,7 +42,7 @@ def with_error(factors: list[float]) -> Callable[..., Depths]:
 
 @given(SIDES, SIDES, st.integers(32, 120), st.integers(32, 120))
 @settings(max_examples=50, deadline=None)
-def test_tiles_cover_every_pixel_and_overlap(height: int, width: int, rows: int, cols: int) -> None:
+def test_tiles_cover_every_pixel_and_overlap(height, width, rows, cols):
     layout = lay_out((height, width), (rows, cols))
     for starts, size, length in (
         (layout.tops, layout.size[0], height),
@@ -63,7 +57,7 @@ def test_tiles_cover_every_pixel_and_overlap(height: int, width: int, rows: int,
 
 @given(SIDES, SIDES, st.integers(32, 120))
 @settings(max_examples=25, deadline=None)
-def test_an_exact_network_stays_exact(height: int, width: int, side: int) -> None:
+def test_an_exact_network_stays_exact(height, width, side):
     image, depth = scene(height, width)
     found = refine(image, depth, exact, lay_out((height, width), (side, side)))
     np.testing.assert_allclose(found.depth, depth, rtol=1e-5)
@@ -73,7 +67,7 @@ def test_an_exact_network_stays_exact(height: int, width: int, side: int) -> Non
 
 @given(st.lists(st.floats(0.2, 5.0), min_size=1, max_size=12))
 @settings(max_examples=25, deadline=None)
-def test_an_error_of_scale_in_each_tile_is_removed(factors: list[float]) -> None:
+def test_an_error_of_scale_in_each_tile_is_removed(factors):
     image, depth = scene(120, 150)
     found = refine(image, depth, with_error(factors), lay_out((120, 150), (64, 80)))
     np.testing.assert_allclose(found.depth, depth, rtol=1e-4)
@@ -81,7 +75,7 @@ def test_an_error_of_scale_in_each_tile_is_removed(factors: list[float]) -> None
     np.testing.assert_allclose(found.level_std, depth / 10, rtol=1e-4)
 
 
-def test_detail_comes_from_the_tiles_and_layout_from_the_whole() -> None:
+def test_detail_comes_from_the_tiles_and_layout_from_the_whole():
     rows, columns = np.mgrid[:128, :128]
     layout = np.exp(rows / 256).astype(np.float32)  # all that the whole sees
     detail = np.exp(0.2 * ((rows // 4 + columns // 4) % 2))  # what a tile sees besides
@@ -94,7 +88,7 @@ def test_detail_comes_from_the_tiles_and_layout_from_the_whole() -> None:
     np.testing.assert_allclose(found.depth[inside], expected, rtol=0.03)
 
 
-def test_no_seam_is_left_where_tiles_disagree() -> None:
+def test_no_seam_is_left_where_tiles_disagree():
     image = np.zeros((96, 256, 3), np.uint8)
     slope = np.linspace(0.9, 1.1, 128, dtype=np.float32)  # each tile is bent the same way
     found = refine(
@@ -108,17 +102,17 @@ def test_no_seam_is_left_where_tiles_disagree() -> None:
     assert found.level_std is None
 
 
-def test_a_picture_no_larger_than_a_tile_is_one_tile() -> None:
+def test_a_picture_no_larger_than_a_tile_is_one_tile():
     assert lay_out((50, 60), (64, 64)) == Tiles((50, 60), (0,), (0,))
 
 
-def test_tiles_that_are_too_small_are_refused() -> None:
+def test_tiles_that_are_too_small_are_refused():
     with refused(InputError, "tiles of 16x64"):
         lay_out((500, 500), (16, 64))
 
 
 @pytest.mark.parametrize("picture", [(480, 640), (3000, 4000), (9000, 12_000), (600, 12_000)])
-def test_the_size_is_chosen_so_that_there_are_not_too_many(picture: tuple[int, int]) -> None:
+def test_the_size_is_chosen_so_that_there_are_not_too_many(picture):
     size = choose_size(picture, (480, 640))
     assert len(lay_out(picture, size)) <= tiles.MAX_TILES
     assert size[0] >= 480

@@ -1,12 +1,7 @@
 """Depth models of `transformers` answer as their own pipelines do, from folders and ONNX files."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.fakes import hub_models
 
 from idisc.predict.predictor import load
@@ -15,7 +10,7 @@ pytest.importorskip("transformers", reason="the extra transformers is not instal
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # those of transformers
 
 
-def photo() -> NDArray[np.uint8]:
+def photo():
     """Soft stripes of three colours, 4:3."""
     rows, columns = np.mgrid[:120, :160]
     shades = [np.sin(rows / 9 + columns / place) for place in (7, 13, 23)]
@@ -23,7 +18,7 @@ def photo() -> NDArray[np.uint8]:
 
 
 @pytest.mark.parametrize("name", hub_models.MODELS)
-def test_folders_and_onnx_files_answer_as_their_own_pipelines(name: str, tmp_path: Path) -> None:
+def test_folders_and_onnx_files_answer_as_their_own_pipelines(name, tmp_path):
     peer, image = hub_models.MODELS[name](), photo()
     expected = peer.depth(image)
     inverse = not peer.metric or name == "depth_pro"  # what these networks compute

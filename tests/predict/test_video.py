@@ -1,21 +1,15 @@
 """Videos: a few frames at a time, one range of colours, flicker that smoothing lowers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes.films import JUMP, Flickering, decoded, room, write_clip
 from tests.fakes.refusals import refused
@@ -33,24 +27,21 @@ av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
 
 
 @pytest.fixture
-def still(tmp_path: Path) -> Path:
+def still(tmp_path):
     """Two seconds of one room."""
     return write_clip(tmp_path / "still.mp4", [room()] * 20)
 
 
 @pytest.fixture
-def predictor() -> Predictor:
+def predictor():
     return Predictor(Flickering())
 
 
-def record_of(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(path.read_text())
-    return loaded
+def record_of(path):
+    return json.loads(path.read_text())
 
 
-def test_a_film_has_the_frames_and_the_size_of_the_clip(
-    still: Path, predictor: Predictor, tmp_path: Path
-) -> None:
+def test_a_film_has_the_frames_and_the_size_of_the_clip(still, predictor, tmp_path):
     outcome = video.predict_video(predictor, still, tmp_path / "out")
     assert [path.name for path in outcome.files] == ["still_depth.mp4", "still_depth.json"]
     shown = decoded(outcome.files[0])
@@ -66,7 +57,7 @@ def test_a_film_has_the_frames_and_the_size_of_the_clip(
     assert np.diff(times) == pytest.approx(np.full(19, 0.1), abs=1e-4)
 
 
-def test_colours_mean_the_same_metres_in_every_frame(predictor: Predictor, tmp_path: Path) -> None:
+def test_colours_mean_the_same_metres_in_every_frame(predictor, tmp_path):
     """Each frame has one depth; the n-th is coloured by the range of all of them."""
     shades = [0, 40, 80, 120, 160, 200, 240]
     flat = [np.full((48, 64, 3), shade, np.uint8) for shade in shades]
@@ -83,9 +74,7 @@ def test_colours_mean_the_same_metres_in_every_frame(predictor: Predictor, tmp_p
     assert video.predict_video(steady, clip, tmp_path, given).limits == (1.0, 9.0)
 
 
-def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(
-    still: Path, predictor: Predictor, tmp_path: Path
-) -> None:
+def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(still, predictor, tmp_path):
     plain = video.predict_video(predictor, still, tmp_path)
     assert plain.flicker == pytest.approx(JUMP, rel=0.02)
     assert plain.smoothed is None
@@ -102,34 +91,32 @@ def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(
 class Counting(Predictor):
     """Keeps weak references to all pictures and depths, and how many were alive at most."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(Flickering())
-        self.seen: list[weakref.ref[NDArray[Any]]] = []
+        self.seen = []
         self.most = 0
 
-    def predict(self, source: Any, *options: Any, **changes: Any) -> Any:
+    def predict(self, source, *options, **changes):
         found = super().predict(source, *options, **changes)
         self.seen += [weakref.ref(source.image), weakref.ref(found.depth)]
         self.most = max(self.most, sum(each() is not None for each in self.seen))
         return found
 
 
-def test_only_a_few_frames_are_alive_however_long_the_clip(tmp_path: Path) -> None:
-    clip = write_clip(tmp_path / "long.mp4", [room(size=(32, 32))] * 150)
+def test_only_a_few_frames_are_alive_however_long_the_clip(tmp_path):
+    clip = write_clip(tmp_path / "long.mp4", [room(size=(32, 32))] * 60)
     counting = Counting()
     plan = video.Plan(formats=formats.parse("png,npz"), side_by_side=True, smooth=0.3)
-    assert video.predict_video(counting, clip, tmp_path, plan).frames == 150
-    assert len(counting.seen) == 2 * (150 + video.SAMPLES)
+    assert video.predict_video(counting, clip, tmp_path, plan).frames == 60
+    assert len(counting.seen) == 2 * (60 + video.SAMPLES)
     assert counting.most <= 8
 
 
-def test_frames_are_predicted_as_they_are_decoded(
-    still: Path, predictor: Predictor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    order: list[str] = []
+def test_frames_are_predicted_as_they_are_decoded(still, predictor, monkeypatch, tmp_path):
+    order = []
     decode, ask = video.Clip.frames, Predictor.predict
 
-    def decoded(clip: video.Clip, every: int = 1) -> Iterator[video.Frame]:
+    def decoded(clip, every=1):
         for frame in decode(clip, every):
             order.append("d")
             yield frame
@@ -138,7 +125,7 @@ def test_frames_are_predicted_as_they_are_decoded(
     monkeypatch.setattr(
         Predictor, "predict", lambda self, source, *_: (order.append("p"), ask(self, source))[1]
     )
-    told: list[tuple[int, int]] = []
+    told = []
     plan = video.Plan(options=FormatOptions(limits=(1, 5)))
     video.predict_video(predictor, still, tmp_path, plan, advance=lambda *given: told.append(given))
     assert "".join(order) == "dp" * 20
@@ -157,7 +144,7 @@ TURNS = {  # a, b, c, d of the display matrix -> what makes the picture upright
 
 
 @pytest.mark.parametrize("turn", TURNS)
-def test_frames_are_upright(turn: tuple[int, int, int, int], tmp_path: Path) -> None:
+def test_frames_are_upright(turn, tmp_path):
     picture = np.zeros((48, 64, 3), np.uint8)
     picture[:16, :16] = 250  # upper left
     picture[:16, -16:] = 120
@@ -178,7 +165,7 @@ def test_frames_are_upright(turn: tuple[int, int, int, int], tmp_path: Path) -> 
     assert decoded(outcome.files[0])[0].shape == expected.shape
 
 
-def test_pixels_that_are_not_square_are_shown_square(tmp_path: Path) -> None:
+def test_pixels_that_are_not_square_are_shown_square(tmp_path):
     path = tmp_path / "wide.mp4"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=10)
@@ -189,9 +176,7 @@ def test_pixels_that_are_not_square_are_shown_square(tmp_path: Path) -> None:
     assert next(video.Clip(path).frames()).image.shape == (48, 96, 3)
 
 
-def test_side_by_side_has_picture_depth_and_legend(
-    still: Path, predictor: Predictor, tmp_path: Path
-) -> None:
+def test_side_by_side_has_picture_depth_and_legend(still, predictor, tmp_path):
     outcome = video.predict_video(predictor, still, tmp_path, video.Plan(side_by_side=True))
     assert [path.name for path in outcome.files] == ["still_beside.mp4", "still_beside.json"]
     shown = decoded(outcome.files[0])
@@ -205,14 +190,14 @@ def test_side_by_side_has_picture_depth_and_legend(
 
 
 @pytest.mark.parametrize("size", [(47, 63), (16, 400)])
-def test_odd_sizes_are_padded(size: tuple[int, int], predictor: Predictor, tmp_path: Path) -> None:
+def test_odd_sizes_are_padded(size, predictor, tmp_path):
     clip = write_clip(tmp_path / "odd.mkv", [room(size=size)] * 2, codec="ffv1")
     outcome = video.predict_video(predictor, clip, tmp_path)
     even = tuple(side + side % 2 for side in size)
     assert decoded(outcome.files[0])[0].shape[:2] == even
 
 
-def test_sequences_hold_metres(still: Path, tmp_path: Path) -> None:
+def test_sequences_hold_metres(still, tmp_path):
     plan = video.Plan(formats=formats.parse("png16,npz"), every=4)
     outcome = video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     assert [path.name for path in outcome.files] == ["still_png16", "still_npz"]
@@ -238,7 +223,7 @@ def test_sequences_hold_metres(still: Path, tmp_path: Path) -> None:
         }
 
 
-def test_what_16_bits_cannot_hold_is_stored_as_none(still: Path, tmp_path: Path) -> None:
+def test_what_16_bits_cannot_hold_is_stored_as_none(still, tmp_path):
     plan = video.Plan(formats=formats.parse("png16"), options=FormatOptions(metres_per_unit=5e-5))
     video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     with Image.open(tmp_path / "still_png16" / "000000.png") as picture:
@@ -246,9 +231,7 @@ def test_what_16_bits_cannot_hold_is_stored_as_none(still: Path, tmp_path: Path)
         assert json.loads(picture.info["idisc"])["empty_beyond_m"] == pytest.approx(3.27675)
 
 
-def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(
-    still: Path, predictor: Predictor, tmp_path: Path
-) -> None:
+def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(still, predictor, tmp_path):
     for fps, step in ((None, 0.5), (4.0, 0.25)):
         plan = video.Plan(every=5, fps=fps)
         outcome = video.predict_video(predictor, still, tmp_path, plan)
@@ -257,7 +240,7 @@ def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(
         assert times == pytest.approx([0, step, 2 * step, 3 * step], abs=1e-3)
 
 
-def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: Path) -> None:
+def test_a_known_distance_of_the_first_frame_scales_all(still, tmp_path):
     predictor = Predictor(Flickering(0))
     known = ((4, 4), (60, 40), 10.0)
     plain = video.predict_video(predictor, still, tmp_path)
@@ -275,7 +258,7 @@ def test_a_known_distance_of_the_first_frame_scales_all(still: Path, tmp_path: P
         video.predict_video(predictor, still, tmp_path, options=outside)
 
 
-def test_a_known_distance_takes_the_place_of_a_warning(still: Path, tmp_path: Path) -> None:
+def test_a_known_distance_takes_the_place_of_a_warning(still, tmp_path):
     engine = Flickering(0)
     engine.origin = {**Flickering.origin, "training_fov_deg": 60.0}
     options = PredictOptions(camera=Camera.from_fov(20, (48, 64)), camera_correction=False)
@@ -291,7 +274,7 @@ def test_a_known_distance_takes_the_place_of_a_warning(still: Path, tmp_path: Pa
     assert [each.code for each in outcome.last.provenance.warnings] == ["field_of_view"]
 
 
-def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path) -> None:
+def test_sound_is_left_out_and_that_is_said(predictor, tmp_path):
     clip = write_clip(tmp_path / "loud.mp4", [room()] * 10, sound=True)
     outcome = video.predict_video(predictor, clip, tmp_path)
     assert outcome.notes == ("sound left out",)
@@ -299,9 +282,9 @@ def test_sound_is_left_out_and_that_is_said(predictor: Predictor, tmp_path: Path
         assert not container.streams.audio
 
 
-def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path) -> None:
+def test_a_failure_on_the_way_leaves_nothing_behind(still, tmp_path):
     class Failing(Flickering):
-        def run(self, images: Any, size: Any = None) -> Any:
+        def run(self, images, size=None):
             if self.calls > 12:
                 raise CheckpointError("network", "gave up")
             return super().run(images, size)
@@ -313,8 +296,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(still: Path, tmp_path: Path)
     assert list(out.iterdir()) == []
 
 
-def test_plans_that_make_no_sense_are_refused(still: Path, tmp_path: Path) -> None:
-    wrong: list[dict[str, Any]]
+def test_plans_that_make_no_sense_are_refused(still, tmp_path):
     wrong = [{"formats": formats.parse("ply")}, {"every": 0}, {"smooth": -1.0}, {"fps": 0.0}]
     for changes in wrong:
         with pytest.raises(InputError):
@@ -334,7 +316,7 @@ def test_plans_that_make_no_sense_are_refused(still: Path, tmp_path: Path) -> No
         )
 
 
-def test_a_clip_predicted_again_replaces_its_frames(still: Path, tmp_path: Path) -> None:
+def test_a_clip_predicted_again_replaces_its_frames(still, tmp_path):
     plan = video.Plan(formats=formats.parse("npz"))
     for _ in range(2):
         video.predict_video(Predictor(Flickering()), still, tmp_path, plan)
@@ -349,9 +331,7 @@ def test_a_clip_predicted_again_replaces_its_frames(still: Path, tmp_path: Path)
     assert (tmp_path / "still_npz" / "mine.txt").read_text() == "precious"
 
 
-def test_without_pyav_the_extra_is_named(
-    still: Path, predictor: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyav_the_extra_is_named(still, predictor, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
     with refused(MissingExtra, f"{still}: av", "idisc[video]"):
         video.predict_video(predictor, still, tmp_path)

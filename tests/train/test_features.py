@@ -1,10 +1,6 @@
 """Cached features of a frozen encoder."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +9,7 @@ from tests.fakes import pairs, vit
 from tests.fakes.refusals import refused
 from tests.fakes.training import ALONE, losses, start, stop_after
 
-from idisc.configs.schema import AugmentConfig, Recipe, TrainConfig
+from idisc.configs.schema import AugmentConfig, TrainConfig
 from idisc.data.dataset import open_dataset
 from idisc.errors import InputError
 from idisc.model.network import IDisc
@@ -24,19 +20,17 @@ MOVES = ("flip", "colour", "gamma", "contrast_weight", "geometry_weight", "trans
 STILL = AugmentConfig(**dict.fromkeys(MOVES, 0.0))
 
 
-def recipe(augment: AugmentConfig = STILL, **train: Any) -> Recipe:
+def recipe(augment=STILL, **train):
     made = pairs.recipe(**{"iterations": 4, "freeze": ("encoder",), "views": 3, **train})
     return replace(made, data=replace(made.data, augment=augment))
 
 
-def losses_of(data: Path, out: Path, made: Recipe) -> list[float]:
+def losses_of(data, out, made):
     start(made, data, out).train()
     return losses(out)
 
 
-def test_cached_features_train_like_the_encoder_and_are_computed_once(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cached_features_train_like_the_encoder_and_are_computed_once(data, tmp_path, monkeypatch):
     cache = tmp_path / "features"
     made = recipe(cache_features=str(cache))
     with_encoder = losses_of(data, tmp_path / "a", recipe())
@@ -52,7 +46,7 @@ def test_cached_features_train_like_the_encoder_and_are_computed_once(
     assert losses(tmp_path / "parts") == with_features
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     data = pairs.make(tmp_path / "data")
     taken = str(data / "train" / "images" / "0.png")
     with refused(InputError, "train.cache_features", taken):
@@ -60,12 +54,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def stream(data: Path, **train: Any) -> Stream:
+def stream(data, **train):
     made = recipe(AugmentConfig(), **train)
     return Stream([open_dataset(data, "folder", "train", size=pairs.SIZE)], made.data, made.train)
 
 
-def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path: Path) -> None:
+def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path):
     network, data = IDisc(pairs.TINY).requires_grad_(False), stream(pairs.make(tmp_path / "data"))
     paths = []
     for zero in (0.0, -0.0):
@@ -75,11 +69,11 @@ def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("rows", [0, 2, 5, 14, 15])
-def test_an_interrupted_cache_is_continued(tmp_path: Path, rows: int) -> None:
+def test_an_interrupted_cache_is_continued(tmp_path, rows):
     """Fifteen rows of two arrays; the second file is one row behind the first."""
-    done: list[int] = []
+    done = []
 
-    def arrays(rows: range) -> tuple[np.ndarray, ...]:
+    def arrays(rows):
         return np.array(rows, np.int32), np.array([[n, -n] for n in rows], np.float16)
 
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -98,9 +92,7 @@ def test_an_interrupted_cache_is_continued(tmp_path: Path, rows: int) -> None:
         assert (parts / path.name).read_bytes() == path.read_bytes(), path.name
 
 
-def test_depth_and_normals_of_the_same_pictures_share_their_features(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_depth_and_normals_of_the_same_pictures_share_their_features(tmp_path, monkeypatch):
     data, network = pairs.make(tmp_path / "data", train=2), IDisc(pairs.TINY).requires_grad_(False)
     camera = {"fx": 20.0, "fy": 20.0, "cx": 15.5, "cy": 11.5}
     rows = [
@@ -128,8 +120,8 @@ def test_depth_and_normals_of_the_same_pictures_share_their_features(
 
 @pytest.mark.parametrize("encoder", [pairs.TINY.encoder, "vit"])
 def test_a_view_is_an_augmented_sample_with_the_features_of_its_image(
-    encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    encoder, tmp_path, monkeypatch
+):
     if encoder == "vit":
         encoder = vit.register(monkeypatch)
     source = stream(pairs.make(tmp_path / "data", train=2))
@@ -154,14 +146,12 @@ def test_a_view_is_an_augmented_sample_with_the_features_of_its_image(
 @pytest.mark.parametrize(
     "changes", [{}, {"freeze": ("encoder",), "compile": True}], ids=["trained", "compiled"]
 )
-def test_features_need_an_encoder_that_is_frozen_and_not_compiled(changes: dict[str, Any]) -> None:
+def test_features_need_an_encoder_that_is_frozen_and_not_compiled(changes):
     with pytest.raises(InputError):
         TrainConfig(cache_features="somewhere", **changes)
 
 
-def test_only_the_transformer_of_a_vit_must_be_frozen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_transformer_of_a_vit_must_be_frozen(tmp_path, monkeypatch):
     source = stream(pairs.make(tmp_path / "data", train=1))
     network = IDisc(replace(pairs.TINY, encoder=vit.register(monkeypatch)))
     with pytest.raises(InputError):

@@ -1,10 +1,6 @@
 """The start of runs: their initial weights, and refusals before anything is written."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,7 +12,6 @@ from tests.fakes.training import ALONE, losses, same, start, stop_after
 
 from idisc import files
 from idisc.ancestry import Parent
-from idisc.configs.schema import Recipe
 from idisc.errors import CheckpointError, DataError, IdiscError
 from idisc.model.checkpoint import load_network, save_checkpoint
 from idisc.model.network import IDisc
@@ -25,7 +20,7 @@ from idisc.predict.torch_engine import TorchEngine
 from idisc.train import launch, trainer
 
 
-def start_error(recipe: Recipe, data: Path, out: Path, **more: Any) -> IdiscError:
+def start_error(recipe, data, out, **more):
     """The error of a start that writes nothing."""
     with pytest.raises(IdiscError) as caught:
         start(recipe, data, out, **more)
@@ -33,7 +28,7 @@ def start_error(recipe: Recipe, data: Path, out: Path, **more: Any) -> IdiscErro
     return caught.value
 
 
-def write_table(root: Path, scale: float) -> None:
+def write_table(root, scale):
     lines = [
         f"{split}/images/{index}.png,{split}/depth/{index}.png,{split},{scale}"
         for split, count in (("train", 6), ("test", 2))
@@ -42,7 +37,7 @@ def write_table(root: Path, scale: float) -> None:
     (root / "pairs.csv").write_text("\n".join(["image,depth,split,depth_scale", *lines]))
 
 
-def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path: Path) -> None:
+def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path):
     own, out = pairs.make(tmp_path / "data"), tmp_path / "run"
     write_table(own, 0.001)
     stop_after(start(pairs.recipe(), own, out), 1)
@@ -57,8 +52,8 @@ def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path: Path) -> None:
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_can_be_started_again(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    data, tmp_path, monkeypatch
+):
     out = tmp_path / "run"
     with monkeypatch.context() as killed:
         killed.setattr(trainer.Trainer, "save", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -71,9 +66,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_can_be_started_again(
     start(pairs.recipe(), data, out)
 
 
-def test_a_run_that_was_killed_while_it_wrote_its_record_can_be_started_again(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_was_killed_while_it_wrote_its_record_can_be_started_again(data, tmp_path):
     draft = tmp_path / "run" / ".config.json.x1.part"
     draft.parent.mkdir()
     draft.write_text('{"format": "idi')
@@ -81,7 +74,7 @@ def test_a_run_that_was_killed_while_it_wrote_its_record_can_be_started_again(
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "thesis.part", "config.json"])
-def test_files_of_the_user_are_not_overwritten(data: Path, tmp_path: Path, name: str) -> None:
+def test_files_of_the_user_are_not_overwritten(data, tmp_path, name):
     files.write_json(tmp_path / "run" / name, {"mine": 1})
     with pytest.raises(IdiscError):
         start(pairs.recipe(), data, tmp_path / "run")
@@ -96,21 +89,19 @@ def test_files_of_the_user_are_not_overwritten(data: Path, tmp_path: Path, name:
         ({"freeze": ("encoder", "decoder", "afp", "isd", "heads")}, "train.freeze"),
     ],
 )
-def test_a_wrong_option_is_refused(
-    data: Path, tmp_path: Path, changes: dict[str, Any], subject: str
-) -> None:
+def test_a_wrong_option_is_refused(data, tmp_path, changes, subject):
     error = start_error(pairs.recipe(**changes), data, tmp_path / "run")
     assert error.subject == subject
 
 
-def test_normals_from_depth_need_a_camera(data: Path, tmp_path: Path) -> None:
+def test_normals_from_depth_need_a_camera(data, tmp_path):
     made = pairs.recipe()
     made = replace(made, model=replace(made.model, task="normals"))
     assert isinstance(start_error(made, data, tmp_path / "run"), DataError)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_data_without_valid_pixels_are_refused(tmp_path: Path, split: str) -> None:
+def test_data_without_valid_pixels_are_refused(tmp_path, split):
     own = pairs.make(tmp_path / "data", train=2)
     for path in (own / split / "depth").iterdir():
         Image.fromarray(np.zeros(pairs.SIZE, np.uint16)).save(path)
@@ -119,29 +110,27 @@ def test_data_without_valid_pixels_are_refused(tmp_path: Path, split: str) -> No
     assert "idisc doctor" in error.remedy
 
 
-def test_the_folder_of_a_run_is_not_a_checkpoint(data: Path, tmp_path: Path) -> None:
+def test_the_folder_of_a_run_is_not_a_checkpoint(data, tmp_path):
     first = tmp_path / "first"
     start(pairs.recipe(), data, first)
     error = start_error(pairs.recipe(), data, tmp_path / "second", weights=str(first))
     assert f"{first}/best" in error.remedy
 
 
-def test_the_number_of_workers_may_change(data: Path, tmp_path: Path) -> None:
+def test_the_number_of_workers_may_change(data, tmp_path):
     start(pairs.recipe(), data, tmp_path / "run", workers=1)
     assert launch.resume(tmp_path / "run", ALONE).workers == 1
     assert launch.resume(tmp_path / "run", ALONE, workers=3).workers == 3
 
 
-def test_initial_queries_are_multiplied_by_the_scale_of_the_recipe(
-    data: Path, tmp_path: Path
-) -> None:
+def test_initial_queries_are_multiplied_by_the_scale_of_the_recipe(data, tmp_path):
     plain = start(pairs.recipe(), data, tmp_path / "plain").stepper.network
     scaled = start(pairs.recipe(query_scale=3.0), data, tmp_path / "scaled").stepper.network
     for name in ("afp.0.attention.query.weight", "isd.2.layers.1.attention.query.weight"):
         assert torch.equal(scaled.get_parameter(name), 3 * plain.get_parameter(name))
 
 
-def test_the_gradient_loss_is_for_exact_folders_only(data: Path, tmp_path: Path) -> None:
+def test_the_gradient_loss_is_for_exact_folders_only(data, tmp_path):
     made = pairs.recipe(iterations=1, edge_weight=100.0)
     exact = replace(made, data=replace(made.data, exact=(0,)))
     for name, recipe in (("plain", pairs.recipe(iterations=1)), ("none", made), ("exact", exact)):
@@ -152,9 +141,7 @@ def test_the_gradient_loss_is_for_exact_folders_only(data: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("discretization", ["isd", "none"])
-def test_the_idr_loss_is_for_networks_with_idrs(
-    data: Path, tmp_path: Path, discretization: Literal["isd", "none"]
-) -> None:
+def test_the_idr_loss_is_for_networks_with_idrs(data, tmp_path, discretization):
     for weight in (0.0, 1.0):
         made = pairs.recipe(iterations=1, idr_weight=weight)
         made = replace(made, model=replace(made.model, discretization=discretization))
@@ -163,7 +150,7 @@ def test_the_idr_loss_is_for_networks_with_idrs(
     assert informed < plain if discretization == "isd" else informed == plain
 
 
-def test_a_network_for_depth_becomes_one_for_normals(tmp_path: Path) -> None:
+def test_a_network_for_depth_becomes_one_for_normals(tmp_path):
     data = pairs.make(tmp_path / "data", train=2, test=1)
     rows = [f"train/images/{n}.png,train/depth/{n}.png,20,20,31.5,23.5" for n in (0, 1)]
     (data / "pairs.csv").write_text("\n".join(["image,depth,fx,fy,cx,cy", *rows]))
@@ -179,9 +166,7 @@ def test_a_network_for_depth_becomes_one_for_normals(tmp_path: Path) -> None:
         torch.testing.assert_close(ours[name], theirs[name])
 
 
-def test_a_run_inherits_licence_data_domain_range_camera_and_parents(
-    data: Path, tmp_path: Path
-) -> None:
+def test_a_run_inherits_licence_data_domain_range_camera_and_parents(data, tmp_path):
     parent, made = tmp_path / "converted", pairs.recipe(iterations=2)
     origin = {"file": "kitti_swintiny.pt", "sha256": "ab", "licence": "CC BY-NC 4.0"}
     save_checkpoint(parent, made.model, IDisc(made.model).state_dict(), origin)
@@ -200,7 +185,7 @@ def test_a_run_inherits_licence_data_domain_range_camera_and_parents(
     assert info.verified
 
 
-def test_a_run_from_a_shipped_model_inherits_its_card(data: Path, tmp_path: Path) -> None:
+def test_a_run_from_a_shipped_model_inherits_its_card(data, tmp_path):
     made = pairs.recipe(iterations=1)
     save_checkpoint(tmp_path / "tiny", made.model, IDisc(made.model).state_dict(), {})
     card = shipped.make(tmp_path / "rooms", checkpoint=tmp_path / "tiny")
@@ -211,8 +196,8 @@ def test_a_run_from_a_shipped_model_inherits_its_card(data: Path, tmp_path: Path
 
 
 def test_the_initial_weights_stay_the_best_if_training_does_not_improve_them(
-    data: Path, finished: Path, tmp_path: Path
-) -> None:
+    data, finished, tmp_path
+):
     made = pairs.recipe(iterations=4, validate_every=4)
     weights = finished / "best"
     ruinous = replace(made, train=replace(made.train, lr=3.0, lr_encoder=3.0))

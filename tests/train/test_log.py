@@ -1,10 +1,7 @@
 """The records of a run: lines of JSON, TensorBoard events, the speed."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -12,12 +9,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from idisc.train import log
 
 
-def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
+def test_numbers_that_are_not_finite_are_null(tmp_path):
     records = log.Log(tmp_path, 0, 0)
     records.write("step", 1, {"loss": math.nan, "grad_norm": math.inf, "lr": 0.5})
     records.close()
 
-    def refuse(name: str) -> None:
+    def refuse(name):
         raise AssertionError(f"{name} is not JSON")
 
     line = (tmp_path / "log.jsonl").read_text()
@@ -30,7 +27,7 @@ def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
     }
 
 
-def test_a_validation_after_the_checkpoint_is_removed(tmp_path: Path) -> None:
+def test_a_validation_after_the_checkpoint_is_removed(tmp_path):
     records = log.Log(tmp_path, 0, 0)
     for step in (1, 2, 3):
         records.write("step", step, {"loss": 1.0})
@@ -41,7 +38,7 @@ def test_a_validation_after_the_checkpoint_is_removed(tmp_path: Path) -> None:
     assert [row["step"] for row in log.read(tmp_path, "validation")] == [1]
 
 
-def test_tensorboard_reads_the_events(tmp_path: Path) -> None:
+def test_tensorboard_reads_the_events(tmp_path):
     for begin, end in ((0, 3), (2, 4)):  # stopped after step 3, resumed from step 2
         records = log.Log(tmp_path, begin, begin)
         for step in range(begin + 1, end + 1):
@@ -53,7 +50,7 @@ def test_tensorboard_reads_the_events(tmp_path: Path) -> None:
     assert values == {1: 10.0, 2: 20.0, 3: 32.0, 4: 42.0}
 
 
-def test_the_speed_is_a_mean_over_the_latest_steps() -> None:
+def test_the_speed_is_a_mean_over_the_latest_steps():
     pace = log.Pace()
     pace.add(100.0, 100.0)
     for _ in range(log.RECENT // 2):

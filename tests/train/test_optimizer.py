@@ -1,7 +1,5 @@
 """Schedule, groups, freezing and the moving average."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from tests.fakes import pairs
@@ -16,7 +14,7 @@ from idisc.train import optimizer
     ("step", "rate", "beta1"),
     [(0, 2e-4, 0.95), (29, 2e-4, 0.85), (50, 1.6290e-4, None), (64, 1.1e-4, 0.9), (99, 2e-5, 0.95)],
 )
-def test_rate_and_beta1_follow_one_cycle(step: int, rate: float, beta1: float | None) -> None:
+def test_rate_and_beta1_follow_one_cycle(step, rate, beta1):
     phase = optimizer.schedule(step, TrainConfig(iterations=100))
     assert 2e-4 * phase.rate == pytest.approx(rate, rel=1e-4)
     assert beta1 is None or phase.beta1 == pytest.approx(beta1)
@@ -25,14 +23,14 @@ def test_rate_and_beta1_follow_one_cycle(step: int, rate: float, beta1: float | 
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 4, 10])
-def test_short_runs_have_a_schedule_too(iterations: int) -> None:
+def test_short_runs_have_a_schedule_too(iterations):
     train = TrainConfig(iterations=iterations)
     rates = [optimizer.schedule(step, train).rate for step in range(iterations)]
     assert all(0.1 <= rate <= 1 for rate in rates)
     assert rates[-1] == pytest.approx(0.1)
 
 
-def test_every_parameter_is_in_one_group_with_the_rate_of_its_part() -> None:
+def test_every_parameter_is_in_one_group_with_the_rate_of_its_part():
     network = IDisc(pairs.TINY)
     made = optimizer.make_optimizer(network, TrainConfig(lr=2e-4, lr_encoder=5e-5))
     optimizer.set_phase(made, optimizer.Phase(0.5, 0.9), factor=0.5)
@@ -45,7 +43,7 @@ def test_every_parameter_is_in_one_group_with_the_rate_of_its_part() -> None:
     assert len(grouped) == len(set(grouped)) == len(list(network.parameters()))
 
 
-def test_frozen_parts_are_left_out_and_stay_in_eval_mode() -> None:
+def test_frozen_parts_are_left_out_and_stay_in_eval_mode():
     network = IDisc(pairs.TINY)
     optimizer.freeze(network, ["encoder", "isd.0"])
     optimizer.train_mode(network, ["encoder", "isd.0"])
@@ -58,9 +56,9 @@ def test_frozen_parts_are_left_out_and_stay_in_eval_mode() -> None:
 
 
 @pytest.mark.parametrize(("step", "decay"), [(0, 0.1), (2, 0.25), (1000, 0.5)])
-def test_a_young_moving_average_follows_the_weights_faster(step: int, decay: float) -> None:
+def test_a_young_moving_average_follows_the_weights_faster(step, decay):
     network = nn.Linear(2, 3)
-    average = optimizer.moving_average(network, decay=0.5)  # type: ignore[arg-type]
+    average = optimizer.moving_average(network, decay=0.5)
     before = [parameter.detach().clone() for parameter in network.parameters()]
     with torch.no_grad():
         for parameter in network.parameters():

@@ -1,7 +1,5 @@
 """Runs in separate processes: distributed training, signals, and kills."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fakes import pairs
@@ -27,7 +24,7 @@ ENVIRONMENT = {
 }
 
 
-def command(*arguments: object, processes: int = 1) -> list[str]:
+def command(*arguments, processes=1):
     if processes == 1:
         return [sys.executable, "-m", "idisc", *map(str, arguments)]
     with socket.socket() as free:
@@ -42,13 +39,13 @@ def command(*arguments: object, processes: int = 1) -> list[str]:
     return [sys.executable, *launcher, "-m", "idisc", *map(str, arguments)]
 
 
-def training(data: Path, out: Path, iterations: int = 4) -> list[object]:
+def training(data, out, iterations=4):
     changes = {"train.iterations": iterations, "train.validate_every": 1000, "train.save_every": 1}
     return pairs.command(data, out, **changes)
 
 
 @pytest.mark.slow
-def test_two_processes_compute_the_same_as_one(data: Path, tmp_path: Path) -> None:
+def test_two_processes_compute_the_same_as_one(data, tmp_path):
     for processes in (1, 2):
         out = tmp_path / f"run{processes}"
         subprocess.run(
@@ -65,7 +62,7 @@ def test_two_processes_compute_the_same_as_one(data: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_signal_saves_and_prints_how_to_resume(data: Path, tmp_path: Path) -> None:
+def test_a_signal_saves_and_prints_how_to_resume(data, tmp_path):
     """SIGINT has the same handler; tests/cli/test_train.py sends both."""
     out = tmp_path / "run"
     process = subprocess.Popen(
@@ -84,7 +81,7 @@ def test_a_signal_saves_and_prints_how_to_resume(data: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_any_moment_resumes_bit_for_bit(data: Path, tmp_path: Path) -> None:
+def test_a_run_killed_at_any_moment_resumes_bit_for_bit(data, tmp_path):
     """Kills happen at the start and in steps, checkpoints and validations."""
     whole, out = tmp_path / "whole", tmp_path / "run"
     call = [sys.executable, "-m", "tests.fakes.killed", data, whole, out]
@@ -98,7 +95,7 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(data: Path, tmp_path: Pa
     assert not list(out.rglob("*.part"))
 
 
-def wait_for_steps(out: Path, steps: int, process: subprocess.Popen[Any]) -> None:
+def wait_for_steps(out, steps, process):
     for _ in range(1200):
         if process.poll() is not None:
             return

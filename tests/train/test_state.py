@@ -1,9 +1,6 @@
 """The folder of a run on a full disk, with several processes, and with a damaged file."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,12 +15,10 @@ FULL = Path("/dev/full")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a device that is always full, of Linux")
-def test_a_full_disk_is_an_error_with_a_remedy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_an_error_with_a_remedy(tmp_path, monkeypatch):
     original = torch.save
 
-    def without_room(value: Any, _file: Any) -> None:
+    def without_room(value, _file):
         with FULL.open("wb") as full:
             original(value, full)
 
@@ -38,7 +33,7 @@ def test_a_full_disk_is_an_error_with_a_remedy(
     assert ["resume" in remedy for remedy in remedies] == [False, True]
 
 
-def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -> None:
+def test_a_run_is_trained_by_one_process_at_a_time(data, tmp_path):
     out = tmp_path / "run"
     stop_after(start(pairs.recipe(), data, out), 1)
     draft = out / "last" / ".training.pt.x.part"
@@ -50,15 +45,13 @@ def test_a_run_is_trained_by_one_process_at_a_time(data: Path, tmp_path: Path) -
     assert launch.resume(out, ALONE).train().finished
 
 
-def test_systems_without_fcntl_train_without_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_systems_without_fcntl_train_without_the_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda _: None)
     with state.locked(tmp_path / "missing", leads=True):
         pass
 
 
-def test_a_damaged_checkpoint_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_an_error_with_a_remedy(tmp_path):
     (tmp_path / "last").mkdir()
     (tmp_path / "last" / "training.pt").write_bytes(b"PK")
     with pytest.raises(CheckpointError) as caught:

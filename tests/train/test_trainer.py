@@ -1,11 +1,8 @@
 """Training runs: learning, stopping, resuming bit for bit, missing files and a full disk."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,12 +16,11 @@ from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.synthetic import Options
 from idisc.errors import CheckpointError, IdiscError, InputError
 from idisc.train import launch, log, state
-from idisc.train.trainer import Step
 
 NO_CHANGE = AugmentConfig(flip=0, colour=0, gamma=0, rotation_deg=0, zoom=0, translation=0)
 
 
-def test_a_network_can_overfit_one_batch(tmp_path: Path) -> None:
+def test_a_network_can_overfit_one_batch(tmp_path):
     recipe = pairs.recipe(
         iterations=80, lr=3e-3, lr_encoder=3e-3, weight_decay=0.0, validate_every=80, save_every=80
     )
@@ -36,7 +32,7 @@ def test_a_network_can_overfit_one_batch(tmp_path: Path) -> None:
     assert min(found[-10:]) < first / 3
 
 
-def test_a_run_writes_everything_into_its_folder(finished: Path) -> None:
+def test_a_run_writes_everything_into_its_folder(finished):
     out = finished
     record = files.read_json(out / "config.json")
     assert configs.from_json(Recipe, record["recipe"], "record") == pairs.recipe()
@@ -52,7 +48,7 @@ def test_a_run_writes_everything_into_its_folder(finished: Path) -> None:
     assert not list(out.rglob("*.part"))
 
 
-def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(data, tmp_path):
     recipe = pairs.recipe(ema=0.9, accumulate=2, freeze=("encoder",))
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     start(recipe, data, whole).train()
@@ -67,11 +63,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(data: Path, tmp_path: Path) -
     assert same(state.read_training(whole), state.read_training(parts))
 
 
-def test_a_training_picture_that_vanishes_stops_the_run_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_training_picture_that_vanishes_stops_the_run_and_nothing_is_lost(tmp_path):
     data = pairs.make(tmp_path / "data")
     run = start(pairs.recipe(iterations=50, save_every=50), data, tmp_path / "run")
 
-    def on_step(step: Step) -> None:
+    def on_step(step):
         if step.step == 3:
             for path in (data / "train" / "images").iterdir():
                 path.unlink()
@@ -82,7 +78,7 @@ def test_a_training_picture_that_vanishes_stops_the_run_and_nothing_is_lost(tmp_
     assert saved_step(tmp_path / "run") == log.read(tmp_path / "run", "step")[-1]["step"] == 3
 
 
-def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path: Path) -> None:
+def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path):
     recipe = pairs.recipe(iterations=4, validate_every=2, save_every=4)
     data = pairs.make(tmp_path / "data")
     start(recipe, data, tmp_path / "whole").train()
@@ -99,15 +95,13 @@ def test_a_validation_that_failed_is_repeated_by_resuming(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("owner", [torch, log.Log])
-def test_a_full_disk_stops_the_run_and_nothing_is_lost(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any
-) -> None:
+def test_a_full_disk_stops_the_run_and_nothing_is_lost(data, tmp_path, monkeypatch, owner):
     run = start(pairs.recipe(), data, tmp_path / "run")
 
-    def full(*_: Any) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    def on_step(step: Step) -> None:
+    def on_step(step):
         if step.step == 3:
             monkeypatch.setattr(owner, "save" if owner is torch else "write", full)
 
@@ -119,9 +113,7 @@ def test_a_full_disk_stops_the_run_and_nothing_is_lost(
     assert launch.resume(tmp_path / "run", ALONE).train().finished
 
 
-def test_options_of_the_computation_hardly_change_the_loss(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_of_the_computation_hardly_change_the_loss(data, tmp_path, monkeypatch):
     # Trace, but do not spend minutes on generating machine code.
     traced = partialmethod(torch.nn.Module.compile, backend="aot_eager")
     monkeypatch.setattr(torch.nn.Module, "compile", traced)
@@ -139,7 +131,7 @@ def test_options_of_the_computation_hardly_change_the_loss(
         assert names[0] == names[1]
 
 
-def test_a_network_for_normals_learns_by_the_angular_loss(tmp_path: Path) -> None:
+def test_a_network_for_normals_learns_by_the_angular_loss(tmp_path):
     options = Options(count=20, size=pairs.SIZE)
     prepare("synthetic_normals", None, tmp_path / "data", options)
     made = pairs.recipe(iterations=20, loss_weight=1.0, lr=1e-3, lr_encoder=1e-3)

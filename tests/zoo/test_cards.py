@@ -1,11 +1,7 @@
 """Models that ship: found by name, described by their card, believed only with the right hash."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,36 +11,35 @@ from tests.fakes.refusals import refused
 import idisc
 from idisc import checksums, files
 from idisc.errors import CheckpointError, InputError
-from idisc.predict.predictor import Predictor
 from idisc.zoo import cards
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """An empty zoo."""
     monkeypatch.setattr(cards, "HOME", tmp_path)
     return tmp_path
 
 
-def change(path: Path, **fields: Any) -> None:
+def change(path, **fields):
     """Edit a card by hand, without its checksum."""
     record = {**json.loads(path.read_text()), **fields}
     del record["crc32"]
     path.write_text(json.dumps(record))
 
 
-def grey(model: Predictor) -> float:
+def grey(model):
     """The depth of a picture of brightness 50, which the fake puts at 1.5 m."""
     return float(model.predict(np.full((30, 40, 3), 50, np.uint8)).depth.mean())
 
 
-def test_an_empty_zoo_says_what_to_do_instead() -> None:
+def test_an_empty_zoo_says_what_to_do_instead():
     assert cards.shipped() == {}
     with refused(InputError, "default model", "--weights"):
         idisc.load()
 
 
-def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> None:
+def test_the_only_model_is_the_default_and_answers_to_its_name(home):
     shipped.make(home / "rooms")
     for model in (idisc.load(), idisc.load("rooms"), idisc.load(home / "rooms.onnx")):
         assert grey(model) == pytest.approx(1.5)
@@ -52,9 +47,7 @@ def test_the_only_model_is_the_default_and_answers_to_its_name(home: Path) -> No
     assert made.model.name == "rooms"
 
 
-def test_the_files_of_a_model_are_checked_once_and_not_hashed(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_a_model_are_checked_once_and_not_hashed(home, monkeypatch):
     shipped.make(home / "rooms")
     expected, checked = files.sha256(home / "rooms.onnx"), []
     original = checksums.crc32
@@ -64,9 +57,7 @@ def test_the_files_of_a_model_are_checked_once_and_not_hashed(
     assert sorted(path.name for path in checked) == ["rooms.onnx", "rooms.safetensors"]
 
 
-def test_a_model_opened_by_its_path_is_checked_and_described_by_the_card_next_to_it(
-    home: Path,
-) -> None:
+def test_a_model_opened_by_its_path_is_checked_and_described_by_the_card_next_to_it(home):
     change(shipped.make(home / "rooms"), non_commercial=True)
     model = idisc.load(home / "rooms.onnx").model
     assert (model.licence, model.non_commercial, model.verified) == ("Apache-2.0", True, True)
@@ -82,7 +73,7 @@ def test_a_model_opened_by_its_path_is_checked_and_described_by_the_card_next_to
     assert idisc.load(home / "rooms.onnx").model.name == "rooms.onnx"
 
 
-def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
+def test_what_a_card_says_counts_before_its_files(home):
     """All of it by one rule, also what its file is silent about or has otherwise."""
     card = shipped.make(home / "rooms")
     onnx_files.describe(card.with_suffix(".onnx"), domain="road")
@@ -94,7 +85,7 @@ def test_what_a_card_says_counts_before_its_files(home: Path) -> None:
     assert (model.data, model.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
 
 
-def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
+def test_of_several_the_one_that_says_so_is_the_default(home):
     for name in ("halls", "rooms", "streets"):
         shipped.make(home / name)
     with refused(InputError, "default model", "halls, rooms, streets"):
@@ -104,15 +95,15 @@ def test_of_several_the_one_that_says_so_is_the_default(home: Path) -> None:
     assert list(cards.shipped()) == ["halls", "rooms", "streets"]
 
 
-def test_a_wrong_name_is_answered_with_those_that_ship(home: Path) -> None:
+def test_a_wrong_name_is_answered_with_those_that_ship(home):
     shipped.make(home / "rooms")
     with refused(CheckpointError, "room", "rooms?"):
         idisc.load("room")
 
 
 def test_a_checkpoint_of_the_users_comes_before_a_name_and_another_folder_does_not(
-    home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    home, tmp_path_factory, monkeypatch
+):
     shipped.make(home / "rooms")
     here = tmp_path_factory.mktemp("here")
     (here / "rooms").mkdir()
@@ -124,7 +115,7 @@ def test_a_checkpoint_of_the_users_comes_before_a_name_and_another_folder_does_n
 
 
 @pytest.mark.parametrize("how", ["changed", "longer", "gone"])
-def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -> None:
+def test_a_file_that_is_not_that_of_its_card_is_not_used(home, how):
     path = shipped.make(home / "rooms").with_suffix(".onnx")
     content = path.read_bytes()
     if how == "gone":
@@ -135,7 +126,7 @@ def test_a_file_that_is_not_that_of_its_card_is_not_used(home: Path, how: str) -
         idisc.load()
 
 
-def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
+def test_weights_are_checked_as_well_and_a_graph_needs_them(home):
     path = shipped.make(home / "rooms")
     card = cards.default_card()
     assert cards.locate(card, "checkpoint") == path
@@ -164,27 +155,27 @@ def test_weights_are_checked_as_well_and_a_graph_needs_them(home: Path) -> None:
         ),
     ],
 )
-def test_an_invalid_card_is_refused(home: Path, fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_card_is_refused(home, fields, field):
     path = shipped.make(home / "rooms")
     change(path, **fields)
     with refused(CheckpointError, f"{path}: {field}"):
         cards.shipped()
 
 
-def test_a_damaged_card_is_refused(home: Path) -> None:
+def test_a_damaged_card_is_refused(home):
     path = shipped.make(home / "rooms")
     path.write_text(path.read_text().replace('"training_fov_deg": 60', '"training_fov_deg": 80'))
     with refused(CheckpointError, path, "crc32"):
         cards.shipped()
 
 
-def test_a_card_of_another_name_is_refused(home: Path) -> None:
+def test_a_card_of_another_name_is_refused(home):
     shipped.make(home / "rooms").rename(home / "halls.json")
     with refused(CheckpointError, home / "halls.json", "'rooms'"):
         cards.shipped()
 
 
-def test_a_score_is_written_with_its_interval() -> None:
+def test_a_score_is_written_with_its_interval():
     score = cards.Score(
         dataset="NYU", protocol="bts", metric="d1", value=0.8, low=0.79, high=0.8123
     )

@@ -1,7 +1,5 @@
 """The model that ships: it is what its card says, and it sees rooms."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -21,20 +19,20 @@ EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
 CARD = cards.default_card()
 
 
-def test_the_files_are_those_of_the_card_and_small_enough() -> None:
+def test_the_files_are_those_of_the_card_and_small_enough():
     assert cards.locate(CARD).is_file()
     assert cards.locate(CARD, "checkpoint").is_file()
     assert CARD.bytes <= 90e6
 
 
-def test_the_card_and_the_graph_say_the_same() -> None:
+def test_the_card_and_the_graph_say_the_same():
     """But for data and licence, which a file does not know in full."""
     ours, own = read_model_info(open_model()), read_model_info(OnnxEngine(cards.locate(CARD)))
     assert (ours.data, ours.licence, ours.name) == (CARD.data, CARD.licence, CARD.name)
     assert ours == replace(own, name=ours.name, data=ours.data, licence=ours.licence, verified=True)
 
 
-def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient() -> None:
+def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient():
     assert {"d1", "abs_rel", "rmse"} <= {score.metric for score in CARD.scores}
     for score in CARD.scores:
         assert score.low is not None
@@ -44,7 +42,7 @@ def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient(
 
 
 @pytest.mark.parametrize("room", ["bedroom", "kitchen", "living_room", "waiting_room"])
-def test_a_room_has_its_floor_before_its_far_wall(room: str) -> None:
+def test_a_room_has_its_floor_before_its_far_wall(room):
     result = idisc.load().predict(EXAMPLES / f"{room}.jpg")
     height, width = result.depth.shape
     assert 0.5 < np.median(result.depth) < 8
@@ -54,7 +52,7 @@ def test_a_room_has_its_floor_before_its_far_wall(room: str) -> None:
     assert result.provenance.model.licence == CARD.licence
 
 
-def test_its_two_forms_give_the_same_metres() -> None:
+def test_its_two_forms_give_the_same_metres():
     pytest.importorskip("torch")
     photo = EXAMPLES / "bedroom.jpg"
     exported = idisc.load().predict(photo).depth
@@ -62,16 +60,14 @@ def test_its_two_forms_give_the_same_metres() -> None:
     np.testing.assert_allclose(exported, checkpoint, atol=0.01)  # both have rounded weights
 
 
-def test_it_gives_the_same_metres_to_few_pictures_and_to_many() -> None:
+def test_it_gives_the_same_metres_to_few_pictures_and_to_many():
     photo = EXAMPLES / "bedroom.jpg"
     quick, optimized = load(pictures=2).predict(photo), load().predict(photo)
     np.testing.assert_allclose(quick.depth, optimized.depth, rtol=1e-4)
     assert quick.provenance == optimized.provenance
 
 
-def test_it_is_what_predict_takes_when_nothing_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_what_predict_takes_when_nothing_is_named(tmp_path, capsys):
     photo = EXAMPLES / "kitchen.jpg"
     assert called.run("predict", photo, "-o", tmp_path, "--save", "npy") == 0
     assert f", model {CARD.name}, domain indoor (" in capsys.readouterr().out

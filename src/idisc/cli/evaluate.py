@@ -134,7 +134,7 @@ def command(
         tables.note_terms(source.model)
         if source.engine.convention:
             name = source.engine.convention.name
-            options.refuse(f"networks of ours; the convention {name} has a size", size=size)
+            options.refuse(f"networks of this package; the convention {name} has a size", size=size)
         opened = open_dataset(data, dataset, split, listing, size, source.engine.task)
         note_size(source, opened)
     else:
@@ -191,7 +191,7 @@ def _protocol(name: str, changes: tuple[str, ...]) -> Protocol:
 
     for change in changes:
         if change.partition("=")[0].strip() in ("name", "source"):
-            raise InputError(f"--set {change}", "a protocol is named after what was changed of it")
+            raise InputError(f"--set {change}", "a protocol is named after its changes")
     protocol = PROTOCOLS[name]
     return changed(protocol, configs.override(protocol, changes))
 

@@ -85,15 +85,14 @@ def command(
         raise click.UsageError("name pictures, or a dataset with --data")
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
-        # Before the networks, because errors are found faster here.
-        opened = open_dataset(data, dataset, split, size=size)
+        opened = open_dataset(data, dataset, split, size=size)  # before networks: errors are sooner
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         tables.note_terms(*(each.model for each in predictors.values()))
         note_size(size, predictors)
-        opened = fit_size(opened, [*predictors.values()])
+        seen = thin_out(fit_size(opened, [*predictors.values()]), limit)
         folder = FigureFolder(out, suffix, next(iter(predictors.values())))
-        explain_dataset(thin_out(opened, limit), predictors, folder)
+        explain_dataset(seen, predictors, folder)
         return
     options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
     if len(models) > 1:
@@ -104,8 +103,8 @@ def command(
     selection.check(predictor)
     tables.note_terms(predictor.model)
     note_size(size, {predictor.model.name: predictor})
-    run = PhotoRun(FigureFolder(out, suffix, predictor), selection, size)
-    run.run(found.inputs, found.problems)
+    folder = FigureFolder(out, suffix, predictor)
+    PhotoRun(folder, selection, size).run(found.inputs, found.problems)
 
 
 def open_predictor(model: str | None, device: str) -> Predictor:

@@ -102,9 +102,9 @@ convention = click.option(
     "--convention",
     type=Name("idisc.predict.conventions", "CONVENTIONS", "convention"),
     metavar="NAME",
-    help="How to run a network of others, such as dpt [by the file; see docs/other_models.md]",
+    help="How to run a third-party network, such as dpt [by the file; see docs/other_models.md]",
 )
-"""The option --convention of commands that open networks of others."""
+"""The option --convention of commands that open third-party networks."""
 
 device = click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1 ...")
 """The option --device of commands that run a network."""

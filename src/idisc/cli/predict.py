@@ -158,12 +158,7 @@ def command(
         return
     asked = table.parse(formats) if formats else ()
     saving = Saving(folder, asked, _format_options(given), normals)
-    if known_distance and len(found.inputs) > 1:
-        raise InputError(
-            f"--known-distance {known_distance[0]}",
-            f"its points are pixels of one picture, but there are {len(found.inputs)}",
-            "predict that one alone",
-        )
+    _check_known_distance(known_distance, len(found.inputs))
     saving.check(found.inputs)
     pages = _gallery(gallery, folder, len(found.inputs))
     saving = replace(saving, viewer=pages is not None)
@@ -176,10 +171,19 @@ def command(
         Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
+def _check_known_distance(known: Sequence[str], count: int) -> None:
+    if known and count > 1:
+        raise InputError(
+            f"--known-distance {known[0]}",
+            f"its points are pixels of one picture, but there are {count}",
+            "predict that one alone",
+        )
+
+
 def _open_in_thread(
     model: str | None, device: str, precision: Any, convention: str | None, pictures: int
 ) -> Future[Predictor]:
-    """Open a network, which takes no turn of the interpreter, beside imports and checks."""
+    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
 
     def load() -> Predictor:
         from idisc.predict import predictor

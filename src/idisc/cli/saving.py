@@ -58,7 +58,7 @@ class Saving:
             )
 
     def streams(self, items: Sequence[Input]) -> bool:
-        """Tell whether stdout is for the bytes of a result, and not for text."""
+        """Tell whether the bytes of a result go to stdout, which then has no text."""
         return self.folder is None and any(item.path is None for item in items)
 
     def place(self, item: Input) -> Path:
@@ -87,7 +87,7 @@ class Saving:
         return formats.save(prediction, self.place(item), item.name, rows, self.options)
 
     def _check_overwriting(self, item: Input, rows: Sequence[Format]) -> None:
-        """Raise an InputError if a PNG of the user, such as depth of a dataset, would be lost."""
+        """Raise an InputError if a PNG of the user, such as ground truth, would be overwritten."""
         from idisc.predict.inputs import is_result
 
         for row in rows:

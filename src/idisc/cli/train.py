@@ -80,20 +80,14 @@ def command(
             def caching(done: int, total: int) -> None:
                 move(done, total, "caching features")
 
-            if resume is not None:
-                run = launch.resume(resume, world, workers, caching)
+            if recipe is None or out is None:
+                run = launch.resume(cast(Path, resume), world, workers, caching)
             else:
-                changed = configs.override(cast("Recipe", recipe), changes)
+                recipe = configs.override(recipe, changes)
                 if workers is None:  # cached features are read faster than sent
-                    workers = 0 if changed.train.cache_features else 2
+                    workers = 0 if recipe.train.cache_features else 2
                 run = launch.start(
-                    changed,
-                    data,
-                    cast(Path, out),
-                    world,
-                    weights=weights,
-                    workers=workers,
-                    caching=caching,
+                    recipe, data, out, world, weights=weights, workers=workers, caching=caching
                 )
         if world.leads and resume is None:
             _note_start(run, weights)
@@ -152,7 +146,9 @@ def _note_start(run: Trainer, weights: str | None) -> None:
         tables.note(f"{held}, whole scenes, held out; {count} for training")
     if run.origin.get("non_commercial"):
         terms = "; ".join(run.origin["licence"])
-        tables.note(f"the result is not for commercial use, as what it is made of: {terms}")
+        tables.note(
+            f"the result is not for commercial use, like its data or initial weights: {terms}"
+        )
 
 
 @contextmanager
@@ -178,7 +174,7 @@ def _describe(step: Step) -> str:
 
 
 def _speed(images_per_s: float) -> str:
-    """Large networks on a CPU need seconds for an image, not a share of a second."""
+    """Return the speed as images per second, or as seconds per image if it is slow."""
     if images_per_s >= 1:
         return f"{images_per_s:.1f} images/s"
     return f"{1 / images_per_s:.1f} s per image"

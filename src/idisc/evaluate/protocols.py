@@ -62,7 +62,7 @@ class Protocol:
         return self.batch_size or spec.published_batch
 
     def cap_of(self, spec: DatasetSpec) -> float | None:
-        """Return the depth from which on ground truth is left out; None: there is no bound."""
+        """Return the depth in metres from which ground truth is ignored; None: no limit."""
         if self.max_depth:
             return self.max_depth
         if self.cap == "none" or (self.cap == "code" and not spec.capped):
@@ -71,11 +71,11 @@ class Protocol:
         return bounds.get(spec.name, spec.max_depth)
 
     def least_of(self, spec: DatasetSpec) -> float:
-        """Return the depth in metres up to which ground truth is left out."""
+        """Return the depth in metres up to which ground truth is ignored."""
         return self.min_depth or spec.min_depth
 
     def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean", "inverse"]:
-        """Return what of a prediction is made that of the ground truth."""
+        """Return the statistic by which a prediction is scaled to the ground truth."""
         if self.rescale == "paper":
             return "mean" if spec.mean_rescaled else "none"
         return self.rescale

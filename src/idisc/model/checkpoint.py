@@ -109,7 +109,7 @@ def _weights(record: Mapping[str, Any], path: Path) -> list[Path]:
         names = [str(name) for name in record.get("weights", [WEIGHTS])]
         stated = {each["path"]: each["crc32"] for each in record.get("files", [])}
     except (KeyError, TypeError):
-        raise CheckpointError(path, "weights and files are no lists of files") from None
+        raise CheckpointError(path, "weights and files must be lists of files") from None
     checksums.check_files(path.parent, {name: stated[name] for name in names if name in stated})
     return [path.parent / name for name in names]
 

@@ -70,7 +70,7 @@ class IDisc(nn.Module):
         self.encoder = backbone.build()
         if config.adapter_rank:
             if not isinstance(self.encoder, VitPyramid):
-                raise InputError("adapter_rank", f"{config.encoder} is no ViT", "set it to 0")
+                raise InputError("adapter_rank", f"{config.encoder} is not a ViT", "set it to 0")
             self.encoder.add_adapters(config.adapter_rank)
         self.register_buffer("mean", torch.tensor(backbone.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(backbone.std).view(1, 3, 1, 1), persistent=False)

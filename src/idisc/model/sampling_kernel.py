@@ -35,7 +35,7 @@ OWNER = os.getpid()  # the process whose threads run the kernels
 
 
 class KernelSampling(torch.autograd.Function):
-    """`sampling.sample` for CPU tensors."""
+    """Compute `sampling.sample` for CPU tensors."""
 
     @staticmethod
     def forward(
@@ -71,10 +71,10 @@ class KernelSampling(torch.autograd.Function):
 
 @contextmanager
 def _with_threads_of_torch() -> Iterator[None]:
-    """As many threads as torch has, and no more for torch afterwards.
+    """Use as many threads as torch, and restore the number of torch's threads afterwards.
 
-    Another of numba's layers shares OpenMP with torch and raises its threads to all of the cores,
-    which would also change what comes out of a convolution by a rounding.
+    One of numba's threading layers shares OpenMP with torch and raises its number of threads to
+    that of the cores, which would also change results of convolutions by rounding.
     """
     threads = torch.get_num_threads()
     with _one_at_a_time:
@@ -95,8 +95,8 @@ def _levels(sizes: tuple[Size, ...]) -> Any:
 def _axis(location: Any, length: int) -> Any:
     """Bilinear sampling along one axis: the two pixels, their shares, and the slopes of these.
 
-    A pixel off the map has share and slope 0, and an index that may be read all the same. Rounded
-    step by step as in `sampling`: no reordering here.
+    A pixel off the map has share and slope 0, and an index that is valid to read. The operations
+    have the order of those in `sampling`, so that both round alike.
     """
     real = type(location)  # numba widens float32 times an integer to float64, so no integers here
     zero, one, two, size = real(0), real(1), real(2), real(length)

@@ -1,4 +1,4 @@
-"""Chooses the convention of a file: how somebody else's depth network wants to be run.
+"""Chooses the convention of a file: how a third-party depth network is run.
 
 It is given by name, in a card beside the file, in the file's metadata, by the configuration of
 Hugging Face beside it, or by the names and shapes of its inputs and outputs.
@@ -28,7 +28,7 @@ class Graph:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def picture(self, layout: Literal["nchw", "nhwc"]) -> str | None:
-        """Return the name of the first input with three colours in their place; None without."""
+        """Return the name of the first input that can be a picture of three colours, if any."""
         place = 1 if layout == "nchw" else 3
         fitting = (
             name
@@ -38,7 +38,7 @@ class Graph:
         return next(fitting, None)
 
     def size(self, layout: Literal["nchw", "nhwc"]) -> Size | None:
-        """Return the only size of pictures that it takes; None: any."""
+        """Return the only size of pictures that the network accepts; None: any."""
         name = self.picture(layout)
         first = 2 if layout == "nchw" else 1
         height, width = self.inputs[name][first : first + 2] if name else (None, None)
@@ -84,7 +84,7 @@ def _stated(path: Path, graph: Graph, name: str | None) -> Convention | None:
 
 
 def matches(graph: Graph) -> list[str]:
-    """Return the names of the conventions that fit a graph, the most special ones only."""
+    """Return the names of the conventions that fit a graph; only the most specific ones."""
     scores = {
         row.name: max((_score(row, each, graph) for each in row.signatures), default=0)
         for row in CONVENTIONS.values()
@@ -94,7 +94,7 @@ def matches(graph: Graph) -> list[str]:
 
 
 def _score(row: Convention, wanted: Signature, graph: Graph) -> int:
-    """Return how special a signature is that a graph has; 0 if it has it not."""
+    """Return how specific a signature is; 0 if the graph does not match it."""
     name, size = graph.picture(row.layout), graph.size(row.layout)
     others = set(graph.inputs) - {name, row.camera_input}
     if name is None or others or (wanted.inputs and name not in wanted.inputs):
@@ -136,7 +136,7 @@ def hub_type(folder: Path) -> str | None:
     try:
         data = files.read_json(path) if path.is_file() else None
     except InputError:
-        return None  # whoever opens it as a checkpoint of ours says what is wrong
+        return None  # opening it as a checkpoint reports what is wrong
     found = data.get("model_type") if isinstance(data, dict) and "format" not in data else None
     return found if isinstance(found, str) else None
 

@@ -1,4 +1,4 @@
-"""The engine that runs somebody else's depth network by its convention.
+"""The engine that runs a third-party depth network by its convention.
 
 `Network` is what executes it, by onnxruntime or by torch: named arrays in, named arrays out. This
 file turns bytes into what the network expects, and its numbers into depth.
@@ -18,7 +18,7 @@ from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.convention_choice import Graph, choose_convention
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Cameras, Images, RawOutput
 from idisc.predict.onnx_session import graph_of
 from idisc.sizes import Size, interpolate_map, resize_map, size_text
 from idisc.tasks import DEPTH
@@ -57,7 +57,7 @@ class OnnxNetwork:
 
 
 class ConventionEngine:
-    """A network of others; see `engine.Engine`."""
+    """A third-party network; see `engine.Engine`."""
 
     def __init__(self, name: str, sha256: str, rule: Convention, network: Network) -> None:
         self.name, self.sha256, self.verified, self.task = name, sha256, False, DEPTH
@@ -73,21 +73,11 @@ class ConventionEngine:
         convention = choose_convention(path, network.graph, name)
         return cls(path.name, files.sha256(path), convention, network)
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> FloatMaps:
-        """Map RGB (B, H, W, 3) to depth (B, H, W)."""
-        return self.run(images, size).maps
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),
-    ) -> RawOutput:
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
         """Return depth (B, H, W); pictures go through the network one by one.
 
-        Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`.
-
-        Without `cameras` in the pixels of `images`, one is assumed if the convention needs it.
+        Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`. If the convention needs
+        `cameras`, in pixels of `images`, and none are given, they are assumed.
         """
         seen = images.shape[1], images.shape[2]
         cameras = cameras or [Camera.assumed(seen)] * len(images)
@@ -155,7 +145,7 @@ class ConventionEngine:
             if values.ndim == 3 and len(values) == 1 and values.size:
                 found: FloatMaps = values[0].astype(np.float32)
                 return found
-        raise CheckpointError(self.name, "its output is no map of floats", "see --convention")
+        raise CheckpointError(self.name, "its output is not a map of floats", "see --convention")
 
     def _decode(self, values: FloatMaps, size: Size, focal: float) -> FloatMaps:
         """Resize the numbers of the network, and convert them to depth (H, W)."""

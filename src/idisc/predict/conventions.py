@@ -1,4 +1,4 @@
-"""CONVENTIONS: how other people's depth networks expect pictures, and what their numbers mean.
+"""CONVENTIONS: how third-party depth networks expect pictures, and what their numbers mean.
 
 A convention is data: layout, size, normalisation and colours of the input, the meaning of the
 output, and whether a camera is needed. `convention_choice` finds that of a file, and

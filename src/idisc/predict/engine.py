@@ -16,6 +16,9 @@ from idisc.predict.conventions import Convention
 from idisc.sizes import Size
 from idisc.tasks import Task
 
+Images = NDArray[np.uint8]  # RGB (B, H, W, 3)
+Cameras = Sequence[Camera]  # of the pictures; none if they are not known
+
 
 class RawOutput(NamedTuple):
     """What a network computes from a batch of pictures."""
@@ -35,23 +38,12 @@ class Engine(Protocol):
     task: Task
     origin: Mapping[str, Any]  # metadata of the file; see `model_info`
     fixed_size: Size | None  # the only size of pictures it accepts; None: any
-    convention: Convention | None  # of a network of others; None: one of ours
+    convention: Convention | None  # of a third-party network; None: one of this package
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3).
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
+        """Map pictures to depth in metres or normals, and to what else the network computes.
 
-        `size` is that of the result, by default the size of the pictures.
-        """
-        ...
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),
-    ) -> RawOutput:
-        """Return the same maps, and what else the network computes on the way.
-
-        `cameras`, those of the pictures, are for conventions that use them.
+        `size` is that of the result, by default the size of the pictures. `cameras` are for
+        conventions that use them.
         """
         ...

@@ -116,9 +116,9 @@ def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], 
     return [path], []
 
 
-def list_folder(folder: Path, suffixes: tuple[str, ...], *, recursive: bool = False) -> list[Path]:
+def list_folder(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the files of a folder with these suffixes, without hidden files and results."""
-    return _listed(_shown(folder, recursive), suffixes)
+    return _listed(_shown(folder, recursive=False), suffixes)
 
 
 def _shown(folder: Path, recursive: bool) -> list[Path]:

@@ -8,7 +8,7 @@ class token of the encoder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import checksums, files
-from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Cameras, Images, RawOutput
 from idisc.predict.onnx_session import AGAIN, OpenFile, open_session
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
@@ -63,7 +62,9 @@ class OnnxEngine:
         self._session = session
         if not is_ours(session):
             raise CheckpointError(
-                path, "not an export of ours (image bytes to metres)", "`idisc export` makes one"
+                path,
+                "not an export of this package (image bytes to metres)",
+                "`idisc export` makes one",
             )
         inputs = {item.name: item.shape for item in session.get_inputs()}
         outputs = [item.name for item in session.get_outputs()]
@@ -82,17 +83,8 @@ class OnnxEngine:
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self._run(images, size, self._outputs[:1])[self.task.name]
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),  # noqa: ARG002
-    ) -> RawOutput:
-        """Return the same maps, and the other outputs that the graph has."""
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
+        """Return the maps, and the other outputs that the graph has."""
         wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
         found = self._run(images, size, wanted)
         return RawOutput(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))
@@ -137,7 +129,9 @@ class OnnxEngine:
         """Check an output: those of a damaged graph may be anything."""
         fits = isinstance(values, np.ndarray) and values.dtype == np.float32
         if not fits or values.ndim != axes or len(values) != count or not values.size:
-            raise CheckpointError(self.name, "the output of the graph is no map of floats", AGAIN)
+            raise CheckpointError(
+                self.name, "the output of the graph is not a map of floats", AGAIN
+            )
 
 
 def _run_options(pixels: int) -> Any:

@@ -83,9 +83,10 @@ def _reduce(session: Any) -> tuple[Any, ...]:
     return _open_again, session.opened_with
 
 
-def _open_again(*opened_with: Any) -> Any:
-    *how, spinning = opened_with
-    return open_session(*how, spinning=spinning).session
+def _open_again(
+    path: Path, device: str, threads: int, optimization: Optimization, spinning: bool
+) -> Any:
+    return open_session(path, device, threads, optimization, spinning=spinning).session
 
 
 def _stated_threads() -> int:

@@ -29,9 +29,9 @@ def open_model(
 ) -> Engine:
     """Open a checkpoint folder, an .onnx file or a shipped model by name; None: the default model.
 
-    `convention` is the name of that of a network of others, if it is not found by itself.
-    `pictures` is their number, if it is known: for a few, a shipped model is opened quickly and
-    runs 5 % slower; several share the cores with reading and writing.
+    `convention` names how to run a third-party network whose convention cannot be detected.
+    `pictures` is the number of pictures to predict, if it is known: for a few, a shipped model is
+    opened quickly and runs 5 % slower; several share the cores with reading and writing.
 
     `precision` is that of the arithmetic, by default fp32; an .onnx file has its own. `part` is
     what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
@@ -39,15 +39,12 @@ def open_model(
     card = find_card(model)
     if card is None:
         return open_engine(Path(str(model)), device, precision, convention=convention)
-    if convention:
-        raise InputError(
-            f"--convention {convention}", f"{card.name} is a model of this package", "leave it out"
-        )
+    _refuse_convention(convention, f"{card.name} is a model of this package")
     return open_engine(cards.locate(card, part), device, precision, card, pictures=pictures)
 
 
 def find_card(model: str | Path | None) -> cards.ModelCard | None:
-    """Return the card of a shipped model, the default's for None; None for a path.
+    """Return the card of a shipped model by name, None for a path; no name is the default model.
 
     An existing file or checkpoint folder takes precedence over a name.
     """
@@ -108,8 +105,8 @@ def open_engine(
 ) -> Engine:
     """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
 
-    `device` is torch's name of the device: cpu, cuda, cuda:1 ... `convention` is the name of that
-    of a network of others. `pictures`: see `open_model`.
+    `device` is torch's name of the device: cpu, cuda, cuda:1 ... For `convention` and
+    `pictures` see `open_model`.
     """
     if path.suffix == ".onnx":
         engine = _open_onnx(path, device, card, convention, pictures)
@@ -128,12 +125,21 @@ def open_engine(
         if precision not in (None, "fp32"):
             raise InputError(f"--precision {precision}", "a model of transformers computes in fp32")
         return open_transformers(path, device, convention)
+    _refuse_convention(convention, "it is for .onnx files and models of transformers")
+    _check_checkpoint(path, card)
+    require("torch", "timm", "safetensors", extra="train")
+    from idisc.predict.torch_engine import TorchEngine
+
+    return TorchEngine.load(path, device, precision or "fp32", card)
+
+
+def _refuse_convention(convention: str | None, reason: str) -> None:
     if convention:
-        raise InputError(
-            f"--convention {convention}",
-            "it is for .onnx files and models of transformers",
-            "leave it out",
-        )
+        raise InputError(f"--convention {convention}", reason, "leave it out")
+
+
+def _check_checkpoint(path: Path, card: cards.ModelCard | None) -> None:
+    """Check that a path is a checkpoint folder, or the config of a shipped model."""
     if not path.is_dir() and not card:
         if not path.exists():
             raise CheckpointError(path, "no such file or folder")
@@ -141,15 +147,8 @@ def open_engine(
         remedy = "`idisc export` makes an .onnx file for this program" if foreign else ""
         raise CheckpointError(path, "neither a checkpoint folder nor an .onnx file", remedy)
     if path.is_dir() and not (path / configs.FILE).is_file():
-        raise CheckpointError(
-            path,
-            f"no {configs.FILE} in it, so not a checkpoint folder",
-            "`idisc convert` makes one",
-        )
-    require("torch", "timm", "safetensors", extra="train")
-    from idisc.predict.torch_engine import TorchEngine
-
-    return TorchEngine.load(path, device, precision or "fp32", card)
+        reason = f"no {configs.FILE} in it, so not a checkpoint folder"
+        raise CheckpointError(path, reason, "`idisc convert` makes one")
 
 
 def _open_onnx(
@@ -159,7 +158,7 @@ def _open_onnx(
     convention: str | None,
     pictures: int | None,
 ) -> Engine:
-    """Open an export of ours, or the file of others by its convention."""
+    """Open an export of this package, or a third-party file by its convention."""
     from idisc.predict.onnx_engine import OnnxEngine, is_ours
     from idisc.predict.onnx_session import Optimization, open_session
 
@@ -173,8 +172,5 @@ def _open_onnx(
         from idisc.predict.convention_engine import ConventionEngine
 
         return ConventionEngine.from_onnx(path, opened.session, convention)
-    if convention:
-        raise InputError(
-            f"--convention {convention}", f"{path.name} is an export of ours", "leave it out"
-        )
+    _refuse_convention(convention, f"{path.name} is an export of this package")
     return OnnxEngine(path, device, card=card or cards.beside(path), opened=opened)

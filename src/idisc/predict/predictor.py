@@ -4,8 +4,8 @@ Around an engine it chooses the size at which the network sees a picture, adds f
 tiles, finds the camera and applies what follows from it, and records all of this as provenance. The
 network size has as many pixels as in training and the aspect ratio of the picture, with sides that
 are multiples of 32; a picture with the aspect ratio of training gets exactly the training size. The
-result is resized once to the size of the picture, with aligned corners, as in evaluation. Networks
-of others have the size, resize and border of their convention.
+result is resized once to the size of the picture, with aligned corners, as in evaluation.
+Third-party networks have the size, resize and border of their convention.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from idisc.tasks import NORMALS, Task
 
 FloatMaps = NDArray[np.float32]
 FINEST = 4  # pixels of the network for one of the finest map that is fused
-_RESIZE: Resize = "smooth"  # of pictures for networks of ours
+_RESIZE: Resize = "smooth"  # of pictures for networks of this package
 BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their results
 
 
@@ -89,13 +89,13 @@ def load(
 
     "auto" chooses among the shipped models by the domain of each picture. `device` is cpu, cuda,
     cuda:1 ...; `precision` is fp32, bf16 or fp16 (checkpoints only: an .onnx file has its own).
-    `convention` names that of a network of others, which is usually found by itself; see
-    `conventions`. The number of `pictures`, if it is known, saves time; see `open_model`.
+    `convention` is for third-party networks whose convention is not detected; see `conventions`.
+    The number of `pictures`, if it is known, saves time; see `open_model`.
     """
-    how: dict[str, Any] = {"device": device, "precision": precision, "pictures": pictures}
     if model == "auto" and convention is None:
-        return AutoPredictor(**how)
-    return Predictor(open_model(model, convention=convention, **how))
+        return AutoPredictor(device, precision, pictures)
+    engine = open_model(model, device, precision, convention=convention, pictures=pictures)
+    return Predictor(engine)
 
 
 class Predictor:
@@ -152,8 +152,8 @@ class Predictor:
         """Predict a picture (H, W, 3) that has the network's size already; the output has `size`.
 
         Evaluation uses it for the pictures of a dataset, whose ground truth has `size`. Published
-        networks are scored as they are; see `camera_factor`. Pictures of networks of others are
-        resized by their convention.
+        networks are scored as they are; see `camera_factor`. Pictures of third-party
+        networks are resized by their convention.
         """
         if self.engine.convention:
             picture = image.shape[0], image.shape[1]
@@ -175,7 +175,7 @@ class Predictor:
         return reliability.camera_correction(self.model, camera).factor
 
     def size_rule(self, usual: Size | None) -> SizeRule | None:
-        """Return the rule for the network size of a dataset's pictures; None: `usual`, its own.
+        """Return the rule for the network size of a dataset's pictures; None: its own, `usual`.
 
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
         Others see a dataset as they see photos.
@@ -384,10 +384,10 @@ class Predictor:
 class AutoPredictor(Predictor):
     """Predicts with the default model, or with the shipped model of the picture's domain."""
 
-    def __init__(self, **how: Any) -> None:
-        """`how` are arguments of `open_model`."""
-        super().__init__(open_model(**how))
-        self._open = cache(lambda name: Predictor(open_model(name, **how)))
+    def __init__(self, device: str, precision: Precision | None, pictures: int | None) -> None:
+        opened = partial(open_model, device=device, precision=precision, pictures=pictures)
+        super().__init__(opened())
+        self._open = cache(lambda name: Predictor(opened(name)))
 
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""

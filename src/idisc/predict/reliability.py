@@ -77,7 +77,7 @@ def _is_squeezed(network: Size, picture: Size) -> bool:
 
 
 def check_network_size(network: Size, training: Size | None) -> Warning | None:
-    """Warn if everything is much larger or smaller in the network than in training."""
+    """Warn if the network sees everything much larger or smaller than in training."""
     if training is None:
         return None
     ratio = math.sqrt(network[0] * network[1] / (training[0] * training[1]))

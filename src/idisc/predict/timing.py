@@ -59,4 +59,4 @@ def compare(
 def predicting(engine: Engine, size: Size) -> Callable[[], object]:
     """Return a function that predicts one image of noise; the time does not depend on it."""
     image = np.random.default_rng(0).integers(0, 256, (1, *size, 3), dtype=np.uint8)
-    return partial(engine, image)
+    return partial(engine.run, image)

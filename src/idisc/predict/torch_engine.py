@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from idisc import files
-from idisc.camera import Camera
 from idisc.configs.schema import Precision
 from idisc.errors import InputError
 from idisc.model import devices
@@ -21,7 +20,7 @@ from idisc.model.heads import resized
 from idisc.model.network import IDisc, Output, rgb_of
 from idisc.model.tokens import size_of
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Cameras, Images, RawOutput
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
@@ -71,17 +70,8 @@ class TorchEngine:
         sha256 = files.sha256(*weights)
         return cls(network, name, sha256, origin, precision, verified=verified)
 
-    def __call__(self, images: NDArray[np.uint8], size: Size | None = None) -> NDArray[np.float32]:
-        """Map RGB (B, H, W, 3) to depth (B, H, W) in metres, or normals (B, H, W, 3)."""
-        return self.run(images, size).maps
-
-    def run(
-        self,
-        images: NDArray[np.uint8],
-        size: Size | None = None,
-        cameras: Sequence[Camera] = (),  # noqa: ARG002
-    ) -> RawOutput:
-        """Return the same maps, the deviation of the levels of depth, and the class token."""
+    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
+        """Return the maps, the deviation of the levels of depth, and the class token."""
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -245,16 +245,7 @@ def predict_video(
     plan = _settled(plan, clip, ask, predictor.model.domain)
     course, last, done = Course(plan.smooth), None, 0
     with ExitStack() as stack:
-        sinks: list[Write] = []
-        if film:
-            sinks.append(stack.enter_context(_film(film, plan, clip.rate)))
-        drafts = {
-            kind: stack.enter_context(files.atomic_folder(home, replace=_is_of(home, path.name)))
-            for kind, home in homes.items()
-        }
-        sinks += [
-            partial(_write_frame, FORMATS[each], drafts[each], plan.options) for each in drafts
-        ]
+        sinks, folders = _open_outputs(stack, clip, plan, film, homes)
         for done, frame in enumerate(clip.frames(plan.every), start=1):
             last = course.follow(frame, ask(frame.image))
             for write in sinks:
@@ -263,27 +254,51 @@ def predict_video(
                 advance(done, max(done, expected))
         if last is None:
             raise InputError(path, "no frame can be decoded", "get the file again")
-        outcome = Outcome(
-            files=(*([film, film.with_suffix(".json")] if film else []), *homes.values()),
-            frames=done,
-            seconds=clip.length,
-            limits=plan.options.limits if film else None,
-            flicker=course.predicted.value,
-            smoothed=course.shown.value,
-            cuts=tuple(course.cuts),
-            notes=tuple(clip.notes()),
-            last=_without_frame(last),
-        )
+        paths = [*([film, film.with_suffix(".json")] if film else []), *homes.values()]
+        limits = plan.options.limits if film else None
+        outcome = _outcome(clip, course, last, done, paths, limits)
         about = _clip_record(path, plan, outcome)
-        for draft in drafts.values():
-            files.write_json(draft / RECORD, about)
+        for each in folders:
+            files.write_json(each / RECORD, about)
     if film:
         files.write_json(film.with_suffix(".json"), about)
     return outcome
 
 
-def _without_frame(prediction: Prediction) -> Prediction:
-    return replace(prediction, provenance=replace(prediction.provenance, frame=None))
+def _open_outputs(
+    stack: ExitStack, clip: Clip, plan: Plan, film: Path | None, homes: Mapping[str, Path]
+) -> tuple[list[Write], list[Path]]:
+    """Open the film and the folders; return the functions that write a frame, and the folders."""
+    sinks: list[Write] = []
+    folders: list[Path] = []
+    if film:
+        sinks.append(stack.enter_context(_film(film, plan, clip.rate)))
+    for name, home in homes.items():
+        known = _is_of(home, clip.path.name)
+        folders.append(stack.enter_context(files.atomic_folder(home, replace=known)))
+        sinks.append(partial(_write_frame, FORMATS[name], folders[-1], plan.options))
+    return sinks, folders
+
+
+def _outcome(
+    clip: Clip,
+    course: Course,
+    last: Prediction,
+    done: int,
+    paths: Sequence[Path],
+    limits: tuple[float, float] | None,
+) -> Outcome:
+    return Outcome(
+        files=tuple(paths),
+        frames=done,
+        seconds=clip.length,
+        limits=limits,
+        flicker=course.predicted.value,
+        smoothed=course.shown.value,
+        cuts=tuple(course.cuts),
+        notes=tuple(clip.notes()),
+        last=replace(last, provenance=replace(last.provenance, frame=None)),
+    )
 
 
 def _clip_record(path: Path, plan: Plan, outcome: Outcome) -> dict[str, Any]:

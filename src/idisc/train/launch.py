@@ -16,7 +16,7 @@ import torch
 
 from idisc import __version__, configs, files
 from idisc.ancestry import Ancestry, read_ancestry
-from idisc.configs.schema import Recipe
+from idisc.configs.schema import ModelConfig, Recipe
 from idisc.data import catalog, manifest
 from idisc.data.catalog import DATASETS
 from idisc.data.dataset import Dataset, open_dataset
@@ -90,26 +90,12 @@ def start(
     if checkpoint := _checkpoint(weights):
         model = read_config(checkpoint)
         fine_tunes = model.task == recipe.model.task
-        rank = model.adapter_rank or recipe.model.adapter_rank
-        recipe = replace(recipe, model=replace(model, task=recipe.model.task, adapter_rank=rank))
+        recipe = _with_network(recipe, model)
     if world.leads:
         _check_free(out)
     opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
     inherited = _inherited(weights, checkpoint)
-    record = {
-        "format": configs.FORMAT,
-        "recipe": configs.to_json(recipe),
-        "data": [configs.to_json(source) for source in sources],
-        "manifests": opened.manifests,
-        "pairs": opened.pairs,
-        "weights": weights,
-        "inherited": inherited.to_json(),
-        "fine_tunes": fine_tunes,
-        "workers": workers,
-        "idisc": __version__,
-        "torch": torch.__version__,
-    }
     run = Trainer(
         recipe,
         out,
@@ -123,12 +109,36 @@ def start(
     )
     if world.leads:
         out.mkdir(parents=True, exist_ok=True)
+    record = _new_record(run, sources, opened, weights) | {"inherited": inherited.to_json()}
     with state.locked(out, world.leads):  # all options are checked by now
         if world.leads:
             _check_free(out)
             files.write_json(out / configs.FILE, record)
         run.save()
     return run
+
+
+def _with_network(recipe: Recipe, model: ModelConfig) -> Recipe:
+    """Return the recipe with the network of a checkpoint; task and new adapters stay its own."""
+    rank = model.adapter_rank or recipe.model.adapter_rank
+    return replace(recipe, model=replace(model, task=recipe.model.task, adapter_rank=rank))
+
+
+def _new_record(
+    run: Trainer, sources: Sequence[Source], opened: RunData, weights: str | None
+) -> dict[str, Any]:
+    return {
+        "format": configs.FORMAT,
+        "recipe": configs.to_json(run.recipe),
+        "data": [configs.to_json(source) for source in sources],
+        "manifests": opened.manifests,
+        "pairs": opened.pairs,
+        "weights": weights,
+        "fine_tunes": run.fine_tunes,
+        "workers": run.workers,
+        "idisc": __version__,
+        "torch": torch.__version__,
+    }
 
 
 def resume(

@@ -97,8 +97,8 @@ def set_phase(optimizer: torch.optim.Optimizer, phase: Phase, factor: float = 1.
 def moving_average(network: IDisc, decay: float) -> ModelEmaV3:
     """Return an exponential moving average of the weights and statistics of a network.
 
-    A young average forgets faster, or it would keep the start: after step n, from 0 on, the decay
-    is (1 + n) / (10 + n) at most. `update` of timm counts from 2 in these terms.
+    The decay is smaller at first, because the average would keep the initial weights for long:
+    after step n, counted from 0, it is at most (1 + n) / (10 + n). `update` of timm counts from 2.
     """
     average = ModelEmaV3(network, decay, use_warmup=True, warmup_gamma=9.0, warmup_power=1.0)
     average.requires_grad_(False)

@@ -1,11 +1,7 @@
 """The indoor datasets, prepared from small raw folders in their real formats."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -17,7 +13,7 @@ from idisc.data import manifest
 from idisc.data.catalog import NYU, NYU_LABELLED
 from idisc.data.dataset import open_dataset
 from idisc.data.decode import DepthMap, NormalMap
-from idisc.data.manifest import ListLine, Manifest
+from idisc.data.manifest import ListLine
 from idisc.data.prepare import PREPARATIONS, nyu
 from idisc.data.prepare.frames import PictureOptions
 from idisc.data.prepare.runner import prepare
@@ -27,24 +23,20 @@ MATRICES = "nyu_depth_v2_labeled.mat"
 NYU_SCENES = {"sync/kitchen_0001": 2, "sync/office_0002": 1, "official_splits/test/bathroom": 2}
 
 
-def prepared(
-    dataset: str, raw: Path, out: str = "out", lists: Sequence[Path] = (), **options: Any
-) -> Manifest:
+def prepared(dataset, raw, out="out", lists=(), **options):
     """The manifest of a preparation without faults."""
     chosen = PREPARATIONS[dataset].options(**options)
     assert prepare(dataset, raw, raw.parent / out, chosen, lists=lists).faults == []
     return manifest.read(raw.parent / out)
 
 
-def listed(path: Path, *lines: str) -> Path:
+def listed(path, *lines):
     path.write_text("".join(f"{line}\n" for line in lines))
     return path
 
 
 class TestNyu:
-    def test_folders_called_test_are_the_test_split_and_bytes_are_kept(
-        self, tmp_path: Path
-    ) -> None:
+    def test_folders_called_test_are_the_test_split_and_bytes_are_kept(self, tmp_path):
         raw, out = tmp_path / "raw", tmp_path / "out"
         indoor.nyu(raw, NYU_SCENES)
         result = prepared("nyu", raw)
@@ -59,20 +51,17 @@ class TestNyu:
         assert (out / record.image).read_bytes() == (scene / "rgb_00001.jpg").read_bytes()
         assert (out / record.target).read_bytes() == (scene / "sync_depth_00001.png").read_bytes()
 
-    def test_the_camera_is_that_of_the_catalog_at_the_size_of_the_image(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_camera_is_that_of_the_catalog_at_the_size_of_the_image(self, tmp_path):
         indoor.nyu(tmp_path / "raw", {"a": 1}, indoor.VGA)
         indoor.nyu(tmp_path / "raw", {"b": 1}, (240, 320))
         full, half = prepared("nyu", tmp_path / "raw").records
         assert full.intrinsics == NYU.cameras[""][0]
-        assert half.intrinsics is not None
         assert half.intrinsics[0] == pytest.approx(518.85790117 / 2)
         assert half.intrinsics[2] == pytest.approx((325.58244941 + 0.5) / 2 - 0.5)
 
     def test_the_manifest_does_not_depend_on_the_spelling_of_the_raw_folder(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+        self, tmp_path, monkeypatch
+    ):
         raw = tmp_path / "test"
         indoor.nyu(raw, {".": 2})
         monkeypatch.chdir(raw)
@@ -81,7 +70,7 @@ class TestNyu:
         assert len(hashes) == 1
         assert manifest.read(tmp_path / "dot").of("test")[0].scene == "test"
 
-    def test_lists_choose_their_lines_at_any_level_of_the_archive(self, tmp_path: Path) -> None:
+    def test_lists_choose_their_lines_at_any_level_of_the_archive(self, tmp_path):
         indoor.nyu(tmp_path / "raw", NYU_SCENES)
         lists = [
             listed(
@@ -99,9 +88,7 @@ class TestNyu:
             ("train", "rgb/kitchen_0001/rgb_00001.jpg"),
         ]
 
-    def test_normals_are_split_by_folders_and_listed_in_the_third_field(
-        self, tmp_path: Path
-    ) -> None:
+    def test_normals_are_split_by_folders_and_listed_in_the_third_field(self, tmp_path):
         raw, out = tmp_path / "raw", tmp_path / "out"
         indoor.nyu_normals(raw)
         result = prepared("nyu_normals", raw)
@@ -115,7 +102,7 @@ class TestNyu:
         pixels = indoor.load(tmp_path / "listed" / first.target)
         np.testing.assert_array_equal(pixels, indoor.normal_pixels(0))
 
-    def test_large_folders_of_normals_are_split_into_hundreds(self, tmp_path: Path) -> None:
+    def test_large_folders_of_normals_are_split_into_hundreds(self, tmp_path):
         lines = [ListLine(f"test/img/{n:06d}.png", "", "test") for n in range(250)]
         scenes = nyu.NORMALS.scenes(tmp_path, PictureOptions(), lines)
         assert [(scene.name, len(scene.lines or ())) for scene in scenes] == [
@@ -125,18 +112,18 @@ class TestNyu:
 
 class TestSunRgbd:
     @pytest.mark.parametrize("given", ["raw", "raw/SUNRGBD"])
-    def test_prepared_depth_is_plain_millimetres(self, tmp_path: Path, given: str) -> None:
+    def test_prepared_depth_is_plain_millimetres(self, tmp_path, given):
         depths, out = indoor.sunrgbd(tmp_path / "raw"), tmp_path / "out"
         assert prepare("sunrgbd", tmp_path / given, out).faults == []
         result = manifest.read(out)
         assert result.target == DepthMap(metres_per_unit=1 / 1000)
         assert [(r.split, r.scene) for r in result.records] == [
-            *(("test", "kv1/b3dodata"), ("test", "kv1/b3dodata"), ("test", "kv2/align_kv2")),
+            *(("test", "kv1/b3dodata"), ("test", "kv1/b3dodata"), ("test", "kv2/align_kv2"))
         ]
         for name, depth in depths.items():
             np.testing.assert_array_equal(indoor.load(out / f"depth/{name}.png"), depth)
 
-    def test_intrinsics_are_those_of_the_folder_if_it_has_any(self, tmp_path: Path) -> None:
+    def test_intrinsics_are_those_of_the_folder_if_it_has_any(self, tmp_path):
         indoor.sunrgbd(tmp_path / "raw")
         (tmp_path / "raw/SUNRGBD/kv1/b3dodata/img_0064/intrinsics.txt").unlink()
         known, unknown, _ = prepared("sunrgbd", tmp_path / "raw").records
@@ -144,7 +131,7 @@ class TestSunRgbd:
         assert (unknown.intrinsics, unknown.size) == (None, (24, 32))
 
     @pytest.mark.parametrize("text", ["529.5 0 365", "fx fy cx", "0 0 365 0 0 265 0 0 1"])
-    def test_a_broken_calibration_is_a_fault(self, tmp_path: Path, text: str) -> None:
+    def test_a_broken_calibration_is_a_fault(self, tmp_path, text):
         indoor.sunrgbd(tmp_path / "raw")
         path = tmp_path / "raw/SUNRGBD/kv1/b3dodata/img_0064/intrinsics.txt"
         path.write_text(text)
@@ -152,7 +139,7 @@ class TestSunRgbd:
         assert summary.counts["test"] == 2
         assert [fault.subject for fault in summary.faults] == [str(path)]
 
-    def test_lists_begin_at_the_parent_folder(self, tmp_path: Path) -> None:
+    def test_lists_begin_at_the_parent_folder(self, tmp_path):
         indoor.sunrgbd(tmp_path / "raw")
         folder = "SUNRGBD/kv1/b3dodata/img_0063"
         line = f"{folder}/image/img_0063.jpg {folder}/depth/img_0063_abs.png"
@@ -160,7 +147,7 @@ class TestSunRgbd:
         summary = prepare("sunrgbd", tmp_path / "raw/SUNRGBD", tmp_path / "out", lists=[listing])
         assert (summary.counts, summary.faults) == ({"train": 0, "test": 1}, [])
 
-    def test_real_frames_are_metres_in_the_range_of_the_sensor(self, tmp_path: Path) -> None:
+    def test_real_frames_are_metres_in_the_range_of_the_sensor(self, tmp_path):
         summary = prepare("sunrgbd", indoor.real_samples("sunrgbd"), tmp_path / "out")
         assert (summary.counts, summary.faults) == ({"train": 0, "test": 2}, [])
         result = manifest.read(tmp_path / "out")
@@ -176,7 +163,7 @@ class TestSunRgbd:
 class TestDiode:
     STEM = "val/indoors/scene_00019/scan_00183/00019_00183_indoors"
 
-    def test_depth_is_rounded_down_where_the_mask_allows_it(self, tmp_path: Path) -> None:
+    def test_depth_is_rounded_down_where_the_mask_allows_it(self, tmp_path):
         depths = indoor.diode(tmp_path / "raw")
         result = prepared("diode", tmp_path / "raw")
         assert [(record.split, record.scene) for record in result.records] == [
@@ -192,20 +179,18 @@ class TestDiode:
             assert stored[1, 0] == 0  # NaN under the mask
 
     @pytest.mark.parametrize(("part", "count"), [("outdoor", 1), ("both", 3)])
-    def test_outdoor_scans_are_an_option(self, tmp_path: Path, part: str, count: int) -> None:
+    def test_outdoor_scans_are_an_option(self, tmp_path, part, count):
         indoor.diode(tmp_path / "raw")
         assert len(prepared("diode", tmp_path / "raw", diode_part=part).of("test")) == count
 
-    def test_published_lists_name_depth_files_that_do_not_exist_yet(self, tmp_path: Path) -> None:
+    def test_published_lists_name_depth_files_that_do_not_exist_yet(self, tmp_path):
         indoor.diode(tmp_path / "raw")
         line = f"{self.STEM}_160_000.png {self.STEM}_160_000_depth.png"
         lists = [listed(tmp_path / "diode_indoor_val.txt", line)]
         [record] = prepared("diode", tmp_path / "raw", lists=lists).records
         assert record.image == f"rgb/{self.STEM}_160_000.png"
 
-    def test_intrinsics_come_from_the_file_of_the_devkit_or_the_catalog(
-        self, tmp_path: Path
-    ) -> None:
+    def test_intrinsics_come_from_the_file_of_the_devkit_or_the_catalog(self, tmp_path):
         raw = tmp_path / "raw"
         indoor.diode(raw)
         path = raw / "intrinsics.txt"
@@ -219,7 +204,7 @@ class TestDiode:
         with refused(DataError, tmp_path / "out/missing.txt", "1 fault"):
             prepare("diode", raw, tmp_path / "out")
 
-    def test_arrays_of_different_sizes_are_a_fault(self, tmp_path: Path) -> None:
+    def test_arrays_of_different_sizes_are_a_fault(self, tmp_path):
         indoor.diode(tmp_path / "raw")
         mask = tmp_path / f"raw/{self.STEM}_150_000_depth_mask.npy"
         np.save(mask, np.ones((5, 5), dtype=np.float32))
@@ -229,7 +214,7 @@ class TestDiode:
         depth = mask.with_name(mask.name.replace("_mask", ""))
         assert [fault.subject for fault in faults] == [str(depth), str(image)]
 
-    def test_a_real_view_keeps_its_depth_to_a_256th_of_a_metre(self, tmp_path: Path) -> None:
+    def test_a_real_view_keeps_its_depth_to_a_256th_of_a_metre(self, tmp_path):
         raw = indoor.real_samples("diode")
         summary = prepare("diode", raw, tmp_path / "out")
         assert summary.valid["test"] == pytest.approx(0.999, abs=0.001)
@@ -246,7 +231,7 @@ class TestDiode:
 
 
 class TestNyuMatrices:
-    def test_frames_splits_and_rooms_are_those_of_the_file(self, tmp_path: Path) -> None:
+    def test_frames_splits_and_rooms_are_those_of_the_file(self, tmp_path):
         truth = indoor.nyu_matrices(tmp_path / "raw")
         result = prepared("nyu_labelled", tmp_path / "raw")
         assert {(Path(r.image).stem, r.split, r.scene) for r in result.records} == {
@@ -262,8 +247,8 @@ class TestNyuMatrices:
             np.testing.assert_array_equal(depth, exact)
 
     def test_raw_depth_keeps_its_holes_and_frames_without_rooms_are_split_into_hundreds(
-        self, tmp_path: Path
-    ) -> None:
+        self, tmp_path
+    ):
         truth = indoor.nyu_matrices(tmp_path / "raw", rooms=False)
         result = prepared("nyu_labelled", tmp_path / "raw", nyu_depth="raw")
         there = truth.raw_depths[3] > 0
@@ -274,7 +259,7 @@ class TestNyuMatrices:
     @pytest.mark.parametrize(
         "problem", ["no split", "damaged split", "cut short", "no rooms", "lists"]
     )
-    def test_unusable_files_are_named(self, tmp_path: Path, problem: str) -> None:
+    def test_unusable_files_are_named(self, tmp_path, problem):
         raw, lists = tmp_path / "raw", list[Path]()
         indoor.nyu_matrices(raw, splits=problem != "no split", rooms=problem != "no rooms")
         if problem == "damaged split":
@@ -289,7 +274,7 @@ class TestNyuMatrices:
         with refused(InputError, raw / ("splits.mat" if "split" in problem else MATRICES)):
             prepare("nyu_labelled", raw, tmp_path / "out", lists=lists)
 
-    def test_frames_beyond_the_end_and_missing_arrays_are_faults(self, tmp_path: Path) -> None:
+    def test_frames_beyond_the_end_and_missing_arrays_are_faults(self, tmp_path):
         raw = tmp_path / "raw"
         truth = indoor.nyu_matrices(raw, rooms=False)
         with h5py.File(raw / MATRICES, "r+") as file:
@@ -304,7 +289,7 @@ class TestNyuMatrices:
 
 
 class TestNyuPlain:
-    def test_lists_are_the_split_and_runs_the_scenes(self, tmp_path: Path) -> None:
+    def test_lists_are_the_split_and_runs_the_scenes(self, tmp_path):
         indoor.nyu_plain(tmp_path / "raw")
         result = prepared("nyu_labelled", tmp_path / "raw")
         runs = ("run_0000", "run_0000", "run_0001", "run_0001", "run_0002")
@@ -316,19 +301,15 @@ class TestNyuPlain:
             np.testing.assert_array_equal(stored, raw)
         reduced = result.of("train")[0]
         assert reduced.size == (360, 480)
-        assert reduced.intrinsics is not None
         assert reduced.intrinsics[3] == pytest.approx((253.73616633 + 0.5) * 0.75 - 0.5)
         sample = open_dataset(tmp_path / "out", "nyu_labelled", "train")[0]
         assert (sample.image.shape, sample.target.shape) == ((480, 640, 3), (240, 320))
-        assert sample.camera is not None
         assert (sample.camera.fx, sample.camera.cx) == pytest.approx((518.85790117, 325.58244941))
         with refused(InputError, tmp_path / "raw", MATRICES):
             prepared("nyu_labelled", tmp_path / "raw", nyu_depth="raw")
 
     @pytest.mark.parametrize("below", [False, True])
-    def test_an_index_gives_scene_and_camera_of_each_image(
-        self, tmp_path: Path, below: bool
-    ) -> None:
+    def test_an_index_gives_scene_and_camera_of_each_image(self, tmp_path, below):
         raw = tmp_path / "raw"
         indoor.nyu_plain(raw)
         (raw / "scenes.json").unlink()
@@ -342,7 +323,7 @@ class TestNyuPlain:
         faults = prepare("nyu_labelled", raw, tmp_path / "no_camera").faults
         assert [Path(fault.subject).name for fault in faults] == ["index.json"]
 
-    def test_real_frames_are_prepared_by_list(self, tmp_path: Path) -> None:
+    def test_real_frames_are_prepared_by_list(self, tmp_path):
         packed = indoor.real_samples("nyu_labelled")
         heads = [(packed / f"{name}.txt").read_text().splitlines()[0] for name in ("train", "test")]
         raw = indoor.unpacked_nyu(tmp_path / "raw", heads)

@@ -1,8 +1,5 @@
 """What the preparations of KITTI, Argoverse and DDAD have in common."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -65,18 +62,18 @@ CASES = {
 }
 
 
-def make_raw(dataset: str, raw: Path) -> Path:
+def make_raw(dataset, raw):
     if dataset == "kitti":
         return road.kitti(raw, raw, DRIVES, frames=2)
     return road.argoverse(raw, sweeps=2) if dataset == "argoverse" else road.ddad(raw, samples=2)
 
 
 @pytest.fixture(params=CASES)
-def dataset(request: pytest.FixtureRequest) -> str:
+def dataset(request):
     return str(request.param)
 
 
-def test_lists_and_cameras_of_other_datasets_are_refused(dataset: str, tmp_path: Path) -> None:
+def test_lists_and_cameras_of_other_datasets_are_refused(dataset, tmp_path):
     raw = make_raw(dataset, tmp_path / "raw")
     listing = road.write(tmp_path / "list.txt", "a/first.png b.png")
     with refused(InputError, "a/first.png"):
@@ -86,9 +83,7 @@ def test_lists_and_cameras_of_other_datasets_are_refused(dataset: str, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
-def test_exactly_the_lines_of_a_list_are_prepared_and_missing_ones_are_faults(
-    dataset: str, tmp_path: Path
-) -> None:
+def test_exactly_the_lines_of_a_list_are_prepared_and_missing_ones_are_faults(dataset, tmp_path):
     case, raw = CASES[dataset], make_raw(dataset, tmp_path / "raw")
     listing = road.write(tmp_path / "a_train.txt", "\n".join([case.line, *case.absent]))
     summary = prepare(dataset, raw, tmp_path / "out", lists=[listing])
@@ -98,22 +93,19 @@ def test_exactly_the_lines_of_a_list_are_prepared_and_missing_ones_are_faults(
     ]
 
 
-def test_a_sample_has_the_camera_of_the_calibration(dataset: str, tmp_path: Path) -> None:
+def test_a_sample_has_the_camera_of_the_calibration(dataset, tmp_path):
     raw = make_raw(dataset, tmp_path / "raw")
     prepare(
         dataset, raw, tmp_path / "out", PREPARATIONS[dataset].options(**CASES[dataset].one_camera)
     )
     sample = open_dataset(tmp_path / "out", dataset, "train")[0]
-    assert sample.camera is not None
     assert sample.camera.size == sample.image.shape[:2]
     found = sample.camera.fx, sample.camera.cx, sample.camera.cy
     assert found == pytest.approx(CASES[dataset].camera)
 
 
 @pytest.mark.parametrize("module", [argoverse, ddad])
-def test_by_the_rule_of_the_code_a_time_is_enough(
-    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_the_rule_of_the_code_a_time_is_enough(module, tmp_path, monkeypatch):
     dataset = module.__name__.rpartition(".")[2]
     raw, scenes = make_raw(dataset, tmp_path / "raw"), 3 if dataset == "ddad" else 2
     options = module.PREPARATION.options(
@@ -124,9 +116,7 @@ def test_by_the_rule_of_the_code_a_time_is_enough(
     assert sum(prepare(dataset, raw, tmp_path / "b", options).counts.values()) == 2 * scenes
 
 
-def test_a_missing_calibration_is_one_fault_and_other_scenes_are_prepared(
-    dataset: str, tmp_path: Path
-) -> None:
+def test_a_missing_calibration_is_one_fault_and_other_scenes_are_prepared(dataset, tmp_path):
     raw = make_raw(dataset, tmp_path / "raw")
     path = raw / CASES[dataset].calibration
     path.unlink()

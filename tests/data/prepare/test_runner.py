@@ -1,8 +1,5 @@
 """The runner: resumable, the same bytes for any number of workers; faults are listed."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +9,7 @@ from tests.fakes.refusals import refused
 
 from idisc.data import manifest
 from idisc.data.prepare import PREPARATIONS, kitti
-from idisc.data.prepare.frames import Frames, PictureOptions, Scene
+from idisc.data.prepare.frames import PictureOptions
 from idisc.data.prepare.runner import MISSING, prepare
 from idisc.errors import DataError, InputError
 from idisc.executors import LocalExecutor
@@ -22,12 +19,12 @@ SCENES = {"sync/kitchen_0001": 2, "sync/office_0002": 1, "test/bathroom": 2}
 
 
 @pytest.fixture
-def raw(tmp_path: Path) -> Path:
+def raw(tmp_path):
     indoor.nyu(tmp_path / "raw", SCENES)
     return tmp_path / "raw"
 
 
-def bytes_of(folder: Path) -> dict[str, bytes]:
+def bytes_of(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -35,7 +32,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_two_workers_write_the_bytes_of_one(raw: Path, tmp_path: Path) -> None:
+def test_two_workers_write_the_bytes_of_one(raw, tmp_path):
     summaries = [
         prepare("nyu", raw, tmp_path / name, executor=LocalExecutor(workers))
         for name, workers in (("one", 1), ("two", 2))
@@ -44,7 +41,7 @@ def test_two_workers_write_the_bytes_of_one(raw: Path, tmp_path: Path) -> None:
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
-def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
+def test_faults_are_listed_and_tried_again(raw, tmp_path):
     out, depth = tmp_path / "out", raw / "sync/kitchen_0001/sync_depth_00001.png"
     content = depth.read_bytes()
     depth.unlink()
@@ -52,7 +49,7 @@ def test_faults_are_listed_and_tried_again(raw: Path, tmp_path: Path) -> None:
     assert [fault.subject for fault in first.faults] == [str(depth)]
     assert (out / MISSING).read_text() == f"{first.faults[0]}\n"
     depth.write_bytes(content)
-    seen: list[str] = []
+    seen = []
     second = prepare("nyu", raw, out, progress=lambda _, __, name: seen.append(name))
     assert (second.faults, second.counts) == ([], {"train": 3, "test": 2})
     assert seen == ["kitchen_0001"]
@@ -78,8 +75,8 @@ SCAN = "val/indoors/scene_00019/scan_00183/00019_00183_indoors_160_000"
     ],
 )
 def test_a_missing_or_damaged_file_is_a_fault_and_the_others_are_prepared(
-    raw: Path, tmp_path: Path, dataset: str, name: str, count: int, damage: Callable[[Path], None]
-) -> None:
+    raw, tmp_path, dataset, name, count, damage
+):
     if dataset != "nyu":
         raw = tmp_path / dataset
         getattr(indoor, dataset)(raw)
@@ -90,15 +87,15 @@ def test_a_missing_or_damaged_file_is_a_fault_and_the_others_are_prepared(
     assert manifest.read(tmp_path / "out").prepared["faults"] == 1
 
 
-def test_a_run_with_nothing_but_faults_is_an_error(tmp_path: Path) -> None:
+def test_a_run_with_nothing_but_faults_is_an_error(tmp_path):
     indoor.nyu(tmp_path / "raw", {"kitchen": 1})
     indoor.truncate(tmp_path / "raw/kitchen/rgb_00000.jpg")
     with refused(DataError, tmp_path / "out" / MISSING, "1 fault", "https://cs.nyu.edu"):
         prepare("nyu", tmp_path / "raw", tmp_path / "out")
 
 
-def test_a_finished_run_is_not_repeated_and_drafts_are_removed(raw: Path, tmp_path: Path) -> None:
-    def times() -> dict[Path, int]:
+def test_a_finished_run_is_not_repeated_and_drafts_are_removed(raw, tmp_path):
+    def times():
         return {path: path.stat().st_mtime_ns for path in (tmp_path / "out/rgb").rglob("*.jpg")}
 
     first, before = prepare("nyu", raw, tmp_path / "out"), times()
@@ -109,7 +106,7 @@ def test_a_finished_run_is_not_repeated_and_drafts_are_removed(raw: Path, tmp_pa
     assert not draft.exists()
 
 
-def test_pictures_may_be_linked_and_the_manifest_is_the_same(raw: Path, tmp_path: Path) -> None:
+def test_pictures_may_be_linked_and_the_manifest_is_the_same(raw, tmp_path):
     prepare("nyu", raw, tmp_path / "copy")
     prepare("nyu", raw, tmp_path / "link", LINK)
     copied, linked = (manifest.read(tmp_path / name) for name in ("copy", "link"))
@@ -120,20 +117,18 @@ def test_pictures_may_be_linked_and_the_manifest_is_the_same(raw: Path, tmp_path
     assert not (tmp_path / "link" / linked.records[0].target).is_symlink()
 
 
-def test_the_hash_of_the_manifest_depends_on_every_file(raw: Path, tmp_path: Path) -> None:
+def test_the_hash_of_the_manifest_depends_on_every_file(raw, tmp_path):
     first = prepare("nyu", raw, tmp_path / "a")
     assert manifest.read(tmp_path / "a").sha256 == first.sha256
     indoor.save(raw / "sync/office_0002/sync_depth_00000.png", indoor.millimetres(77))
     assert prepare("nyu", raw, tmp_path / "b").sha256 != first.sha256
 
 
-def test_an_interrupted_run_continues_with_the_scenes_that_are_not_done(
-    raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_continues_with_the_scenes_that_are_not_done(raw, tmp_path, monkeypatch):
     whole, out = prepare("nyu", raw, tmp_path / "whole"), tmp_path / "out"
     nyu = PREPARATIONS["nyu"]
 
-    def interrupted(scene: Scene, options: PictureOptions) -> Frames:
+    def interrupted(scene, options):
         frames = nyu.frames(scene, options)
         yield next(frames)
         if scene.name == "kitchen_0001":
@@ -145,13 +140,13 @@ def test_an_interrupted_run_continues_with_the_scenes_that_are_not_done(
         with pytest.raises(KeyboardInterrupt):
             prepare("nyu", raw, out)
     assert not (out / manifest.NAME).exists()
-    seen: list[tuple[int, int, str]] = []
+    seen = []
     assert prepare("nyu", raw, out, progress=lambda *news: seen.append(news)) == whole
     assert seen == [(2, 3, "kitchen_0001"), (3, 3, "office_0002")]
     assert bytes_of(out) == bytes_of(tmp_path / "whole")
 
 
-def test_a_folder_of_something_else_is_not_written_to(raw: Path, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_is_not_written_to(raw, tmp_path):
     listing, out, other = tmp_path / "train.txt", tmp_path / "out", tmp_path / "other"
     listing.write_text("kitchen_0001/rgb_00000.jpg kitchen_0001/sync_depth_00000.png 5")
     other.mkdir()
@@ -168,7 +163,7 @@ def test_a_folder_of_something_else_is_not_written_to(raw: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("dataset", [name for name, each in PREPARATIONS.items() if each.raw])
-def test_a_raw_folder_without_the_dataset_is_an_error(dataset: str, tmp_path: Path) -> None:
+def test_a_raw_folder_without_the_dataset_is_an_error(dataset, tmp_path):
     with refused(InputError, tmp_path / "raw"):
         prepare(dataset, tmp_path / "raw", tmp_path / "out")
     (tmp_path / "raw").mkdir()
@@ -176,7 +171,7 @@ def test_a_raw_folder_without_the_dataset_is_an_error(dataset: str, tmp_path: Pa
         prepare(dataset, tmp_path / "raw", tmp_path / "out")
 
 
-def test_options_are_those_of_the_dataset_and_recorded(raw: Path, tmp_path: Path) -> None:
+def test_options_are_those_of_the_dataset_and_recorded(raw, tmp_path):
     prepare("nyu", raw, tmp_path / "out")
     assert manifest.read(tmp_path / "out").prepared["choices"] == {"pictures": "copy"}
     with refused(InputError, "nyu", "PictureOptions"):

@@ -1,12 +1,9 @@
 """DDAD and Argoverse: sweeps projected into the right image, keyframes, and faults."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,12 +26,10 @@ DRIVEN = road.DDAD_SPEED * road.DDAD_LATE_S  # between sweep and image
 
 class TestDdad:
     @pytest.fixture
-    def raw(self, tmp_path: Path) -> Path:
+    def raw(self, tmp_path):
         return road.ddad(tmp_path / "ddad", samples=1)
 
-    def test_val_is_the_test_and_each_camera_sees_its_own_wall(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
+    def test_val_is_the_test_and_each_camera_sees_its_own_wall(self, raw, tmp_path):
         summary = prepare("ddad", raw, tmp_path / "out", ALL)
         assert summary.counts == {"train": 2 * 4, "test": 4}
         assert summary.faults == []
@@ -60,15 +55,15 @@ class TestDdad:
         ],
     )
     def test_a_point_is_in_the_pixel_where_the_front_camera_sees_it(
-        self, raw: Path, tmp_path: Path, options: SweepOptions, expected: float, rounded: Any
-    ) -> None:
+        self, raw, tmp_path, options, expected, rounded
+    ):
         prepare("ddad", raw, tmp_path / "out", options)
         # The wall's point (20, 0.5, -2.5), seen from (1.8, 0, 1.5).
         column, row = rounded(960 - 1000 * 0.5 / expected), rounded(600 + 1010 * 4.0 / expected)
         depth = depth_of(tmp_path / "out")
         assert depth[row, column] == pytest.approx(expected, abs=1 / 256)
 
-    def test_frames_are_kept_every_two_metres_and_depth_ends_at_255(self, tmp_path: Path) -> None:
+    def test_frames_are_kept_every_two_metres_and_depth_ends_at_255(self, tmp_path):
         raw = road.ddad(tmp_path / "ddad", samples=4)  # at 0, 1.5, 3 and 4.5 m
         for path in raw.rglob("*.npz"):
             np.savez(path, data=np.array([[300.0, 0.0, 1.5, 1.0]]))
@@ -77,16 +72,14 @@ class TestDdad:
         assert kept == [0, 0, 2_000_000, 0, 2_000_000]  # test; two of training, each from its start
         assert depth_of(tmp_path / "out").max() == 255.0
 
-    def test_the_dataset_file_may_have_another_name_or_be_one_folder_down(
-        self, tmp_path: Path
-    ) -> None:
+    def test_the_dataset_file_may_have_another_name_or_be_one_folder_down(self, tmp_path):
         raw = road.ddad(tmp_path / "raw" / "ddad_train_val", samples=1)
         assert len(ddad.PREPARATION.scenes(raw.parent, ALL, None)) == 3
         (raw / "ddad.json").rename(raw / "scene_dataset_v1.0.json")
         road.write(raw / "another.json", [1, 2])
         assert len(ddad.PREPARATION.scenes(raw, ALL, None)) == 3
 
-    def test_every_unusable_file_of_a_sample_is_a_fault(self, raw: Path, tmp_path: Path) -> None:
+    def test_every_unusable_file_of_a_sample_is_a_fault(self, raw, tmp_path):
         shutil.rmtree(raw / "000001")
         name = f"{road.DDAD_FIRST}.png"
         sweep = raw / "000000" / "point_cloud" / "LIDAR" / name.replace("png", "npz")
@@ -111,9 +104,7 @@ class TestDdad:
             ("calibration/c0ffee.json", ("extrinsics", 1)),
         ],
     )
-    def test_a_missing_key_is_a_fault_of_its_file(
-        self, raw: Path, tmp_path: Path, name: str, keys: tuple[Any, ...]
-    ) -> None:
+    def test_a_missing_key_is_a_fault_of_its_file(self, raw, tmp_path, name, keys):
         path = raw / "000001" / name
         content = inner = json.loads(path.read_text())
         for key in keys[:-1]:
@@ -128,14 +119,12 @@ class TestDdad:
         "listed",
         [[3], "x", {"filenames": [None]}, {"filenames": ["000000/a.json", "000000/b.json"]}],
     )
-    def test_a_dataset_file_of_another_form_is_named(self, tmp_path: Path, listed: Any) -> None:
+    def test_a_dataset_file_of_another_form_is_named(self, tmp_path, listed):
         path = road.write(tmp_path / "raw/ddad.json", {"scene_splits": {"0": listed}})
         with refused(InputError, path):
             prepare("ddad", path.parent, tmp_path / "out", FRONT)
 
-    def test_a_camera_that_the_car_does_not_have_is_left_out(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
+    def test_a_camera_that_the_car_does_not_have_is_left_out(self, raw, tmp_path):
         choices = replace(FRONT, cameras=("CAMERA_01", "CAMERA_07"))
         summary = prepare("ddad", raw, tmp_path / "left_out", choices)
         assert summary.faults == []
@@ -145,7 +134,7 @@ class TestDdad:
             prepare("ddad", raw, tmp_path / "out", replace(FRONT, cameras=("CAMERA_07",)))
         assert "CAMERA_07" in (tmp_path / "out" / "missing.txt").read_text()
 
-    def test_every_camera_of_the_real_scenes_gets_its_depth(self, tmp_path: Path) -> None:
+    def test_every_camera_of_the_real_scenes_gets_its_depth(self, tmp_path):
         six = tuple(f"CAMERA_0{number}" for number in (1, 5, 6, 7, 8, 9))
         choices = replace(ALL, cameras=six, pictures="link")
         summary = prepare("ddad", real_samples("dgp_scenes"), tmp_path / "out", choices)
@@ -168,18 +157,16 @@ class TestArgoverse:
     FIRST = road.ARGOVERSE_FIRST_NS
 
     @pytest.fixture
-    def raw(self, tmp_path: Path) -> Path:
+    def raw(self, tmp_path):
         return road.argoverse(tmp_path / "argoverse-tracking", sweeps=3)  # at 0, 1 and 2 m
 
     @staticmethod
-    def seen(out: Path, point: tuple[float, float], distance: float, bend: float = 1.0) -> float:
+    def seen(out, point, distance, bend=1.0):
         """The depth of the pixel that shows a point of the wall, (left, down) of the camera."""
         x, y = (1400 * bend * place / distance for place in point)
         return float(depth_of(out)[round(600 + y), round(960 - x)])
 
-    def test_frames_are_named_by_sweeps_and_the_car_drives_on_until_the_image(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
+    def test_frames_are_named_by_sweeps_and_the_car_drives_on_until_the_image(self, raw, tmp_path):
         out, expected = tmp_path / "out", self.AHEAD - self.DRIVEN
         summary = prepare("argoverse", raw, out, replace(self.FRONT, pictures="link"))
         assert summary.counts == {"train": 2, "test": 1}  # every 2 m, every 50 m
@@ -192,9 +179,7 @@ class TestArgoverse:
         assert self.seen(out, (0.5, 3.9), expected) == pytest.approx(expected, abs=1 / 256)
 
     @pytest.mark.parametrize("known", [True, False])
-    def test_without_motion_or_without_a_pose_the_car_stands(
-        self, raw: Path, tmp_path: Path, known: bool
-    ) -> None:
+    def test_without_motion_or_without_a_pose_the_car_stands(self, raw, tmp_path, known):
         if not known:
             for path in raw.rglob(f"city_SE3_egovehicle_*{road.ARGOVERSE_LATE_NS}.json"):
                 path.unlink()
@@ -202,9 +187,7 @@ class TestArgoverse:
         found = self.seen(tmp_path / "out", (0.5, 3.9), self.AHEAD)
         assert found == pytest.approx(self.AHEAD, abs=1 / 256)
 
-    def test_the_distortion_of_the_calibration_is_an_option(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
+    def test_the_distortion_of_the_calibration_is_an_option(self, raw, tmp_path):
         options = replace(self.FRONT, motion=False, distortion=True)
         prepare("argoverse", raw, tmp_path / "out", options)
         r2 = (10.0**2 + 3.9**2) / self.AHEAD**2  # of the wall's point (20, 10, -2.5)
@@ -217,17 +200,13 @@ class TestArgoverse:
     @pytest.mark.parametrize(
         ("place", "train", "test"), [("", 1, 1), ("..", 1, 1), ("val", 0, 1), ("train1", 1, 0)]
     )
-    def test_the_folder_may_be_the_tree_its_parent_or_one_split(
-        self, raw: Path, place: str, train: int, test: int
-    ) -> None:
+    def test_the_folder_may_be_the_tree_its_parent_or_one_split(self, raw, place, train, test):
         scenes = argoverse.PREPARATION.scenes((raw / place).resolve(), self.FRONT, None)
         splits = [scene.split for scene in scenes]
         assert (splits.count("train"), splits.count("test")) == (train, test)
 
-    def test_a_repaired_run_leaves_no_frame_of_the_earlier_keyframes(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
-        def names_in(folder: str) -> list[str]:
+    def test_a_repaired_run_leaves_no_frame_of_the_earlier_keyframes(self, raw, tmp_path):
+        def names_in(folder):
             return sorted(path.name for path in (tmp_path / folder / "rgb/log-a").rglob("*.jpg"))
 
         pose = raw / "train1/log-a/poses" / f"city_SE3_egovehicle_{self.FIRST}.json"
@@ -239,9 +218,7 @@ class TestArgoverse:
         prepare("argoverse", raw, tmp_path / "out", self.FRONT)
         assert names_in("out") == ["0.jpg", "2.jpg"]
 
-    def test_unusable_files_are_faults_and_the_others_are_prepared(
-        self, raw: Path, tmp_path: Path
-    ) -> None:
+    def test_unusable_files_are_faults_and_the_others_are_prepared(self, raw, tmp_path):
         log = raw / "train1" / "log-a"
         sweep = log / "lidar" / f"PC_{self.FIRST}.ply"
         sweep.write_bytes(sweep.read_bytes()[:5000])
@@ -258,7 +235,7 @@ class TestArgoverse:
             *(picture.name, "ring_side_left", "ring_side_left"),
         ]
 
-    def test_the_real_sweep_is_a_street_in_every_real_camera(self, tmp_path: Path) -> None:
+    def test_the_real_sweep_is_a_street_in_every_real_camera(self, tmp_path):
         shared = real_samples("argoverse")
         (sweep,) = (shared / "tracking").rglob("PC_*.ply")
         log = tmp_path / "raw" / "val" / sweep.parents[1].name
