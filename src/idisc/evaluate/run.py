@@ -279,7 +279,7 @@ class _Scoring:
             factor = np.median(adjusted / predicted)  # of a protocol that rescales
             deviations.add(factor * output.level_std[case.valid], adjusted - target, target)
         ratio = float(np.median(predicted / target))
-        correlation = units.log_correlation(predicted, target)
+        correlation = units.correlation_with(target, predicted)
         return _Scored(case, terms, distances, ratio, correlation, deviations)
 
 
@@ -321,8 +321,8 @@ class _Sums:
         totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
         if self.ratios and unit == "metre":
-            ratio, correlation = float(np.median(self.ratios)), np.median(self.correlations or 0)
-            hint = units.check_unit(ratio, float(correlation), metres_per_unit)
+            ratio = float(np.median(self.ratios))
+            hint = units.check_unit(ratio, self.correlations, metres_per_unit)
         return Result(
             spec=self.dataset.spec,
             split=self.dataset.split,
