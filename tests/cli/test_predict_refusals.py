@@ -46,6 +46,7 @@ def _nothing_ships(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["{photos}", "--axes", "opencl"], "axis convention 'opencl'"),
         (["{photos}", "--colormap", "nosuch"], "colour map 'nosuch'"),
         (["{photos}", "-o", "{photos}/a.png/out"], "{photos}/a.png/out: "),
+        (["-", "-o", "-"], "-o -: "),
         (["-", "--normals"], "--normals: "),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],
