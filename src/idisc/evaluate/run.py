@@ -318,6 +318,8 @@ class _Sums:
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
         pixels = holes + sum(row.pixels for row in self.rows)
+        if holes and holes == pixels:
+            raise DataError("predictions", "no value where the ground truth has one")
         totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
         if self.ratios and unit == "metre":
