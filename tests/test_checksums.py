@@ -57,6 +57,9 @@ def test_weights_in_another_file_are_covered_as_well(tmp_path):
         OnnxEngine(graph)
     graph.write_bytes(checksums.sealed(bare))  # proves the graph alone
     assert not OnnxEngine(graph).verified
+    weights.unlink()
+    with refused(CheckpointError, graph, "weights"):
+        OnnxEngine(graph)
 
 
 def test_a_file_without_a_checksum_is_accepted_as_unverified(tmp_path):

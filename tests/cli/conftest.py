@@ -4,6 +4,14 @@ import pytest
 from tests.fakes import called, onnx_files
 from tests.fakes.photographed import three_photos
 
+from idisc.cli import progress
+
+
+@pytest.fixture(autouse=True)
+def _no_lines_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, commands would print some beside what tests expect."""
+    monkeypatch.setattr(progress, "EVERY_S", 1e6)
+
 
 @pytest.fixture
 def run(capsys):

@@ -40,6 +40,7 @@ def _nothing_ships(tmp_path, monkeypatch):
         (["{photos}", "--axes", "opencl"], "axis convention 'opencl'"),
         (["{photos}", "--colormap", "nosuch"], "colour map 'nosuch'"),
         (["{photos}", "-o", "{photos}/a.png/out"], "{photos}/a.png/out: "),
+        (["-", "-o", "-"], "-o -: "),
         (["-", "--normals"], "--normals: "),
         ([], "Missing argument 'PICTURE...'. (see idisc predict --help)"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,9 @@ def test_a_scale_is_the_unit_of_integers_and_floats(tmp_path: Path) -> None:
     assert (read(path, reading=Reading(scale=1 / 256)) == 10).all()
     path = save(tmp_path / "b.npy", np.full(SIZE, 2500.0))
     assert (read(path, reading=Reading(scale=0.001)) == 2.5).all()
+    for scale in (0, -1, math.nan, math.inf):
+        with refused(InputError, f"--scale {scale:g}"):
+            Reading(scale=scale)
 
 
 INTEGERS = np.full(SIZE, 2560, np.uint16)

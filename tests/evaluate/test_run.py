@@ -84,6 +84,8 @@ def test_pictures_without_a_valid_pixel_are_counted_and_left_out(tmp_path):
 def test_a_dataset_without_a_valid_pixel_is_named(tmp_path):
     with refused(DataError, f"{tmp_path}: ground truth"):
         result_of(tmp_path, PAPER, {"a": [[0, 0]]}, {"a": [[1, 1]]})
+    with refused(DataError, f"{tmp_path}: predictions"):
+        result_of(tmp_path, PAPER, {"a": [[1, 1]]}, {"a": [[math.nan, math.nan]]})
 
 
 def test_each_picture_has_its_row_without_the_holes_of_its_prediction(tmp_path):

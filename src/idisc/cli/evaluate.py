@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--scale",
-    type=click.FloatRange(min=0, min_open=True),
+    type=float,
     help="Metres of one unit of a prediction, e.g. 0.001; without it, arrays of floats are metres.",
 )
 @click.option(

@@ -41,6 +41,8 @@ class Saving:
     def check(self, items: Sequence[Input]) -> None:
         """Raise an InputError before any work is done if results cannot be written."""
         if self.folder is not None:
+            if str(self.folder) == "-":
+                raise InputError("-o -", "no folder", "leave it out: stdin is answered on stdout")
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"-o {self.folder}", "a file", "name a folder")
             files.check_writable(self.folder)

@@ -1,8 +1,12 @@
-"""UNITS: the units in which depth is stored, shared by the doctor and by evaluation."""
+"""Units in which depth is stored, and signs of inverse depth; for the doctor and evaluation."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 UNITS = {  # metres of one unit
     "metres": 1.0,
@@ -12,8 +16,41 @@ UNITS = {  # metres of one unit
     "1/5000 m (TUM)": 1 / 5000,
     "tenths of a millimetre": 1 / 10_000,
 }
+_INVERSE_SHARE, _INVERSE = 0.85, -0.3
+# Of maps that fall where depth grows, and their mean rank correlation. Looking for floors, 5 % of
+# the maps of NYU and KITTI grow nearer upwards, with a mean of -0.5 and -0.96; in Taskonomy, whose
+# cameras point anywhere, half of them do, with 0.06.
 
 
 def nearest_unit(metres: float) -> str:
     """Return the name of the unit whose length is nearest to `metres`, by their ratio."""
     return min(UNITS, key=lambda unit: abs(math.log(metres / UNITS[unit])))
+
+
+def rank_correlation(values: ArrayLike, others: ArrayLike) -> float:
+    """Return Spearman's correlation of two arrays of one size; NaN if one is constant.
+
+    It is the same for inverse depth and for disparity with any scale and shift, and noise near zero
+    disparity does not dominate it.
+    """
+    one, other = _ranks(values), _ranks(others)
+    total = math.sqrt(float(one @ one) * float(other @ other))
+    return float(one @ other) / total if total > 0 else math.nan
+
+
+def is_inverse(correlations: Sequence[float]) -> bool:
+    """Tell whether maps, by their correlation with what depth should be, are inverse depth.
+
+    Single maps of bad depth may fall where the depth grows, but not most maps of a dataset.
+    """
+    falling = sum(each < 0 for each in correlations)
+    return falling > 0 and bool(
+        falling >= _INVERSE_SHARE * len(correlations) and np.mean(correlations) < _INVERSE
+    )
+
+
+def _ranks(values: ArrayLike) -> NDArray[np.float64]:
+    """Return ranks around 0; equal values have the mean of their ranks."""
+    _, places, counts = np.unique(np.ravel(values), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return np.asarray(ranks - ranks.mean()) if ranks.size else ranks

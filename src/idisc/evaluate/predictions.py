@@ -40,6 +40,10 @@ class Reading:
     holes: Literal["error", "skip"] = "error"
     task: Task = DEPTH
 
+    def __post_init__(self) -> None:
+        if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
+            raise InputError(f"--scale {self.scale:g}", "a number above 0 is needed")
+
 
 class PredictionFiles:
     """A folder of predictions, one for each record."""

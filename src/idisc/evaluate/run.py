@@ -279,7 +279,7 @@ class _Scoring:
             factor = np.median(adjusted / predicted)  # of a protocol that rescales
             deviations.add(factor * output.level_std[case.valid], adjusted - target, target)
         ratio = float(np.median(predicted / target))
-        correlation = units.log_correlation(predicted, target)
+        correlation = units.correlation_with(target, predicted)
         return _Scored(case, terms, distances, ratio, correlation, deviations)
 
 
@@ -318,11 +318,13 @@ class _Sums:
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
         pixels = holes + sum(row.pixels for row in self.rows)
+        if holes and holes == pixels:
+            raise DataError("predictions", "no value where the ground truth has one")
         totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
         if self.ratios and unit == "metre":
-            ratio, correlation = float(np.median(self.ratios)), np.median(self.correlations or 0)
-            hint = units.check_unit(ratio, float(correlation), metres_per_unit)
+            ratio = float(np.median(self.ratios))
+            hint = units.check_unit(ratio, self.correlations, metres_per_unit)
         return Result(
             spec=self.dataset.spec,
             split=self.dataset.split,

@@ -35,8 +35,8 @@ _AVERAGED = {
 _HINTS = {
     "unit": "predictions look like {unit}, but were read with {used:.6g} m per unit; try --scale"
     " {scale:.8g}",
-    "inverse_depth": "predictions look like inverse depth or disparity (correlation with the depth"
-    " {correlation:.2f}, in logarithms); convert them to metres, or name other files",
+    "inverse_depth": "predictions look like inverse depth or disparity (rank correlation with the"
+    " depth {correlation:.2f}); convert them to metres, or name other files",
     "ratio": "predictions and ground truth differ by more than any network is wrong; check the unit"
     " of both: --scale for predictions, idisc doctor for ground truth",
 }

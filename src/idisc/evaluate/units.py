@@ -6,20 +6,19 @@ The hint is a value with a code; `tables.describe_hint` has the sentences.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from idisc.data.decode import FloatArray
-from idisc.data.units import UNITS, nearest_unit
+from idisc.data.units import UNITS, is_inverse, nearest_unit, rank_correlation
 
 _PLAUSIBLE = 2.0  # a network may be wrong by this factor
 _IMPLAUSIBLE = 100.0  # no network is wrong by this factor
 _NEAR = 1.4  # times the ratio of a unit; the two units that are nearest to each other differ by 2
-_INVERSE = -0.5  # correlation of log prediction and log depth; below it, near is large
-_PIXELS = 16  # the fewest for which a correlation is meaningful
+_PIXELS = 16, 4096  # the fewest for which a correlation is meaningful, and about as many are enough
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,19 @@ class UnitHint:
 
 
 def check_unit(
-    ratio: float, correlation: float, metres_per_unit: float | None = None
+    ratio: float, correlations: Sequence[float], metres_per_unit: float | None = None
 ) -> UnitHint | None:
     """Return a hint if predictions seem to be stored in another unit than `metres_per_unit`.
 
-    `ratio` is that of prediction to ground truth, `correlation` that of their logarithms.
-    `metres_per_unit` is None for a network, whose output is always in metres.
+    `ratio` is that of prediction to ground truth, `correlations` those of their ranks for each
+    picture. `metres_per_unit` is None for a network, whose output is always in metres.
     """
     if not 0 < ratio < math.inf:
         return UnitHint("ratio")
     factor = max(ratio, 1 / ratio)
     if metres_per_unit is not None:
-        if correlation < _INVERSE:
-            return UnitHint("inverse_depth", {"correlation": correlation})
+        if is_inverse(correlations):
+            return UnitHint("inverse_depth", {"correlation": float(np.mean(correlations))})
         unit = nearest_unit(metres_per_unit / ratio)
         apart = abs(math.log(metres_per_unit / ratio / UNITS[unit]))
         if factor > _PLAUSIBLE and apart < math.log(_NEAR):
@@ -51,12 +50,10 @@ def check_unit(
     return UnitHint("ratio") if factor > _IMPLAUSIBLE else None
 
 
-def log_correlation(prediction: FloatArray, target: FloatArray) -> float:
-    """Return the correlation of the logarithms of pixels (P,); NaN if it is undefined."""
-    positive = prediction > 0
-    if positive.sum() < _PIXELS:
+def correlation_with(target: FloatArray, prediction: FloatArray) -> float:
+    """Return the rank correlation of pixels (P,); NaN if they are few or all alike."""
+    fewest, enough = _PIXELS
+    if len(target) < fewest:
         return math.nan
-    p, t = np.log(prediction[positive]), np.log(target[positive])
-    p, t = p - p.mean(), t - t.mean()
-    scale = math.sqrt(float(p @ p) * float(t @ t))
-    return float(p @ t) / scale if scale > 0 else math.nan
+    step = max(1, len(target) // enough)
+    return rank_correlation(prediction[::step], target[::step])

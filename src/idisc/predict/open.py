@@ -163,6 +163,7 @@ def _open_onnx(
     from idisc.predict.onnx_session import Optimization, open_session
 
     optimization: Optimization = "all"
+    beside = card or cards.beside(path)  # first, because it names a file that is missing
     if card:  # its graph has fused operators
         few = pictures is not None and pictures <= FEW and device == "cpu"
         optimization = "none" if few else "basic"
@@ -173,4 +174,4 @@ def _open_onnx(
 
         return ConventionEngine.from_onnx(path, opened.session, convention)
     _refuse_convention(convention, f"{path.name} is an export of this package")
-    return OnnxEngine(path, device, card=card or cards.beside(path), opened=opened)
+    return OnnxEngine(path, device, card=beside, opened=opened)

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from idisc.prediction import SizeReason, Unit, WarningCode
 from idisc.serve.service import WEB_FORMATS
 
 
-def _choice(names: list[str]) -> Any:
-    """A string type with these values; a Literal cannot be made from a table."""
-
-    def check(value: str) -> str:
-        if value not in names:
-            raise ValueError(f"one of {', '.join(names)} is needed")
-        return value
-
-    return Annotated[str, AfterValidator(check), Field(json_schema_extra={"enum": [*names]})]
+def _choice(*names: str) -> Any:
+    """Return the type of a string with one of these values, which a table has."""
+    return Literal.__getitem__(names)
 
 
-Download = _choice([*WEB_FORMATS])
+Download = _choice(*WEB_FORMATS)
 """The formats of a result."""
-Format = _choice([*WEB_FORMATS, "json"])
+Format = _choice(*WEB_FORMATS, "json")
 """The formats of the answer of POST /predict."""
 Size = Annotated[list[int], Field(min_length=2, max_length=2)]
 Rgb = Annotated[list[int], Field(min_length=3, max_length=3)]

@@ -23,6 +23,7 @@ from idisc.data.decode import ARRAYS, FloatArray
 from idisc.data.doctor.alignment import Edges, find_edges
 from idisc.data.framing import as_stored
 from idisc.data.manifest import Manifest, Record
+from idisc.data.units import rank_correlation
 from idisc.errors import InputError
 from idisc.images import FORMATS, read_image
 from idisc.sizes import Size, describe_size, size_text
@@ -162,21 +163,15 @@ def _depth_stats(depth: FloatArray, min_depth: float) -> DepthStats:
         return stats
     step = max(1, values.size // _SUBSET)
     subset = values[step // 2 :: step]
+    slope = rank_correlation(subset, np.nonzero(valid)[0][step // 2 :: step])
     return replace(
         stats,
         median=float(np.median(values)),
         far=float(np.percentile(values, 95)),
         constant=bool(values.min() == values.max()),
-        slope=_rank_correlation(subset, np.nonzero(valid)[0][step // 2 :: step]),
+        slope=0.0 if np.isnan(slope) else slope,
         values=subset,
     )
-
-
-def _rank_correlation(values: FloatArray, rows: NDArray[np.intp]) -> float:
-    if values.size < 2 or rows[0] == rows[-1] or values.min() == values.max():
-        return 0.0
-    ranks = np.argsort(np.argsort(values, kind="stable"))
-    return float(np.corrcoef(ranks, rows)[0, 1])
 
 
 def _mode(path: Path) -> str:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
-
 from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import DepthStats, Evidence
+from idisc.data.units import is_inverse
 
 _SPARSE = 0.001  # share of valid pixels; DDAD, the sparsest LiDAR of the seven, fills 0.002
-_INVERTED_SHARE, _INVERTED_SLOPE = 0.85, 0.3
-# In NYU and KITTI 5 % of the maps grow nearer upwards, with a mean rank correlation of -0.5 and
-# -0.96; in Taskonomy, whose cameras point anywhere, half of them do, with 0.06.
 _FAULTS = (
     *("damaged", "changed", "swapped", "picture", "bits"),
     *("framing", "size", "centre", "angle"),
@@ -56,10 +52,8 @@ def check_inverted(evidence: Evidence) -> Iterator[Finding]:
     """Floors are near at the bottom of an image; values that grow downwards are disparity."""
     depths = {each.record.target: each.depth for each in evidence.inspections if each.depth}
     slopes = {name: depth.slope for name, depth in depths.items() if depth.valid >= _SPARSE}
-    rising = tuple(name for name, slope in slopes.items() if slope > 0)
-    if not rising or len(rising) < _INVERTED_SHARE * len(slopes):
-        return
-    if np.mean(list(slopes.values())) > _INVERTED_SLOPE:
+    if is_inverse([-slope for slope in slopes.values()]):
+        rising = tuple(name for name, slope in slopes.items() if slope > 0)
         yield Finding("inverted", rising, len(slopes))
 
 
