@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,10 +151,15 @@ def test_a_file_that_click_cannot_open_is_bad_input_too(fail: Fail) -> None:
     assert fail(click.FileError("a.txt", "not there")) == (2, "", message)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
-def test_an_interruption_says_so_and_exits_with_130(fail: Fail, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [(KeyboardInterrupt(), 130), (click.Abort(), 130), (SystemExit(signal.SIGTERM), 143)],
+)
+def test_an_interruption_says_so_and_has_a_code_of_its_own(
+    fail: Fail, error: BaseException, expected: int
+) -> None:
     code, out, err = fail(error)
-    assert (code, out) == (130, "")
+    assert (code, out) == (expected, "")
     assert err.strip() == "idisc: interrupted"
 
 
