@@ -20,7 +20,6 @@ from idisc.errors import InputError, first_line
 
 BLOCK = 8 << 20  # bytes that are read or written at once
 _REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs")
-_RETRY_S = 60
 _WHOLE_OBJECTS = ("s3", "gcs")  # an object appears when it is closed, never in part
 
 
@@ -134,7 +133,7 @@ def _root(scheme: str, authority: str) -> tuple[Any, str]:
     if scheme == "s3" and server:  # not all versions of pyarrow look for it
         return fs.S3FileSystem(endpoint_override=server), authority
     # Without it, Google's library tries for 15 minutes, also if there are no credentials.
-    limit = f"?retry_limit_seconds={_RETRY_S}" if scheme in ("gs", "gcs") else ""
+    limit = "?retry_limit_seconds=60" if scheme in ("gs", "gcs") else ""
     system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}{limit}")
     return system, root
 
