@@ -56,7 +56,8 @@ class Executor(Protocol):
     ) -> Generator[Outcome[Item, Value], None, None]:
         """Yield the outcome of each item once, as soon as it is known.
 
-        Closing the generator, or an exception in it, ends all workers.
+        Closing the generator, or an exception in it, ends all workers; those of a cluster end when
+        this process disconnects.
         """
         ...
 

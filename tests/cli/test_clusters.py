@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import socket
 import sys
 import threading
@@ -12,6 +13,8 @@ import pytest
 from PIL import Image
 from tests.fakes.brightness import picture
 from tests.fakes.called import Refusal
+
+from idisc.cli.batch import Terminated, terminable
 
 
 @pytest.fixture
@@ -42,6 +45,8 @@ def test_options_of_a_cluster_need_one(photo: Path, refusal: Refusal) -> None:
     for option in (("--workers", 2), ("--gpus-per-worker", 1), ("--column", "jpeg")):
         assert option[0] in refusal("predict", photo, *option)
     assert "--cluster" in refusal("predict", photo, "-o", "s3://bucket/folder")
+    (photo.parent / "photos.parquet").touch()
+    assert "--cluster" in refusal("predict", photo.parent / "photos.parquet")
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs the extra cluster")
@@ -64,3 +69,15 @@ def test_wrong_calls_are_refused(photo: Path, refusal: Refusal) -> None:
         assert subject in refusal("predict", *call)
     other.close()
     assert not out.exists()
+
+
+def test_sigterm_is_told_from_ctrl_c_if_ray_replaces_the_exception() -> None:
+    @terminable()
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(Terminated):
+        work()

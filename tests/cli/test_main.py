@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,7 @@ def test_a_wrong_call_is_one_line_on_stderr(refusal, arguments, message):
         (click.FileError("a.txt", "not there"), 2, "Could not open file 'a.txt': not there"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (click.Abort(), 130, "interrupted"),
+        (SystemExit(signal.SIGTERM), 143, "interrupted"),
     ],
 )
 def test_an_error_is_one_line_and_its_exit_code(fail, error, code, line):

@@ -141,8 +141,8 @@ def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, tu
         time.sleep(draw.uniform(0, 0.1))
         driver.send_signal(ending)
         _, said = driver.communicate()
-        aborted = b"task_manager.cc" in said  # Ray, if a task ends while it is cancelled
-        assert driver.returncode in (code, 2) or aborted, said  # 2: it had ended before
+        ended = (tmp_path / "out/_idisc/manifest.json").exists()  # before the signal
+        assert driver.returncode == code or ended, said
     assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
     assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")

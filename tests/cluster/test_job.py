@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("ray", reason="needs the extra cluster")
+ray = pytest.importorskip("ray", reason="needs the extra cluster")
 
 import pyarrow as pa
 from PIL import Image
@@ -23,8 +24,10 @@ from tests.fakes.brightness import picture
 from tests.fakes.called import run
 from tests.fakes.refusals import refused
 
+from idisc.cli.batch import Terminated, terminable
 from idisc.cluster import DepthPredictor, storage
 from idisc.cluster import job as jobs
+from idisc.cluster.connection import connected
 from idisc.cluster.sources import Columns, list_parts
 from idisc.errors import InputError
 from idisc.executors import HERE
@@ -206,3 +209,20 @@ def test_addresses_of_s3_are_source_and_destination(tmp_path: Path, bucket: str)
     assert part.places == (f"{bucket}/files/a.jpg",)
     with refused(InputError, "-o s3://nobody"):
         jobs.run(clustered.job(source, "s3://nobody"), HERE)
+
+
+def test_sigterm_waits_until_ray_is_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def init(**_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        seen.append("connected")
+
+    def work() -> None:
+        with terminable(), connected():
+            seen.append("working")
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(Terminated):
+        work()
+    assert seen == ["connected"]

@@ -21,12 +21,19 @@ class Terminated(KeyboardInterrupt):
 def terminable() -> Iterator[None]:
     """Treat SIGTERM, which schedulers send, like Ctrl-C: drafts are removed, and workers end."""
 
-    def terminate(*_: object) -> None:
+    received: list[int] = []
+
+    def terminate(number: int, _: object) -> None:
+        received.append(number)
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
+    except KeyboardInterrupt:
+        if received:  # also if Ray, while it waits, has replaced the exception
+            raise Terminated from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 

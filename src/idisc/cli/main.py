@@ -6,6 +6,7 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -79,6 +80,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except SystemExit as end:
         if end.code == 1:  # of click and rich, if the program that reads stdout has ended
             sys.exit(141)  # the code of SIGPIPE; 1 is reserved for bugs
+        if end.code == signal.SIGTERM:  # of Ray, while it starts or ends
+            _fail("interrupted", 143)
         raise
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__, EOFError):  # Ctrl-D for click, but a bug here

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +40,8 @@ def connected(address: str = AUTO) -> Iterator[None]:
         _connect(address)
     except Exception as error:  # Ray raises Exception itself if a machine is too slow
         raise InputError(f"--cluster {address}", first_line(error), _START) from None
+    finally:
+        _release_sigterm()
     try:
         yield
     finally:
@@ -66,32 +69,45 @@ def _connect(address: str) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address != LOCAL:
         try:
+            _hold_sigterm()
             ray.init(address=address, **quiet)
             return
         except ConnectionError:  # none runs here
             if address != AUTO:
                 raise
+            _release_sigterm()
     started = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    with patient():
+    with patient(_hold_sigterm):  # not before: the processes of Ray would hold it, too
         ray.init(address=LOCAL, **quiet, **started)
 
 
+def _hold_sigterm() -> None:
+    """Delay SIGTERM while this process connects; Ray's own handler would abort it 3 s later."""
+    if hasattr(signal, "pthread_sigmask"):  # not on Windows
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+
+def _release_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))  # Python's instead of Ray's
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+
 @contextmanager
-def patient() -> Iterator[None]:
+def patient(started: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Let Ray start on a busy machine, where its agents need more than 15 s to tell their ports.
 
-    Ray would give up then (its issue 65983). So the ports are known before: nobody needs those of
-    the dashboard's agent, and the other agent gets a free one. A version without these names starts
-    as usual.
+    Ray gives up then (its issue 65983). No setting changes the time, and `ray.init` takes none of
+    the ports. So the files that Ray waits for are written before: nobody needs the ports of the
+    dashboard's agent (-1), and the other agent gets a free one.
     """
     try:
         from ray._private.node import Node
         from ray._raylet import persist_port  # type: ignore[attr-defined]
-
-        start = Node.start_ray_processes
-    except (ImportError, AttributeError):
+    except ImportError:  # an older version, which has no such files
         yield
         return
+    start = Node.start_ray_processes
 
     def start_with_ports(node: Any) -> None:
         for name in _UNUSED_PORTS:
@@ -99,6 +115,7 @@ def patient() -> Iterator[None]:
         with socket.create_server(("", 0)) as free:
             node._ray_params.runtime_env_agent_port = free.getsockname()[1]
         start(node)
+        started()
 
     Node.start_ray_processes = start_with_ports
     try:

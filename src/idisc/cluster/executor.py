@@ -37,7 +37,11 @@ class RayExecutor:
     def map(
         self, function: Callable[[Item], Value], items: Iterable[Item]
     ) -> Generator[Outcome[Item, Value], None, None]:
-        """Yield the outcome of each item; see `executors.Executor.map`."""
+        """Yield the outcome of each item; see `executors.Executor.map`.
+
+        Closing the generator starts no more tasks. Those that run end with the connection: Ray
+        aborts this process if a task that `ray.cancel` ends by force is done at that moment.
+        """
         if self.workers is None and not self.room():
             wanted = f"{self.cpus:g} CPU, {self.gpus:g} GPU and {self.memory / 2**30:.1f} GiB"
             remedy = "add a larger machine, or pass --workers if the cluster grows on demand"
@@ -48,20 +52,15 @@ class RayExecutor:
         work = ray.put((function, str(Path.cwd())))
         waiting, running = enumerate(items), dict[Any, tuple[int, Item]]()
         room, looked = 0, -CHECK_S
-        try:
-            while True:
-                if time.monotonic() - looked > CHECK_S:
-                    room, looked = self.workers or 2 * max(self.room(), 1), time.monotonic()
-                for index, item in islice(waiting, max(room - len(running), 0)):
-                    running[task.remote([work], index, item)] = index, item
-                if not running:
-                    return
-                for reference in ray.wait(list(running), timeout=CHECK_S)[0]:
-                    yield _outcome(reference, *running.pop(reference))
-        finally:
-            for reference in running:
-                with suppress(RayError):  # it has ended meanwhile
-                    ray.cancel(reference, force=True)
+        while True:
+            if time.monotonic() - looked > CHECK_S:
+                room, looked = self.workers or 2 * max(self.room(), 1), time.monotonic()
+            for index, item in islice(waiting, max(room - len(running), 0)):
+                running[task.remote([work], index, item)] = index, item
+            if not running:
+                return
+            for reference in ray.wait(list(running), timeout=CHECK_S)[0]:
+                yield _outcome(reference, *running.pop(reference))
 
     def room(self) -> int:
         """Return how many workers the machines of the cluster can hold."""

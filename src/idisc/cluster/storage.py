@@ -132,7 +132,9 @@ def _root(scheme: str, authority: str) -> tuple[Any, str]:
     server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if scheme == "s3" and server:  # not all versions of pyarrow look for it
         return fs.S3FileSystem(endpoint_override=server), authority
-    system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}")
+    # Without it, Google's library tries for 15 minutes, also if there are no credentials.
+    limit = "?retry_limit_seconds=60" if scheme in ("gs", "gcs") else ""
+    system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}{limit}")
     return system, root
 
 
