@@ -66,7 +66,10 @@ def describe(
         map=picture_address(drawn, "JPEG", quality=85),
         kind=prediction.task.name,
         clip=clip,
-        lines=(_range(prediction), f"camera {describe_camera(prediction.camera)}"),
+        lines=(
+            _range(prediction),
+            f"{made.model.name}, camera {describe_camera(prediction.camera)}",
+        ),
         warnings=tuple(map(describe_warning, made.warnings)),
     )
 
