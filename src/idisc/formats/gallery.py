@@ -68,7 +68,7 @@ def describe(
         clip=clip,
         lines=(
             _range(prediction),
-            f"{made.model.name}, camera {describe_camera(prediction.camera)}",
+            f"model {made.model.name}, camera {describe_camera(prediction.camera)}",
         ),
         warnings=tuple(map(describe_warning, made.warnings)),
     )
