@@ -164,12 +164,6 @@ def test_the_network_beside_the_paper_is_run() -> None:
     run_python(ROOT / "docs/tutorials/paper.md")
 
 
-def test_pages_that_are_run_have_no_other_commands() -> None:
-    for page in PAGES:
-        if "tutorials" in page.parts and page.stem in ("photo", "video"):
-            assert not list(plain_commands(page)), name_of(page)
-
-
 def test_the_install_page_lists_every_extra_of_a_user() -> None:
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/install.md").read_text(), flags=re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

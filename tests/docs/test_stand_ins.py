@@ -39,17 +39,16 @@ NOT_RUN = {
     r"bench ": "measures for minutes; tests/cli/test_bench.py runs small networks",
     r"convert ": "needs a published file; tests/cli/test_convert.py makes one like it",
     r"demo": "tests/cli/test_demo.py runs it",
+    r"explain ": "draws for half a minute; tests/cli/test_explain.py runs these options",
     r"export ": "traces for half a minute; tests/cli/test_export.py runs these options",
     r"serve ": "runs until it is stopped; tests/serve",
     r"predict -$": "the shell opens the files; tests/cli/test_predict.py",
     r"predict --weights Depth-Anything": "tests/predict/test_transformers.py makes such folders",
-    r"predict --weights relative.onnx room.jpg": "random numbers have no scale; test_predict.py",
+    r"predict --weights relative.onnx room.jpg": "random numbers have no scale; test_conventions.py",
     r"train .*(imagenet|dinov2_vits14|nyu_swinl|nyu_swint_)": "a download, or hours on a GPU",
-    r"train indoor(_normals)? --weights indoor": "the notebook and tests/cli/test_train.py run it",
+    r"train indoor(_normals)? --weights indoor": "the notebook and test_launch.py train such networks",
 }
-WHOLE_PAGES = {
-    "docs/results.md": "measures on data that nobody may pass on; minutes to hours",
-}
+WHOLE_PAGES = {"docs/results.md": "measures on data that nobody may pass on; minutes to hours"}
 
 
 def reason(command: Command) -> str | None:

@@ -108,15 +108,14 @@ def draw(first: Prediction, second: Prediction) -> Picture:
     from idisc.prediction import colour_limits
     from idisc.provenance_text import describe_depth
 
-    pair = (first, second)
-    shared = {each.unit for each in pair} == {"metre"}
-    limits = [colour_limits(each.unit, each.depth_values) for each in pair]
-    together = colour_limits("metre", first.depth_values, second.depth_values)
+    together = None
     panels, captions = [first.image], [visualize.plain(first.provenance.picture)]
-    if shared:
+    if first.unit == second.unit == "metre":
+        together = colour_limits("metre", first.depth_values, second.depth_values)
         captions[0] += f"; colours: {describe_depth(*together, 'metre')}"
-    for each, own in zip(pair, limits, strict=True):
-        panels.append(visualize.depth_picture(each.depth_values, *(together if shared else own)))
+    for each in (first, second):
+        own = colour_limits(each.unit, each.depth_values)
+        panels.append(visualize.depth_picture(each.depth_values, *(together or own)))
         name = visualize.plain(each.provenance.model.name)
         captions.append(f"{name}: {describe_depth(*own, each.unit)}")
     return visualize.beside(panels, captions, height=min(first.size[0], 720))
