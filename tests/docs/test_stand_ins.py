@@ -44,9 +44,9 @@ NOT_RUN = {
     r"serve ": "runs until it is stopped; tests/serve",
     r"predict -$": "the shell opens the files; tests/cli/test_predict.py",
     r"predict --weights Depth-Anything": "tests/predict/test_transformers.py makes such folders",
-    r"predict --weights relative.onnx room.jpg": "random numbers have no scale; test_conventions.py",
+    r"predict --weights relative.onnx room.jpg": "a random network; see test_conventions.py",
     r"train .*(imagenet|dinov2_vits14|nyu_swinl|nyu_swint_)": "a download, or hours on a GPU",
-    r"train indoor(_normals)? --weights indoor": "the notebook and test_launch.py train such networks",
+    r"train indoor(_normals)? --weights indoor": "the notebook and test_launch.py train such",
 }
 WHOLE_PAGES = {"docs/results.md": "measures on data that nobody may pass on; minutes to hours"}
 
