@@ -16,6 +16,7 @@ from latex2mathml.converter import convert
 from idisc.cli.main import cli
 
 COMMANDS_HERE = "<!-- commands -->"
+OPEN_SOURCE = '<details class="mkdocstrings-source" open>'
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -25,13 +26,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Replace the formulas of a page by MathML."""
+    """Replace the formulas of a page by MathML, and show source code without a click."""
+    content = content.replace('<details class="mkdocstrings-source">', OPEN_SOURCE)
     return FORMULA.sub(_as_mathml, content)
 
 
 def help_texts() -> str:
     """One section for each command, with what `idisc COMMAND --help` prints."""
-    context = click.Context(cli, info_name="idisc", max_content_width=100, terminal_width=100)
+    context = click.Context(cli, info_name="idisc", terminal_width=80, **cli.context_settings)
     sections = []
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)

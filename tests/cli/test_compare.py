@@ -6,7 +6,9 @@ import numpy as np
 from PIL import Image
 from tests.fakes import onnx_files, pairs
 from tests.fakes.photographed import three_photos
+from tests.fakes.predicted import predicted
 
+from idisc import visualize
 from idisc.cli import compare
 
 
@@ -23,6 +25,18 @@ def test_two_networks_are_drawn_side_by_side(run, tmp_path):
     assert out.rstrip().endswith(str(path).replace("\n", "\\n"))
     with Image.open(path) as picture:
         assert picture.width >= 3 * 80
+
+
+def test_each_depth_map_states_its_own_range_although_the_colours_are_shared(monkeypatch):
+    shown = Mock()
+    monkeypatch.setattr(visualize, "beside", shown)
+    compare.draw(predicted(np.linspace(1, 2, 100)[None]), predicted(np.linspace(4, 8, 100)[None]))
+    _, captions = shown.call_args.args
+    assert captions == [
+        "room.jpg; colours: 1.04 to 7.84 m",
+        "a test: 1.02 to 1.98 m",
+        "a test: 4.08 to 7.92 m",
+    ]
 
 
 def test_nothing_to_compare_is_a_usage_error(run, tmp_path):

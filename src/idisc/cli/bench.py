@@ -35,7 +35,7 @@ NAMES = {
 
 @click.command(name="bench")
 @click.argument("recipe", type=options.RecipeOrFile())
-@click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [of training]")
+@click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [training size]")
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(1), help="Threads of torch and ONNX Runtime.")
 @options.device
@@ -45,7 +45,7 @@ NAMES = {
     "--json",
     "record",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write all numbers to this file.",
+    help="Write the results to this JSON file.",
 )
 @options.changes
 def command(

@@ -30,7 +30,7 @@ cluster = click.option(
     is_flag=False,
     flag_value="auto",
     metavar="[ADDRESS]",
-    help="Run on a Ray cluster: HOST:PORT; without it, the Ray of this machine.",
+    help="Run on the Ray cluster at HOST:PORT; without an address, on this machine.",
 )
 """The option --cluster of commands that can run on a cluster."""
 
@@ -69,15 +69,15 @@ class ClusterOptions:
 def prediction(command: Any) -> Any:
     """The options of `idisc predict` for a cluster; `take` reads them."""
     for option in (
-        click.option("--key", metavar="NAME", help="Parquet: column of names [found by its name]"),
+        click.option("--key", metavar="NAME", help="Parquet: column of names [detected]"),
         click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
         click.option(
-            "--part-size", type=click.IntRange(1), help="Pictures of one part [by their number]"
+            "--part-size", type=click.IntRange(1), help="Pictures per part [by their number]"
         ),
         click.option(
             "--gpus-per-worker",
             type=click.FloatRange(0, min_open=True),
-            help="GPUs, or a share of one; implies --device cuda [0]",
+            help="GPUs per worker, may be a fraction; implies --device cuda [0]",
         ),
         click.option(
             "--workers", type=click.IntRange(1), help="Workers on the cluster [as many as fit]"

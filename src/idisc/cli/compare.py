@@ -26,18 +26,18 @@ SUFFIX = "_compare.png"
 @click.argument("second", metavar="B")
 @click.argument("pictures", nargs=-1, metavar="[PICTURE]...")
 @click.option(
-    "-o", "--out", type=options.PATH, default=Path(), help="Folder of the pictures [this one]"
+    "-o", "--out", type=options.PATH, default=Path(), help="Output folder [current folder]"
 )
-@click.option("--data", type=options.FOLDER, help="Dataset on which both are scored.")
-@click.option("--dataset", help="Name, as for `idisc evaluate` [that of the manifest]")
+@click.option("--data", type=options.FOLDER, help="Score both networks on this dataset.")
+@click.option("--dataset", help="Dataset name, as in `idisc evaluate` [from the manifest]")
 @options.split
 @click.option(
     "--protocol",
     "protocol_name",
     type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
-    help="Of the scores [paper, or affine if the depth of one is relative]",
+    help="Evaluation protocol [paper, or affine if one network is relative]",
 )
-@click.option("--convention-a", type=str, help="Convention of A, as --convention of predict.")
+@click.option("--convention-a", type=str, help="Convention of A; see `idisc predict --convention`.")
 @click.option("--convention-b", type=str, help="Convention of B.")
 @options.device
 def command(
@@ -53,10 +53,10 @@ def command(
     convention_b: str | None,
     device: str,
 ) -> None:
-    """Compare two networks, each a checkpoint folder, an .onnx file or a name of `idisc models`.
+    """Compare two networks, each a checkpoint folder, an .onnx file or a name from `idisc models`.
 
-    For each PICTURE, a file NAME_compare.png shows it with both depth maps in the same colours.
-    With --data, a table has the metrics of both under the same protocol.
+    For each PICTURE, NAME_compare.png shows the photo and both depth maps in the same colours.
+    With --data, a table lists the metrics of both under the same protocol.
     """
     from idisc.predict.predictor import load
 
@@ -108,15 +108,16 @@ def draw(first: Prediction, second: Prediction) -> Picture:
     from idisc.prediction import colour_limits
     from idisc.provenance_text import describe_depth
 
-    pair = (first, second)
-    together = colour_limits("metre", first.depth_values, second.depth_values)
+    together = None
     panels, captions = [first.image], [visualize.plain(first.provenance.picture)]
-    for each in pair:
+    if first.unit == second.unit == "metre":
+        together = colour_limits("metre", first.depth_values, second.depth_values)
+        captions[0] += f"; colours: {describe_depth(*together, 'metre')}"
+    for each in (first, second):
         own = colour_limits(each.unit, each.depth_values)
-        low, high = together if {one.unit for one in pair} == {"metre"} else own
-        panels.append(visualize.depth_picture(each.depth_values, low, high))
+        panels.append(visualize.depth_picture(each.depth_values, *(together or own)))
         name = visualize.plain(each.provenance.model.name)
-        captions.append(f"{name}: {describe_depth(low, high, each.unit)}")
+        captions.append(f"{name}: {describe_depth(*own, each.unit)}")
     return visualize.beside(panels, captions, height=min(first.size[0], 720))
 
 

@@ -15,7 +15,7 @@ SAVED = "png,png16,ply,html"
 
 @click.command(name="demo")
 @click.option(
-    "-o", "--out", type=options.PATH, default=Path("idisc_demo"), help="Folder [idisc_demo]"
+    "-o", "--out", type=options.PATH, default=Path("idisc_demo"), help="Output folder [idisc_demo]"
 )
 @click.option("--open/--no-open", "shown", default=True, help="Open the gallery in a browser [yes]")
 @click.pass_context

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @click.command(name="doctor")
 @click.argument("data", type=options.FOLDER, metavar="DIR")
-@click.option("--dataset", help="Name, or name:paper [that of the manifest, else folder]")
+@click.option("--dataset", help="Dataset name, or name:paper [from the manifest, else folder]")
 @click.option(
     "--list",
     "lists",
     type=options.PATH,
     multiple=True,
-    help="Published list file of paths below DIR; give those of train and test.",
+    help="Published list file with paths relative to DIR; repeat it for train and test.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(1),
     default=200,
     show_default=True,
-    help="Number of pairs whose pixels are read; the files of all pairs are looked for.",
+    help="Number of pairs whose pixels are read; of the others, only the files are looked for.",
 )
 def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: int) -> None:
     """Find what is wrong with the dataset in DIR, and what to change.

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 @click.command(name="evaluate")
 @options.model
 @options.convention
-@click.option("--onnx", type=options.PATH, help="Exported file, instead of --weights.")
+@click.option("--onnx", type=options.PATH, help="Exported ONNX file, instead of --weights.")
 @click.option(
     "--predictions",
     type=options.PATH,
     help="Folder of PNG, NPY or NPZ files, named after the pictures.",
 )
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
-@click.option("--dataset", help="Name, name:paper or name:normals [that of the manifest]")
+@click.option("--dataset", help="Dataset name, name:paper or name:normals [from the manifest]")
 @click.option(
-    "--list", "listing", type=options.PATH, help="Published list file; its paths are below --data."
+    "--list", "listing", type=options.PATH, help="Published list of paths relative to --data."
 )
 @options.split
 @click.option(
@@ -44,29 +44,29 @@ if TYPE_CHECKING:
     multiple=True,
     default=["paper"],
     show_default=True,
-    help="Repeat it to score the same predictions under several.",
+    help="Evaluation protocol; repeat it to score the same predictions under several.",
 )
 @click.option(
     "--scale",
     type=float,
-    help="Metres of one unit of a prediction, e.g. 0.001; without it, arrays of floats are metres.",
+    help="Metres per unit of stored predictions, e.g. 0.001 [1 for arrays of floats]",
 )
 @click.option(
     "--fit",
     type=click.Choice(["error", "resize"]),
     default="error",
     show_default=True,
-    help="Predictions of another size: refuse, or stretch by their aspect.",
+    help="Predictions of another size: report an error, or resize them.",
 )
 @click.option(
     "--holes",
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="Predicted pixels of 0 or NaN: refuse, or leave them out.",
+    help="Predicted pixels that are 0 or NaN: report an error, or skip them.",
 )
-@click.option("--clouds", is_flag=True, help="Also F1 and chamfer distance of point clouds.")
-@click.option("--boundaries", is_flag=True, help="Also F1 of depth edges, for exact depth.")
+@click.option("--clouds", is_flag=True, help="Add F1 and chamfer distance of point clouds.")
+@click.option("--boundaries", is_flag=True, help="Add F1 of depth edges, for exact ground truth.")
 @click.option(
     "--size",
     type=options.NetworkSize(),

@@ -28,17 +28,17 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     "models",
     metavar="MODEL",
     multiple=True,
-    help="Checkpoint folder or name of `idisc models` [the default model]; with --data several for"
-    " the panels, the first for the report.",
+    help="Checkpoint folder or name from `idisc models` [the default model]; with --data, repeat it"
+    " to add networks to the panels; the report is about the first.",
 )
 @click.option("--idrs", metavar="3,7,12", help="IDRs to show [those with large, different maps]")
-@click.option("--level", "levels", type=int, multiple=True, help="0 is the coarsest [all]")
+@click.option("--level", "levels", type=int, multiple=True, help="Level; 0 is the coarsest [all]")
 @click.option(
     "--mute",
     "mutes",
     multiple=True,
     metavar="LEVEL:IDR,...",
-    help="IDRs to remove; repeat it for another level, as --mute 0:3,7 --mute 2:5.",
+    help="IDRs of a level to mute; repeat it for other levels: --mute 0:3,7 --mute 2:5.",
 )
 @click.option(
     "--format",
@@ -49,9 +49,9 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     help="File format of the figures; the text of PDF files can be searched and scaled.",
 )
 @click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
-@click.option("--dataset", help="Name of the dataset, or name:paper [that of the manifest]")
+@click.option("--dataset", help="Name of the dataset, or name:paper [from the manifest]")
 @options.split
-@click.option("--limit", type=click.IntRange(min=1), help="Use evenly spaced pictures [all]")
+@click.option("--limit", type=click.IntRange(min=1), help="Number of pictures, evenly spaced [all]")
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @options.device
 def command(
@@ -71,12 +71,12 @@ def command(
 ) -> None:
     """Show the IDRs and the levels of a network, and its predictions without some of them.
 
-    For each PICTURE (files, folders, patterns): the maps of all IDRs at every level, the partition,
-    the similarity of the maps, the prediction of each level and with single IDRs muted. For all
-    pictures together: a grid of the same IDRs, and the numbers as JSON. With --data: a report on
-    the usage of IDRs over a dataset (HTML and JSON) and the similarity of their maps, for the first
-    network; and panels of picture, ground truth, prediction and error of all networks, for typical
-    and for the worst pictures.
+    A PICTURE is a file, a folder or a pattern. For each one, figures show the maps of all IDRs at
+    every level, the partition, the similarity of the maps, the prediction of each level, and the
+    prediction with single IDRs muted. A grid compares the same IDRs over all pictures, and a JSON
+    file has the numbers. With --data, a report (HTML and JSON) describes how the first network
+    uses its IDRs over a dataset, and panels show picture, ground truth, prediction and error of
+    all networks for typical and for the worst pictures.
     """
     from idisc.data.dataset import open_dataset
     from idisc.predict import inputs

@@ -28,14 +28,14 @@ class SizeOrDynamic(options.NetworkSize):
     "-o",
     "--out",
     type=options.PATH,
-    help="File to write [next to the checkpoint; a shipped model: current folder]",
+    help="Output file [next to the checkpoint; for shipped models, in this folder]",
 )
 @click.option(
     "--precision",
     type=click.Choice(get_args(FilePrecision)),
     default="fp32",
     show_default=True,
-    help="fp16-weights: a small file that computes in fp32.",
+    help="Precision; fp16-weights stores fp16 and computes in fp32.",
 )
 @click.option(
     "--size",

@@ -82,7 +82,7 @@ class NetworkSize(PictureSize):
 
 
 MODEL = (
-    "Checkpoint folder, .onnx file (also of other depth networks) or name of `idisc models` [the"
+    "Checkpoint folder, .onnx file (also of other depth models) or name from `idisc models` [the"
     " default model]"
 )
 
@@ -94,7 +94,7 @@ model_or_auto = click.option(
     "--weights",
     "model",
     metavar="MODEL",
-    help=f"{MODEL}; auto: chosen for each picture by its domain",
+    help=f"{MODEL}; auto: choose a model for each picture by its domain",
 )
 """The option --weights of `idisc predict`, which can choose a model for each picture."""
 
@@ -112,7 +112,7 @@ device = click.option("--device", default="cpu", show_default=True, help="cpu, c
 precision = click.option(
     "--precision",
     type=click.Choice(get_args(schema.Precision)),
-    help="Of a checkpoint's arithmetic [fp32]",
+    help="Arithmetic precision of a checkpoint [fp32]",
 )
 """The option --precision of commands that take a checkpoint or an exported file."""
 
@@ -121,12 +121,12 @@ split = click.option(
     type=click.Choice(["train", "test"]),
     default="test",
     show_default=True,
-    help="Pictures of the dataset.",
+    help="Split of the dataset.",
 )
 """The option --split of commands that go through a dataset."""
 
 changes = click.option(
-    "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field."
+    "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field; repeatable."
 )
 """The option --set, once for each field to change."""
 

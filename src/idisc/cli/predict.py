@@ -54,43 +54,43 @@ class PredictCommand(click.Command):
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @click.option("--tile", is_flag=True, help="Refine large pictures in tiles.")
 @click.option("--tile-size", type=options.PictureSize(), help="Size of a tile; implies --tile.")
-@click.option("--flip", is_flag=True, help="Average with the mirrored picture: twice the time.")
+@click.option("--flip", is_flag=True, help="Average with the mirrored picture; twice as slow.")
 @click.option("--fov", type=float, metavar="DEG", help="Horizontal field of view.")
-@click.option("--focal", metavar="26mm|1400px", help="35 mm equivalent, or in pixels.")
+@click.option("--focal", metavar="26mm|1400px", help="Focal length: 35 mm equivalent or pixels.")
 @click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
 @click.option(
     "--known-distance",
     multiple=True,
     metavar="'X,Y X,Y = 2.40m'",
-    help="Two points and their true distance; several are averaged, relative depth needs two.",
+    help="Two points and their true distance; repeat it to average. Relative depth needs two.",
 )
 @click.option(
     "--scale-from",
     type=options.PATH,
     metavar="FILE.json",
-    help="Scale as in a rescaled prediction of the same camera and place: its JSON file.",
+    help="Apply the scale in the JSON file of a photo of the same camera and place.",
 )
 @click.option(
     "--camera-correction/--no-camera-correction",
     default=True,
-    help="Correct depth for a known lens unlike that of training [yes]",
+    help="Correct depth if a known lens differs from that of training [yes]",
 )
 @click.option("--normals", is_flag=True, help="Also write surface normals.")
 @click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
-@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at both ends of the colormap.")
+@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at the ends of the colormap.")
 @click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
-@click.option("--clean", is_flag=True, help="Pictures without legend and caption.")
-@click.option("--full-size", is_flag=True, help="Coloured pictures as large as the photo.")
+@click.option("--clean", is_flag=True, help="Leave out legend and caption of pictures.")
+@click.option("--full-size", is_flag=True, help="Write coloured pictures as large as the photo.")
 @click.option("--side-by-side", is_flag=True, help="Videos: show picture, depth and legend.")
 @click.option("--smooth", type=float, metavar="SECONDS", help="Videos: reduce flicker; try 0.3.")
 @click.option("--every", type=int, metavar="N", help="Videos: use every N-th frame [1]")
 @click.option(
-    "--fps", type=float, metavar="NUMBER", help="Videos: frame rate of the film [as the clip]"
+    "--fps", type=float, metavar="NUMBER", help="Videos: frame rate of the result [as the clip]"
 )
 @click.option(
     "--gallery/--no-gallery",
     default=None,
-    help="Write index.html with all results into the folder of -o [if there are several]",
+    help="Write index.html, a page of all results, to the -o folder [if there are several]",
 )
 @click.option("--recursive", is_flag=True, help="Include subfolders.")
 @clusters.prediction

@@ -63,18 +63,18 @@ class _Dataset(options.Name):
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
 )
-@click.option("--out", type=options.PATH, required=True, help="Folder for the prepared one.")
+@click.option("--out", type=options.PATH, required=True, help="Folder for the prepared dataset.")
 @click.option(
     "--list",
     "lists",
     type=options.PATH,
     multiple=True,
-    help="Prepare the pictures of a published list file instead of those of the rule.",
+    help="Published list file: prepare its pictures instead of the default selection.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
-    help="Processes [1, or as many as the cluster has room for]",
+    help="Number of processes [1; on a cluster, as many as fit]",
 )
 @clusters.cluster
 @options.changes

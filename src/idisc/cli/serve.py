@@ -29,16 +29,16 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
 @options.convention
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@_limit("--max-upload-mb", "upload_mb", type=float, help="Largest upload [25]")
-@_limit("--max-megapixels", "megapixels", type=float, help="Largest picture [25]")
-@_limit("--queue", type=int, help="Requests at work or waiting; more get 429 [8]")
+@_limit("--max-upload-mb", "upload_mb", type=float, help="Maximum size of an upload [25]")
+@_limit("--max-megapixels", "megapixels", type=float, help="Maximum size of a picture [25]")
+@_limit("--queue", type=int, help="Maximum of running and waiting requests; others get 429 [8]")
 @_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
 @click.option(
     "--forwarded-allow-ips",
     "proxies",
     default="",
     metavar="ADDRESSES",
-    help="Proxies whose X-Forwarded-For is believed: addresses or networks, separated by commas.",
+    help="Proxies whose X-Forwarded-For is trusted: addresses or networks, separated by commas.",
 )
 @options.device
 def command(

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     "--data",
     multiple=True,
     metavar="DIR",
-    help="Prepared dataset or your own pairs, also as NAME=DIR; several are mixed.",
+    help="Prepared dataset or your own pairs, also as NAME=DIR; repeat it to mix several.",
 )
 @click.option("--out", type=options.PATH, help="New folder for the run.")
 @click.option("--resume", type=options.PATH, metavar="RUN", help="Resume a run.")
 @click.option(
     "--weights",
     metavar="SOURCE",
-    help="Start from a checkpoint folder, a shipped model by name, a file for the encoder, or"
-    " `imagenet` (a download).",
+    help="Start from a checkpoint folder, a shipped model by name, a file with encoder weights, or"
+    " `imagenet` (downloaded).",
 )
 @click.option(
     "--workers",
     type=click.IntRange(0),
-    help="Processes that read pictures [2; as before with --resume]",
+    help="Processes that load pictures [2; with --resume, as before]",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 ...")
 @options.changes

@@ -58,7 +58,7 @@ def describe(
     photo.thumbnail((WIDTH, WIDTH))
     drawn = _draw(prediction)
     drawn.thumbnail((WIDTH, WIDTH))
-    made = prediction.provenance
+    made, camera = prediction.provenance, describe_camera(prediction.camera)
     return Entry(
         title=title,
         link=_link(files, folder),
@@ -66,7 +66,7 @@ def describe(
         map=picture_address(drawn, "JPEG", quality=85),
         kind=prediction.task.name,
         clip=clip,
-        lines=(_range(prediction), f"camera {describe_camera(prediction.camera)}"),
+        lines=(_range(prediction), f"model {made.model.name}, camera {camera}"),
         warnings=tuple(map(describe_warning, made.warnings)),
     )
 

@@ -61,7 +61,8 @@ def choose_convention(path: Path, graph: Graph, name: str | None = None) -> Conv
                 else "no export of `idisc export`, and its inputs and outputs fit no convention"
             )
             card = f"describe it in {path.with_suffix('.json').name}"
-            remedy = f"pass --convention, one of {', '.join(names)}, or {card}"
+            option = "--convention (of idisc compare: --convention-a or --convention-b)"
+            remedy = f"pass {option}, one of {', '.join(names)}, or {card}"
             raise CheckpointError(path, reason, remedy)
         found = CONVENTIONS[fitting[0]]
     if graph.picture(found.layout) is None:
