@@ -8,7 +8,7 @@ from idisc.cli import progress
 
 
 @pytest.fixture(autouse=True)
-def _no_lines_every_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_lines_every_ten_seconds(monkeypatch):
     """On a busy machine, commands would print some beside what tests expect."""
     monkeypatch.setattr(progress, "EVERY_S", 1e6)
 

@@ -1,17 +1,14 @@
 """`idisc evaluate` of one's own pictures: files and networks are scored, wrong calls refused."""
 
-from __future__ import annotations
-
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import onnxruntime
 import pytest
 import torch
 from tests.fakes import indoor, onnx_files, pairs
-from tests.fakes.called import Refusal, run
+from tests.fakes.called import run
 from tests.fakes.scored import own_pairs, scored_by
 
 import idisc
@@ -22,21 +19,19 @@ from idisc.model.network import IDisc
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def own(tmp_path):
     return own_pairs(tmp_path)
 
 
 @pytest.fixture
-def guess(own: Path) -> tuple[object, ...]:
+def guess(own):
     return scored_by(own)
 
 
 # Predictions on disk
 
 
-def test_a_folder_of_ones_own_is_scored_without_preparation(
-    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_ones_own_is_scored_without_preparation(own, guess, capsys):
     assert run("evaluate", *guess, "--data", own) == 0
     stdout, stderr = capsys.readouterr()
     assert stderr == ""
@@ -46,9 +41,7 @@ def test_a_folder_of_ones_own_is_scored_without_preparation(
     assert "95 % intervals by bootstrap over pictures" in stdout
 
 
-def test_two_protocols_are_two_tables_and_two_reports(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_protocols_are_two_tables_and_two_reports(own, guess, tmp_path, capsys):
     out = tmp_path / "report"
     protocols = ("--protocol", "paper", "--protocol", "published-code", "--set", "batch_size=2")
     assert run("evaluate", *guess, "--data", own, *protocols, "--out", out) == 0
@@ -71,9 +64,7 @@ def test_two_protocols_are_two_tables_and_two_reports(
     }
 
 
-def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(
-    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(own, guess, capsys):
     (own / "list.txt").write_text("images/1.png depth/1.png\n" * 2)
     assert run("evaluate", *guess, "--data", own) == 0
     stdout, stderr = capsys.readouterr()
@@ -84,9 +75,7 @@ def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(
     ]
 
 
-def test_a_wrong_scale_is_pointed_out_with_the_right_one(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_scale_is_pointed_out_with_the_right_one(own, guess, tmp_path, capsys):
     call = ("evaluate", *guess[:2], "--data", own, "--out", tmp_path / "report")
     assert run(*call, "--scale", 1 / 256) == 0
     stdout, stderr = capsys.readouterr()
@@ -98,9 +87,7 @@ def test_a_wrong_scale_is_pointed_out_with_the_right_one(
     assert record["unit_hint"]["details"]["scale"] == 0.001
 
 
-def test_holes_and_other_sizes_are_scored_on_request(
-    own: Path, guess: tuple[object, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_holes_and_other_sizes_are_scored_on_request(own, guess, capsys):
     (own.parent / "guess/0.png").unlink()
     np.save(own.parent / "guess/0.npy", np.where(np.eye(24, 32) > 0, np.nan, 3000))
     indoor.save(own.parent / "guess/1.png", np.full((12, 16), 3000, np.uint16))
@@ -114,9 +101,7 @@ def test_holes_and_other_sizes_are_scored_on_request(
 # Networks
 
 
-def test_an_exported_file_is_scored_and_pinned_by_its_hash(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_exported_file_is_scored_and_pinned_by_its_hash(own, tmp_path, capsys):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
     call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
@@ -134,9 +119,7 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(
     assert record["totals"]["abs_rel"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_python_and_the_command_line_give_the_same_numbers_as_prediction(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_and_the_command_line_give_the_same_numbers_as_prediction(tmp_path, capsys):
     torch.manual_seed(0)
     tiny, data = tmp_path / "tiny", tmp_path / "own"
     save_checkpoint(tiny, pairs.TINY, IDisc(pairs.TINY).state_dict(), {"training_size": [64, 64]})
@@ -160,9 +143,7 @@ def test_python_and_the_command_line_give_the_same_numbers_as_prediction(
     assert [row.numbers["rmse"] for row in result.rows] == pytest.approx(errors, rel=1e-4)
 
 
-def test_a_submission_to_kitti_is_written_and_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_submission_to_kitti_is_written_and_counted(tmp_path, capsys):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     images, out = tmp_path / "image", tmp_path / "out"
     for number in range(2):
@@ -179,8 +160,8 @@ def test_a_submission_to_kitti_is_written_and_counted(
 
 
 def test_a_wrong_file_is_one_line_that_names_it_and_no_report_is_written(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, refusal: Refusal
-) -> None:
+    own, guess, tmp_path, refusal
+):
     indoor.save(own / "depth/1.png", np.full((24, 32), 200, np.uint8))
     indoor.save(own.parent / "guess/0.png", np.zeros((24, 32), np.uint16))
     stderr = refusal("evaluate", *guess, "--data", own, "--out", tmp_path / "report")
@@ -189,13 +170,11 @@ def test_a_wrong_file_is_one_line_that_names_it_and_no_report_is_written(
     assert not (tmp_path / "report").exists()
 
 
-def test_bad_calls_are_one_line(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, refusal: Refusal
-) -> None:
+def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     normals = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
     data, none = ("--data", own), tmp_path / "none"
-    calls: dict[tuple[object, ...], str] = {
+    calls = {
         (): "--data, the folder of the dataset, is needed",
         guess: "--data, the folder of the dataset, is needed",
         (*data, "--scale", "0.1"): "--scale is for --predictions; leave it out",
@@ -215,12 +194,10 @@ def test_bad_calls_are_one_line(
     assert not none.exists()
 
 
-def test_bad_submissions_are_one_line(
-    own: Path, guess: tuple[object, ...], tmp_path: Path, refusal: Refusal
-) -> None:
+def test_bad_submissions_are_one_line(own, guess, tmp_path, refusal):
     model, none = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "none"
     submission = ("--kitti-submission", own / "images")
-    calls: dict[tuple[object, ...], str] = {
+    calls = {
         (*submission, "--onnx", model): "--kitti-submission needs a network and --out",
         (*submission, *guess, "--out", none): "needs a network and --out",
         (*submission, "--out", none, "--data", own): "--data is for scoring, not for --kitti-sub",

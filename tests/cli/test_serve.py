@@ -1,16 +1,12 @@
 """`idisc serve`: what it says before it listens; the rest is in tests/serve."""
 
-from __future__ import annotations
-
 import socket
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fakes import onnx_files
-from tests.fakes.called import Run
 
 from idisc.cli import serve
 
@@ -18,21 +14,21 @@ uvicorn = pytest.importorskip("uvicorn", reason="the extra serve is not installe
 
 
 @pytest.fixture
-def run(run: Run) -> Run:
+def run(run):
     return partial(run, "serve")
 
 
 @pytest.fixture
-def weights(tmp_path: Path) -> str:
+def weights(tmp_path):
     return str(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def started(monkeypatch):
     """Servers that were started, and ended at once."""
-    found: list[Any] = []
+    found = []
 
-    def runs(server: Any, sockets: list[socket.socket]) -> None:
+    def runs(server, sockets):
         found.append(server)
         for each in sockets:
             each.close()
@@ -41,7 +37,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
-def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started: list[Any]) -> None:
+def test_it_listens_to_this_machine_unless_told(run, weights, started):
     code, out, err = run("--weights", weights, "--port", "0")
     assert (code, len(err.splitlines())) == (0, 1)  # the model and its licence
     assert out.startswith("http://127.0.0.1:")
@@ -51,14 +47,14 @@ def test_it_listens_to_this_machine_unless_told(run: Run, weights: str, started:
     assert server.config.h11_max_incomplete_event_size == 16 * 1024  # of headers
 
 
-def test_whoever_opens_it_to_all_is_told_so(run: Run, weights: str, started: list[Any]) -> None:
+def test_whoever_opens_it_to_all_is_told_so(run, weights, started):
     code, out, err = run("--weights", weights, "--port", "0", "--host", "0.0.0.0")
     assert (code, started[0].config.app.hosts) == (0, None)
     assert out.startswith("http://0.0.0.0:")
     assert err.splitlines()[1].startswith("0.0.0.0: ")
 
 
-def test_limits_come_from_the_command_line(run: Run, weights: str, started: list[Any]) -> None:
+def test_limits_come_from_the_command_line(run, weights, started):
     options = ["--max-upload-mb", "3", "--max-megapixels", "2.5", "--queue", "4", "--timeout", "9"]
     run("--weights", weights, "--port", "0", *options, "--forwarded-allow-ips", "10.0.0.0/8")
     assert started[0].config.forwarded_allow_ips == "10.0.0.0/8"
@@ -66,7 +62,7 @@ def test_limits_come_from_the_command_line(run: Run, weights: str, started: list
     assert (limits.upload_mb, limits.megapixels, limits.queue, limits.timeout_s) == (3, 2.5, 4, 9)
 
 
-def test_help_and_documentation_tell_the_usual_limits() -> None:
+def test_help_and_documentation_tell_the_usual_limits():
     from idisc.serve.admission import Limits
 
     page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
@@ -78,9 +74,7 @@ def test_help_and_documentation_tell_the_usual_limits() -> None:
         assert f"| `{option.opts[0]}` | {usual} " in page
 
 
-def test_what_cannot_be_is_one_line(
-    run: Run, weights: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_is_one_line(run, weights, monkeypatch):
     assert run("--weights", "none.onnx")[2] == "idisc: none.onnx: no such file\n"
     for option in ("--queue", "--max-upload-mb"):
         assert run("--weights", weights, option, "-5")[2].startswith(f"idisc: {option} -5: ")

@@ -4,17 +4,12 @@ The order of the tests saves time: those that need both machines come before tho
 `make test-cluster` repeats the deaths.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,40 +43,40 @@ PATIENCE_S = 600.0  # on a busy machine, a worker needs minutes to start
 class Machines:
     """Two simulated machines; the second can be killed, and is replaced for the next test."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         from ray.cluster_utils import Cluster
 
         head = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
         head["object_store_memory"] = STORE
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
-        self.second: Any = None
+        self.second = None
         ray.init(address=self.address, log_to_driver=False)
 
-    def complete(self) -> None:
+    def complete(self):
         """Wait until both machines have a worker that runs."""
         if self.second is None:
             self.second = self.cluster.add_node(object_store_memory=STORE)
-        seen: set[str | None] = set()
+        seen = set()
         end = time.monotonic() + PATIENCE_S
         while len(seen) < 2 and time.monotonic() < end:
             seen |= {outcome.value for outcome in SMALL.map(machine, range(4))}
         assert len(seen) == 2
 
-    def kill(self) -> None:
+    def kill(self):
         """End the second machine without warning."""
         self.cluster.remove_node(self.second, allow_graceful=False)
         self.second = None
 
 
-def machine(_: int) -> str:
+def machine(_):
     """The name of the machine that runs this."""
     time.sleep(0.1)
     return str(ray.get_runtime_context().get_node_id())
 
 
 @pytest.fixture(scope="module")
-def started() -> Iterator[Machines]:
+def started():
     with pytest.MonkeyPatch.context() as patch, patient():
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         machines = Machines()
@@ -91,7 +86,7 @@ def started() -> Iterator[Machines]:
 
 
 @pytest.fixture
-def machines(started: Machines) -> Machines:
+def machines(started):
     started.complete()
     return started
 
@@ -99,15 +94,15 @@ def machines(started: Machines) -> Machines:
 class KillOnce:
     """A progress that kills a machine as soon as `after` items are done."""
 
-    def __init__(self, machines: Machines, after: int) -> None:
+    def __init__(self, machines, after):
         self.machines, self.after = machines, after
 
-    def __call__(self, done: Any, *_: object) -> None:
+    def __call__(self, done, *_):
         if getattr(done, "done", done) >= self.after and self.machines.second is not None:
             self.machines.kill()
 
 
-def test_a_pipeline_of_ray_data_gets_columns(machines: Machines, tmp_path: Path) -> None:
+def test_a_pipeline_of_ray_data_gets_columns(machines, tmp_path):
     pytest.importorskip("pandas", reason="Ray Data needs it")
     table = parquet.read_table(clustered.table(tmp_path / "in.parquet", 12))
     dataset = ray.data.from_arrow(table)
@@ -120,7 +115,7 @@ def test_a_pipeline_of_ray_data_gets_columns(machines: Machines, tmp_path: Path)
 
 
 @REPEATED
-def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, turn: int) -> None:
+def test_a_killed_driver_is_started_again(machines, tmp_path, turn):
     source = clustered.table(tmp_path / "in.parquet", 120)
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
@@ -149,9 +144,7 @@ def test_a_killed_driver_is_started_again(machines: Machines, tmp_path: Path, tu
 
 
 @REPEATED
-def test_a_prediction_survives_the_death_of_a_machine(
-    machines: Machines, tmp_path: Path, turn: int
-) -> None:
+def test_a_prediction_survives_the_death_of_a_machine(machines, tmp_path, turn):
     source = clustered.table(tmp_path / "in.parquet", 200)
     jobs.run(clustered.job(source, tmp_path / "local"), HERE)
     job = clustered.job(source, tmp_path / "cluster")
@@ -162,9 +155,7 @@ def test_a_prediction_survives_the_death_of_a_machine(
 
 
 @REPEATED
-def test_a_preparation_survives_it_with_the_same_bytes(
-    machines: Machines, tmp_path: Path, turn: int
-) -> None:
+def test_a_preparation_survives_it_with_the_same_bytes(machines, tmp_path, turn):
     indoor.nyu(tmp_path / "raw", {f"sync/kitchen_{n:04d}": 2 for n in range(24)})
     local = prepare("nyu", tmp_path / "raw", tmp_path / "local")
     killing = KillOnce(machines, 3)
@@ -176,9 +167,7 @@ def test_a_preparation_survives_it_with_the_same_bytes(
 
 
 @REPEATED
-def test_an_evaluation_survives_it_to_the_last_digit(
-    machines: Machines, tmp_path: Path, turn: int
-) -> None:
+def test_an_evaluation_survives_it_to_the_last_digit(machines, tmp_path, turn):
     dataset = open_dataset(pairs.make(tmp_path / "pairs", train=1, test=24), None, "test")
     predictor = load(onnx_files.depth_and_spread(tmp_path / "model.onnx"))
     (local,) = evaluate(dataset, predictor)
@@ -188,9 +177,7 @@ def test_an_evaluation_survives_it_to_the_last_digit(
         assert getattr(found, name) == getattr(local, name), name
 
 
-def test_the_command_prints_the_same_with_a_cluster(
-    started: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_same_with_a_cluster(started, tmp_path, capsys):
     model = onnx_files.depth_and_spread(tmp_path / "model.onnx")
     data = pairs.make(tmp_path / "pairs", train=1, test=3)
     said = []
@@ -200,9 +187,7 @@ def test_the_command_prints_the_same_with_a_cluster(
     assert said[0] == said[1] != ""
 
 
-def test_the_first_failures_are_printed_and_a_file_has_all(
-    started: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_failures_are_printed_and_a_file_has_all(started, tmp_path, capsys):
     source, model = tmp_path / "in.parquet", onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     pictures = [*[b"no picture"] * 22, clustered.jpeg(9)]
     parquet.write_table(pa.table({"jpeg": pictures}), source)
@@ -217,10 +202,10 @@ def test_the_first_failures_are_printed_and_a_file_has_all(
 class Deadly:
     """Kills its worker: with item 1 whenever it comes, with item 2 the first time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder = folder
 
-    def __call__(self, number: int) -> int:
+    def __call__(self, number):
         seen = self.folder / str(number)
         if number == 1 or (number == 2 and not seen.exists()):
             seen.touch()
@@ -228,12 +213,12 @@ class Deadly:
         return number
 
 
-def test_a_dead_worker_costs_only_the_item_that_kills_it(started: Machines, tmp_path: Path) -> None:
+def test_a_dead_worker_costs_only_the_item_that_kills_it(started, tmp_path):
     outcomes = list(SMALL.map(Deadly(tmp_path), range(4)))
     errors = {each.item: type(each.error) for each in outcomes if each.error}
     assert (sorted(each.index for each in outcomes), errors) == ([0, 1, 2, 3], {1: WorkerDied})
 
 
-def test_a_cluster_without_memory_is_refused(started: Machines) -> None:
+def test_a_cluster_without_memory_is_refused(started):
     with refused(InputError, "--cluster", "GiB"):
         list(RayExecutor(memory=1 << 60).map(str, [1]))

@@ -1,15 +1,11 @@
 """A job in this process: sources, rows, files, resumption and refusals."""
 
-from __future__ import annotations
-
 import io
 import json
 import random
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,16 +34,14 @@ class Killed(BaseException):
     """The driver dies."""
 
 
-def rows_of(folder: Path) -> list[dict[str, object]]:
+def rows_of(folder):
     return parquet.read_table(folder).to_pylist()
 
 
 @pytest.mark.parametrize("make", [clustered.table, clustered.shard])
-def test_tables_and_shards_become_rows_and_a_bad_picture_is_one_with_its_error(
-    tmp_path: Path, make: object
-) -> None:
-    suffix = {"table": ".parquet", "shard": ".tar"}[make.__name__]  # type: ignore[attr-defined]
-    source = make(tmp_path / f"in{suffix}", 12)  # type: ignore[operator]
+def test_tables_and_shards_become_rows_and_a_bad_picture_is_one_with_its_error(tmp_path, make):
+    suffix = {"table": ".parquet", "shard": ".tar"}[make.__name__]
+    source = make(tmp_path / f"in{suffix}", 12)
     summary = jobs.run(clustered.job(source, tmp_path / "out", 5), HERE)
     rows = rows_of(tmp_path / "out")
     assert [row["key"] for row in rows] == list(clustered.contents(12))
@@ -63,7 +57,7 @@ def test_tables_and_shards_become_rows_and_a_bad_picture_is_one_with_its_error(
     assert good["camera"]["source"] == "assumed"
 
 
-def test_pictures_of_one_size_are_predicted_together_on_a_gpu(tmp_path: Path) -> None:
+def test_pictures_of_one_size_are_predicted_together_on_a_gpu(tmp_path):
     """The network is a fake; a damaged picture does not spoil its batch."""
     source = clustered.table(tmp_path / "in.parquet", 12)
     jobs.run(clustered.job(source, tmp_path / "cpu"), HERE)
@@ -75,7 +69,7 @@ def test_pictures_of_one_size_are_predicted_together_on_a_gpu(tmp_path: Path) ->
     assert max(shape[0] for shape, _ in together.predictor.predictor.engine.calls) == 4
 
 
-def test_files_are_those_of_predict(tmp_path: Path) -> None:
+def test_files_are_those_of_predict(tmp_path):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     for name in ("a.png", "sub/a.png"):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +91,7 @@ def test_files_are_those_of_predict(tmp_path: Path) -> None:
     assert len(names) == 8
 
 
-def test_pictures_with_the_same_key_have_files_of_their_own(tmp_path: Path) -> None:
+def test_pictures_with_the_same_key_have_files_of_their_own(tmp_path):
     source = tmp_path / "in.parquet"
     table = {"key": ["a/b", "a_b", "a/b"], "jpeg": [clustered.jpeg(n) for n in (10, 20, 30)]}
     parquet.write_table(pa.table(table), source)
@@ -106,7 +100,7 @@ def test_pictures_with_the_same_key_have_files_of_their_own(tmp_path: Path) -> N
     np.testing.assert_allclose(sorted(depths), [1.1, 1.2, 1.3], atol=0.011)
 
 
-def test_a_killed_driver_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_driver_loses_nothing(tmp_path, monkeypatch):
     """It dies at ten moments, before or after a write; then the job runs to its end."""
     source, draw = clustered.table(tmp_path / "in.parquet", 40), random.Random(24)
     jobs.run(clustered.job(source, tmp_path / "whole", 4), HERE)
@@ -115,7 +109,7 @@ def test_a_killed_driver_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         left = [draw.randrange(1, 8)]
         late = draw.random() < 0.5
 
-        def dying(place: str, content: bytes, left: list[int] = left, late: bool = late) -> None:
+        def dying(place, content, left=left, late=late):
             left[0] -= 1
             if left[0] or late:
                 write(place, content)
@@ -131,9 +125,7 @@ def test_a_killed_driver_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
 
 
-def test_a_destination_of_another_job_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_destination_of_another_job_is_refused(tmp_path, monkeypatch):
     source, out = clustered.table(tmp_path / "in.parquet", 4), tmp_path / "out"
     jobs.run(clustered.job(source, out), HERE)
     with refused(InputError, f"-o {out}", "sources_sha256"):
@@ -147,7 +139,7 @@ def test_a_destination_of_another_job_is_refused(
         jobs.run(clustered.job(source, source), HERE)
 
 
-def test_wrong_sources_are_refused_and_wrong_tables_are_rows(tmp_path: Path) -> None:
+def test_wrong_sources_are_refused_and_wrong_tables_are_rows(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError):
         list_parts([str(tmp_path / "empty")])
@@ -167,7 +159,7 @@ def test_wrong_sources_are_refused_and_wrong_tables_are_rows(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def bucket(monkeypatch):
     """A bucket of an S3 server in this process."""
     pytest.importorskip("moto", reason="needs the extra dev")
     import boto3
@@ -194,7 +186,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_addresses_of_s3_are_source_and_destination(tmp_path: Path, bucket: str) -> None:
+def test_addresses_of_s3_are_source_and_destination(tmp_path, bucket):
     source = clustered.table(tmp_path / "in.parquet", 12)
     storage.write(f"{bucket}/in/a.parquet", source.read_bytes())
     storage.write(f"{bucket}/files/a.jpg", clustered.jpeg(9))
@@ -211,14 +203,14 @@ def test_addresses_of_s3_are_source_and_destination(tmp_path: Path, bucket: str)
         jobs.run(clustered.job(source, "s3://nobody"), HERE)
 
 
-def test_sigterm_waits_until_ray_is_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
+def test_sigterm_waits_until_ray_is_connected(monkeypatch):
+    seen = []
 
-    def init(**_: object) -> None:
+    def init(**_):
         signal.raise_signal(signal.SIGTERM)
         seen.append("connected")
 
-    def work() -> None:
+    def work():
         with terminable(), connected():
             seen.append("working")
 

@@ -6,15 +6,12 @@ page; where lines follow that the command has printed, they must be what it prin
 numbers. `test_stand_ins.py` runs the other lines with small data, apart from a list with reasons.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,18 +37,18 @@ class Command:
     printed: tuple[str, ...] = ()
 
     @property
-    def words(self) -> list[str]:
+    def words(self):
         """The words after `idisc`, without a comment and the shell's redirections."""
         words = shlex.split(self.line.replace("[", "").replace("]", ""), comments=True)[1:]
         ends = [at for at, word in enumerate(words) if word in ("<", ">", "|", "&&")]
         return words[: min(ends, default=len(words))]
 
 
-def name_of(page: Path) -> str:
+def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-def consoles(page: Path) -> Iterator[Command]:
+def consoles(page):
     """The commands of `console` blocks."""
     for kind, text in FENCE.findall(page.read_text()):
         if kind == "console":
@@ -60,7 +57,7 @@ def consoles(page: Path) -> Iterator[Command]:
                 yield Command(name_of(page), line, tuple(printed))
 
 
-def plain_commands(page: Path) -> Iterator[Command]:
+def plain_commands(page):
     """The commands of all other code blocks."""
     text = page.read_text()
     blocks = [body for kind, body in FENCE.findall(text) if kind not in ("console", "python")]
@@ -72,7 +69,7 @@ def plain_commands(page: Path) -> Iterator[Command]:
                 yield Command(name_of(page), found[1])
 
 
-def check(command: Command) -> None:
+def check(command):
     """Parse a line without running it; options and their choices must exist."""
     name, *arguments = command.words
     found = cli.get_command(click.Context(cli), name)
@@ -89,19 +86,19 @@ def check(command: Command) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_the_commands_of_a_page_can_be_parsed(page: Path) -> None:
+def test_the_commands_of_a_page_can_be_parsed(page):
     for command in [*consoles(page), *plain_commands(page)]:
         check(command)
 
 
-def test_an_option_that_does_not_exist_is_found() -> None:
+def test_an_option_that_does_not_exist_is_found():
     for line in ("idisc predict room.jpg --known 3", "idisc predict a.jpg --precision fp8"):
         with pytest.raises(pytest.fail.Exception):
             check(Command("page", line))
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def desk(tmp_path, monkeypatch):
     """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
@@ -112,7 +109,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def run(command, capsys):
     with pytest.raises(SystemExit) as end:
         main(command.words)
     stdout, stderr = capsys.readouterr()
@@ -121,14 +118,14 @@ def run(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
         assert shape_of(stdout) == shape_of("\n".join(command.printed)), command.line
 
 
-def shape_of(text: str) -> list[str]:
+def shape_of(text):
     """A text without what differs from one processor to another: numbers, and spaces."""
     return [re.sub(r"\d+(?:\.\d+)?", "#", line).strip() for line in text.strip().splitlines()]
 
 
-def run_python(page: Path) -> None:
+def run_python(page):
     """Run the blocks of a tutorial one after the other, as a reader would."""
-    names: dict[str, object] = {"__name__": "page"}
+    names = {"__name__": "page"}
     for kind, text in FENCE.findall(page.read_text()):
         if kind == "python":
             exec(compile(text, str(page), "exec"), names)
@@ -136,16 +133,14 @@ def run_python(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorials/photo.md"])
-def test_pages_about_photos_are_run(
-    page: str, desk: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pages_about_photos_are_run(page, desk, capsys):
     for command in consoles(ROOT / page):
         run(command, capsys)
     run_python(ROOT / page)
 
 
 @pytest.mark.slow
-def test_the_page_about_videos_is_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_about_videos_is_run(desk, capsys):
     pytest.importorskip("av", reason="videos need the extra video")
     write_clip(Path("clip.mp4"), [room(seed, (96, 128)) for seed in (0, 0, 1, 1)])
     for command in consoles(ROOT / "docs/tutorials/video.md"):
@@ -154,24 +149,24 @@ def test_the_page_about_videos_is_run(desk: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.slow
-def test_the_page_about_own_data_is_run(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_about_own_data_is_run(desk, capsys):
     for command in consoles(ROOT / "docs/tutorials/own_data.md"):
         run(command, capsys)
 
 
-def test_the_network_beside_the_paper_is_run() -> None:
+def test_the_network_beside_the_paper_is_run():
     pytest.importorskip("torch", reason="the network needs the extra train")
     run_python(ROOT / "docs/tutorials/paper.md")
 
 
-def test_the_install_page_lists_every_extra_of_a_user() -> None:
+def test_the_install_page_lists_every_extra_of_a_user():
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/install.md").read_text(), flags=re.MULTILINE)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     listed = set(re.findall(r"`(\w+)`", " ".join(rows)))
     assert listed == set(project["optional-dependencies"]) - {"dev"}
 
 
-def test_scripts_and_make_targets_of_the_pages_exist() -> None:
+def test_scripts_and_make_targets_of_the_pages_exist():
     text = "\n".join(page.read_text() for page in PAGES)
     scripts = set(re.findall(r"python ((?:docs/examples|benchmarks|tools)/\w+\.py)", text))
     targets = set(re.findall(r"(?:^    |`)make ([a-z-]+)", text, flags=re.MULTILINE))
@@ -181,7 +176,7 @@ def test_scripts_and_make_targets_of_the_pages_exist() -> None:
     assert targets <= set(phony.split())
 
 
-def test_python_blocks_import_what_exists() -> None:
+def test_python_blocks_import_what_exists():
     pytest.importorskip("torch", reason="some blocks use the network")
     blocks = [
         text for page in PAGES for kind, text in FENCE.findall(page.read_text()) if kind == "python"
@@ -192,7 +187,7 @@ def test_python_blocks_import_what_exists() -> None:
             assert all(hasattr(module, each.name) for each in node.names), ast.unparse(node)
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
+def test_links_of_the_readme_lead_somewhere():
     links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
     assert len(links) > 20
     assert [link for link in links if not (ROOT / link).exists()] == []

@@ -1,7 +1,5 @@
 """The notebooks of the documentation run from top to bottom, and are stored without output."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -15,7 +13,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs/notebooks").glob("*.ipynb"
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # those of Jupyter are not ours
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs(path, tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="fine-tuning needs the extra train")
     nbformat = pytest.importorskip("nbformat", reason="it comes with the extra dev")
     nbclient = pytest.importorskip("nbclient", reason="it comes with the extra dev")
@@ -33,6 +31,6 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_stored_without_output(path: Path) -> None:
+def test_a_notebook_is_stored_without_output(path):
     cells = json.loads(path.read_text())["cells"]
     assert [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")] == []

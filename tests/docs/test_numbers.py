@@ -1,7 +1,5 @@
 """The numbers of the shipped models in the README are those of their cards."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -17,7 +15,7 @@ METRICS = {
 }
 
 
-def test_the_readme_states_the_scores_of_the_cards() -> None:
+def test_the_readme_states_the_scores_of_the_cards():
     shipped, stated, header = cards.shipped(), set(), list[str]()
     for row in README.read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]

@@ -5,8 +5,6 @@ prepared ones, tiny networks, photos. Numbers that only take time are reduced. W
 its reason in `NOT_RUN`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import re
@@ -51,7 +49,7 @@ NOT_RUN = {
 WHOLE_PAGES = {"docs/results.md": "measures on data that nobody may pass on; minutes to hours"}
 
 
-def reason(command: Command) -> str | None:
+def reason(command):
     """Why a command is not run; None if it is."""
     line = " ".join(command.words)
     if command.page in WHOLE_PAGES:
@@ -68,7 +66,7 @@ RUN = {
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workshop(tmp_path_factory):
     """The folder with everything that the pages name."""
     pytest.importorskip("torch", reason="checkpoints need the extra train")
     pytest.importorskip("h5py", reason="raw data need the extra data")
@@ -92,7 +90,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _raw_data() -> None:
+def _raw_data():
     indoor.nyu(Path("raw/nyu"), {"sync/kitchen_0001": 1, "test/bathroom": 1}, indoor.VGA)
     for split, scene in (("train", "sync/kitchen_0001"), ("test", "test/bathroom")):
         line = f"{scene}/rgb_00000.jpg {scene}/sync_depth_00000.png 518.8579\n"
@@ -110,7 +108,7 @@ def _raw_data() -> None:
         Path(f"kitti_eigen_{split}.txt").write_text(road.kitti_line(drive, 0))
 
 
-def _networks() -> None:
+def _networks():
     for name in ("CHECKPOINT", "nyu_swint", "nyu_swinl", "run/best", "tuned/best"):
         exported.save_network(Path(name))
     for name in ("MODEL.onnx", "mine.onnx"):
@@ -123,7 +121,7 @@ def _networks() -> None:
     Path("relative.json").write_text('{"like": "depth-anything-v2"}')
 
 
-def _photos() -> None:
+def _photos():
     for folder in ("photos", "trip"):
         Path(folder).mkdir()
     for name in ("room", "photo", "bedroom", "kitchen", "photos/kitchen", "trip/a"):
@@ -136,12 +134,7 @@ def _photos() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page, commands in RUN.items() if commands])
-def test_the_commands_of_a_page_run_on_small_data(
-    page: str,
-    workshop: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_commands_of_a_page_run_on_small_data(page, workshop, monkeypatch, capsys):
     monkeypatch.chdir(workshop)
     for command in RUN[page]:
         if "clip.mp4" in command.words and not Path("clip.mp4").exists():
@@ -153,7 +146,7 @@ def test_the_commands_of_a_page_run_on_small_data(
         assert run(*words) == expected, (words, capsys.readouterr().err)
 
 
-def _reduced(command: Command) -> list[str]:
+def _reduced(command):
     line = " ".join(f'"{word}"' if " " in word else word for word in command.words)
     for pattern, other in SMALLER.items():
         line = re.sub(pattern, other, line)
@@ -163,7 +156,7 @@ def _reduced(command: Command) -> list[str]:
     return words
 
 
-def test_most_commands_are_run_and_every_reason_is_needed() -> None:
+def test_most_commands_are_run_and_every_reason_is_needed():
     commands = [command for page in PAGES for command in plain_commands(page)]
     run_here = [command for command in commands if reason(command) is None]
     assert len(run_here) > 35

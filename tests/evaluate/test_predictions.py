@@ -1,13 +1,9 @@
 """Predictions as files: found by name, read in their unit, fitted to the ground truth."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from tests.fakes.refusals import refused
 from tests.fakes.scored import sample_of
@@ -23,11 +19,11 @@ TWO = ("rgb/hall/0001.jpg", "rgb/attic/0002.jpg")
 SAME_NUMBERS = ("rgb/hall/0001.jpg", "rgb/attic/0001.jpg")
 
 
-def record(image: str) -> Record:
+def record(image):
     return Record(image=image, target="t.png", split="test")
 
 
-def save(path: Path, values: NDArray[np.generic]) -> Path:
+def save(path, values):
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".png":
         Image.fromarray(values).save(path)
@@ -38,19 +34,13 @@ def save(path: Path, values: NDArray[np.generic]) -> Path:
     return path
 
 
-def matched(folder: Path, images: tuple[str, ...]) -> dict[str, str]:
+def matched(folder, images):
     """The name of the file of each picture."""
     files = PredictionFiles(folder, [record(image) for image in images], Reading())
     return {image: path.relative_to(folder).as_posix() for image, path in files.paths.items()}
 
 
-def read(
-    path: Path,
-    *,
-    size: tuple[int, ...] = SIZE,
-    place: Place | None = None,
-    reading: Reading | None = None,
-) -> NDArray[np.float32]:
+def read(path, *, size=SIZE, place=None, reading=None):
     """The prediction in `path` for the picture of its name."""
     image = f"{path.stem}.jpg"
     files = PredictionFiles(path.parent, [record(image)], reading or Reading())
@@ -70,9 +60,7 @@ def read(
         (SAME_NUMBERS, ("hall/0001.npy", "attic/0001.npy")),
     ],
 )
-def test_a_prediction_is_found_by_its_name(
-    tmp_path: Path, images: tuple[str, str], names: tuple[str, str]
-) -> None:
+def test_a_prediction_is_found_by_its_name(tmp_path, images, names):
     for name in names:
         save(tmp_path / name, np.ones(SIZE, np.uint16))
     (tmp_path / "notes.txt").write_text("not a prediction")
@@ -103,9 +91,7 @@ MANY = tuple(f"rgb/{number:04d}.jpg" for number in range(14))
         (TWO, [], ["PNG, NPY or NPZ"]),
     ],
 )
-def test_missing_unmatched_and_ambiguous_predictions_are_named(
-    tmp_path: Path, images: tuple[str, ...], names: list[str], named: list[str]
-) -> None:
+def test_missing_unmatched_and_ambiguous_predictions_are_named(tmp_path, images, names, named):
     for name in names:
         save(tmp_path / name, np.ones(SIZE, np.uint16))
     with pytest.raises(InputError) as caught:
@@ -114,12 +100,12 @@ def test_missing_unmatched_and_ambiguous_predictions_are_named(
     assert [name for name in named if name not in caught.value.reason] == []
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with refused(InputError, tmp_path / "none"):
         matched(tmp_path / "none", TWO)
 
 
-def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path: Path) -> None:
+def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path):
     depth = np.arange(1, 13, dtype=np.float64).reshape(SIZE)
     for path in (
         save(tmp_path / "a.npy", depth),
@@ -130,7 +116,7 @@ def test_arrays_are_metres_and_axes_of_length_one_are_left_out(tmp_path: Path) -
         np.testing.assert_array_equal(read(path), depth.astype(np.float32))
 
 
-def test_a_scale_is_the_unit_of_integers_and_floats(tmp_path: Path) -> None:
+def test_a_scale_is_the_unit_of_integers_and_floats(tmp_path):
     path = save(tmp_path / "a.png", np.full(SIZE, 2560, np.uint16))
     assert (read(path, reading=Reading(scale=1 / 256)) == 10).all()
     path = save(tmp_path / "b.npy", np.full(SIZE, 2500.0))
@@ -155,15 +141,13 @@ NORMALS = Reading(task=tasks.NORMALS)
     ],
     ids=["no unit", "8-bit", "three channels", "size", "normals in an array"],
 )
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, name: str, values: NDArray[np.generic], reading: Reading
-) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name, values, reading):
     path = save(tmp_path / name, values)
     with refused(InputError, path):
         read(path, reading=reading)
 
 
-def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_path: Path) -> None:
+def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_path):
     full = np.arange(1, 49, dtype=np.float32).reshape(6, 8)
     path = save(tmp_path / "a.npy", full)
     np.testing.assert_array_equal(read(path, place=Place(2, 3, (6, 8))), full[2:5, 3:7])
@@ -172,16 +156,14 @@ def test_a_prediction_of_the_full_frame_is_cropped_as_the_ground_truth_was(tmp_p
 CROP = Place(180, 8, (1216, 1936))  # of DDAD
 
 
-def field(size: tuple[int, int]) -> NDArray[np.float64]:
+def field(size):
     """Depth that grows down and to the right, the same at every size up to its corners."""
     down, right = (np.linspace(0, 1, length) for length in size)
     return 5 + 40 * down[:, None] + 20 * right
 
 
 @pytest.mark.parametrize("size", [(608, 968), (152, 242)])
-def test_a_reduced_full_frame_is_resized_as_one_and_then_cropped(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
+def test_a_reduced_full_frame_is_resized_as_one_and_then_cropped(tmp_path, size):
     path = save(tmp_path / "a.npy", field(size))
     found = read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
     expected = field((1216, 1936))[180 : 180 + 870, 8 : 8 + 1920]
@@ -203,22 +185,20 @@ SUN = (480, 640), Place(3, 0, (487, 640))
         ((304, 484), ((870, 1920), CROP), "frame"),
     ],
 )
-def test_the_usual_sizes_of_a_dataset_are_distinguished(
-    tmp_path: Path, size: tuple[int, int], target: tuple[tuple[int, int], Place], what: str
-) -> None:
+def test_the_usual_sizes_of_a_dataset_are_distinguished(tmp_path, size, target, what):
     save(tmp_path / "a.npy", field(size))
     files = PredictionFiles(tmp_path, [record("a.jpg")], Reading(fit="resize"))
     files(sample_of(np.ones(target[0], np.float32), target[1]))
     assert files.about()["resized"].endswith(what)
 
 
-def test_another_aspect_than_that_of_crop_and_frame_is_an_error(tmp_path: Path) -> None:
+def test_another_aspect_than_that_of_crop_and_frame_is_an_error(tmp_path):
     path = save(tmp_path / "a.npy", np.ones((256, 256)))
     with refused(InputError, path):
         read(path, size=(870, 1920), place=CROP, reading=Reading(fit="resize"))
 
 
-def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
+def test_the_bytes_that_were_scored_are_pinned(tmp_path):
     hashes = []
     for value in (1.0, 2.0):
         save(tmp_path / "a.npy", np.full(SIZE, value))
@@ -229,7 +209,7 @@ def test_the_bytes_that_were_scored_are_pinned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [[np.nan, np.inf], [0, np.nan], [0, 0], [-1, 0]])
-def test_holes_are_an_error_unless_they_may_be_skipped(tmp_path: Path, values: list[float]) -> None:
+def test_holes_are_an_error_unless_they_may_be_skipped(tmp_path, values):
     depth = np.full(SIZE, 2.0)
     depth[1, 1:3] = values
     path = save(tmp_path / "a.npy", depth)
@@ -240,14 +220,14 @@ def test_holes_are_an_error_unless_they_may_be_skipped(tmp_path: Path, values: l
     assert (found == 2).sum() == 10
 
 
-def test_holes_outside_the_crop_are_ignored(tmp_path: Path) -> None:
+def test_holes_outside_the_crop_are_ignored(tmp_path):
     full = np.zeros((6, 8))
     full[2:5, 3:7] = 2
     found = read(save(tmp_path / "a.npy", full), place=Place(2, 3, (6, 8)))
     assert (found == 2).all()
 
 
-def test_a_resize_does_not_mix_holes_into_their_neighbours(tmp_path: Path) -> None:
+def test_a_resize_does_not_mix_holes_into_their_neighbours(tmp_path):
     small = np.full((3, 3), 4.0)
     small[1, 1] = 0  # as a number it would pull what is around it towards 0 m
     path = save(tmp_path / "a.npy", small)
@@ -256,7 +236,7 @@ def test_a_resize_does_not_mix_holes_into_their_neighbours(tmp_path: Path) -> No
     assert set(found[~np.isnan(found)].tolist()) == {4.0}
 
 
-def test_normals_are_pictures_whose_black_is_a_direction_too(tmp_path: Path) -> None:
+def test_normals_are_pictures_whose_black_is_a_direction_too(tmp_path):
     stored = np.full((*SIZE, 3), 255, np.uint8)
     stored[0, 0] = 0
     path = save(tmp_path / "a.png", stored)

@@ -1,9 +1,6 @@
 """Hints about the unit of predictions: which ratio leads to which `--scale`."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -25,11 +22,8 @@ from idisc.evaluate.units import check_unit, correlation_with
         (0.001, 1 / 1000, 1.0),  # metres
     ],
 )
-def test_the_ratio_of_a_known_unit_suggests_its_scale(
-    used: float, ratio: float, scale: float
-) -> None:
+def test_the_ratio_of_a_known_unit_suggests_its_scale(used, ratio, scale):
     hint = check_unit(ratio, [0.9], used)
-    assert hint is not None
     assert (hint.code, hint.details["scale"], hint.details["used"]) == ("unit", scale, used)
 
 
@@ -45,7 +39,7 @@ def test_the_ratio_of_a_known_unit_suggests_its_scale(
         (None, 1000.0, "ratio"),
     ],
 )
-def test_other_ratios_suggest_no_unit(used: float | None, ratio: float, code: str | None) -> None:
+def test_other_ratios_suggest_no_unit(used, ratio, code):
     hint = check_unit(ratio, [0.9], used)
     assert (hint and hint.code) == code
 
@@ -54,7 +48,7 @@ Maps = NDArray[np.float32]
 PICTURES = 8
 
 
-def noise(number: int, share: float) -> Maps:
+def noise(number, share):
     """Factors (H, W) with errors of regions as large as furniture, and half as much of pixels."""
     random = np.random.default_rng(number)
     regions = np.kron(random.normal(size=(6, 8)), np.ones((20, 20)))
@@ -62,7 +56,7 @@ def noise(number: int, share: float) -> Maps:
     return np.exp(share * (regions + pixels / 2)).astype(np.float32)
 
 
-def hinted(predict: Callable[[int, Maps], Maps], metres_per_unit: float | None = 1.0) -> bool:
+def hinted(predict, metres_per_unit=1.0):
     """Tell whether predictions of some rooms are taken for inverse depth."""
     depths = [examined.scene(number)[1] for number in range(PICTURES)]
     pairs = [(predict(number, depth), depth) for number, depth in enumerate(depths)]
@@ -82,8 +76,8 @@ def hinted(predict: Callable[[int, Maps], Maps], metres_per_unit: float | None =
         lambda inverse: np.maximum(65535 * (inverse - inverse.min()), 1).round(),  # 16-bit PNG
     ],
 )
-def test_noisy_inverse_depth_is_recognised(stored: Callable[[Maps], Maps], share: float) -> None:
-    def predict(number: int, depth: Maps) -> Maps:
+def test_noisy_inverse_depth_is_recognised(stored, share):
+    def predict(number, depth):
         return stored(noise(number, share) / depth)
 
     assert hinted(predict)
@@ -102,17 +96,17 @@ def test_noisy_inverse_depth_is_recognised(stored: Callable[[Maps], Maps], share
         lambda number, depth: 0.5 / depth if number % 3 else depth,  # bad in places
     ],
 )
-def test_bad_depth_is_not_taken_for_inverse_depth(predict: Callable[[int, Maps], Maps]) -> None:
+def test_bad_depth_is_not_taken_for_inverse_depth(predict):
     assert not hinted(predict)
 
 
-def test_few_or_constant_pixels_have_no_correlation() -> None:
+def test_few_or_constant_pixels_have_no_correlation():
     depth = np.geomspace(1, 80, 50).astype(np.float32)
     assert correlation_with(depth, 700 / depth) == pytest.approx(-1)
     assert math.isnan(correlation_with(depth[:3], depth[:3]))
     assert math.isnan(correlation_with(depth, np.full(50, 2.0, np.float32)))
 
 
-def test_equal_values_share_their_rank() -> None:
+def test_equal_values_share_their_rank():
     assert rank_correlation([1, 1, 1, 2], [1, 2, 3, 9]) == pytest.approx(np.sqrt(0.6))
     assert abs(rank_correlation([5, 5, 5, 7, 5], [1, 2, 4, 3, 5])) < 1e-12

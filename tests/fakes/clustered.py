@@ -1,11 +1,8 @@
 """Pictures in every form that a job reads, and a predictor that takes its time."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import time
-from pathlib import Path
 
 import pyarrow as pa
 from PIL import Image
@@ -15,14 +12,13 @@ from tests.fakes.brightness import Brightness, picture
 from idisc.cluster.job import Job
 from idisc.cluster.pictures import DepthPredictor
 from idisc.cluster.sources import list_parts
-from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
 
 
 class Slow(Brightness):
     """An engine that needs 20 ms for a picture, so that there is time to kill its worker."""
 
-    def run(self, images, size=None) -> RawOutput:  # type: ignore[no-untyped-def]
+    def run(self, images, size=None):
         time.sleep(0.02)
         return super().run(images, size)
 
@@ -30,22 +26,22 @@ class Slow(Brightness):
 class Fake(DepthPredictor):
     """Metres by brightness."""
 
-    def load(self, device: str) -> Predictor:
+    def load(self, device):
         return Predictor(Slow())
 
 
-def jpeg(shade: int) -> bytes:
+def jpeg(shade):
     stream = io.BytesIO()
     Image.fromarray(picture(24, 32, shade)).save(stream, format="JPEG")
     return stream.getvalue()
 
 
-def contents(count: int) -> dict[str, bytes]:
+def contents(count):
     """Pictures by key; every 50th is damaged."""
     return {f"photo{n:03d}": b"no picture" if n % 50 == 7 else jpeg(n) for n in range(count)}
 
 
-def table(path: Path, count: int, rows_of_group: int = 64) -> Path:
+def table(path, count, rows_of_group=64):
     """A Parquet file with a key, a label and the bytes of pictures."""
     found = contents(count)
     columns = {"key": list(found), "label": list(range(count)), "jpeg": list(found.values())}
@@ -54,7 +50,7 @@ def table(path: Path, count: int, rows_of_group: int = 64) -> Path:
     return path
 
 
-def shard(path: Path, count: int) -> Path:
+def shard(path, count):
     """A WebDataset shard: a picture and a caption for each key."""
     with tarfile.open(path, "w") as archive:
         for key, content in contents(count).items():
@@ -65,17 +61,17 @@ def shard(path: Path, count: int) -> Path:
     return path
 
 
-def job(source: object, destination: object, most: int = 10, **fields: object) -> Job:
+def job(source, destination, most=10, **fields):
     """A job over one source with the fake predictor."""
     return Job(
         parts=tuple(list_parts([str(source)], most=most)),
         destination=str(destination),
         predictor=Fake(),
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def written(folder):
     """All files of a destination, by name."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()

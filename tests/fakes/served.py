@@ -1,10 +1,8 @@
 """A server around an engine that reads depth off the picture; an explorer with known answers."""
 
-from __future__ import annotations
-
 import io
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,17 +37,17 @@ class RedEngine:
         "data": "rooms",
     }
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.go, self.calls = threading.Event(), 0
         self.go.set()
 
-    def __call__(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> Maps:
+    def __call__(self, images, size=None):
         self.calls += 1
         assert self.go.wait(120)
         red = 1 + images[..., 0].astype(np.float32) / 100
         return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
 
-    def run(self, images: NDArray[np.uint8], size: tuple[int, int] | None = None) -> RawOutput:
+    def run(self, images, size=None):
         return RawOutput(self(images, size))
 
 
@@ -61,7 +59,7 @@ class Thirds:
 
     task = DEPTH
 
-    def __init__(self, depth: Maps) -> None:
+    def __init__(self, depth):
         self.depth = self.prediction = depth
         self.nbytes = depth.nbytes
         owners = np.repeat(np.eye(3, dtype=np.float32)[:, None], 12, axis=1)  # (3, 12, 3)
@@ -72,7 +70,7 @@ class Thirds:
             Level(index=1, stride=4, size=(12, 16), attention=attention, partition=None),
         ]
 
-    def muted(self, idrs: Mapping[int, Collection[int]]) -> Maps:
+    def muted(self, idrs):
         thirds = np.linspace(0, 3, self.depth.shape[1], endpoint=False).astype(int)
         depth = self.depth.copy()
         for level, numbers in idrs.items():
@@ -86,10 +84,10 @@ class Thirds:
 class ThirdsExplorer:
     """Explains with `Thirds`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
-    def __call__(self, image: NDArray[np.uint8], size: tuple[int, int]) -> Thirds:
+    def __call__(self, image, size):
         self.calls += 1
         return Thirds(resize_map(1 + image[..., 0].astype(np.float32) / 100, size))
 
@@ -103,7 +101,7 @@ class Served:
     explorer: ThirdsExplorer | None
 
 
-def serve(explorer: bool = True, **limits: Any) -> Served:
+def serve(explorer=True, **limits):
     """A server of this machine with the fake engine; `limits` are fields of `Limits`."""
     engine, thirds = RedEngine(), ThirdsExplorer() if explorer else None
     predictor = Predictor(engine)
@@ -112,7 +110,7 @@ def serve(explorer: bool = True, **limits: Any) -> Served:
     return Served(app, engine, thirds)
 
 
-def ramp(height: int = SIZE[0], width: int = SIZE[1]) -> NDArray[np.uint8]:
+def ramp(height=SIZE[0], width=SIZE[1]):
     """A picture that reddens from left to right: 1 m to 3 m."""
     image = np.zeros((height, width, 3), np.uint8)
     image[..., 0] = np.linspace(0, 200, width).astype(np.uint8)
@@ -120,7 +118,7 @@ def ramp(height: int = SIZE[0], width: int = SIZE[1]) -> NDArray[np.uint8]:
     return image
 
 
-def png(image: NDArray[np.uint8] | None = None) -> bytes:
+def png(image=None):
     """A picture as a file."""
     buffer = io.BytesIO()
     Image.fromarray(ramp() if image is None else image).save(buffer, format="PNG")

@@ -5,8 +5,6 @@
 Case n of a seed is always the same. The exit code is 3 if there are findings.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 
@@ -14,7 +12,7 @@ from tests.fuzz.kinds import KINDS
 from tests.fuzz.runner import ACCEPTED, REFUSED, fuzz
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; by default all")
     parser.add_argument("--cases", type=int, default=500, help="of each kind")

@@ -4,18 +4,13 @@ A case that is accepted returns, and one that is refused raises IdiscError. Ever
 finding: another exception, a server error, a side effect, a crash or a hang.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import torch
-from httpx import Response
 from PIL import Image
 from safetensors.torch import save
 from starlette.testclient import TestClient
@@ -79,7 +74,7 @@ PICTURES = (  # format of Pillow, mode
 )
 
 
-def pictures(folder: Path) -> Case:
+def pictures(folder):
     """Photos of every common format, predicted and encoded."""
     exif = Image.Exif()
     exif[0x0112] = 6  # orientation
@@ -92,14 +87,14 @@ def pictures(folder: Path) -> Case:
         whole.append(buffer.getvalue())
     predictor, path = Predictor(served.RedEngine()), folder / "damaged"
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         path.write_bytes(mutated(whole[generator.integers(len(whole))], generator, head=0.3))
         table.encode(predictor.predict(path), table.FORMATS["png16"])
 
     return case
 
 
-def onnx(folder: Path) -> Case:
+def onnx(folder):
     """Graphs, opened and run: ours with metadata, sealed or not, and those of others."""
     plain, path = folder / "plain.onnx", folder / "damaged.onnx"
     onnx_files.depth_of_brightness(plain)
@@ -107,7 +102,7 @@ def onnx(folder: Path) -> Case:
     others = onnx_files.foreign(folder / "others.onnx").read_bytes()
     wholes = plain.read_bytes(), plain.read_bytes(), others, checksums.sealed(plain.read_bytes())
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         path.write_bytes(mutated(wholes[generator.integers(len(wholes))], generator))
         with nothing_happens():
             Predictor(open_engine(path)).predict(IMAGE)
@@ -115,25 +110,25 @@ def onnx(folder: Path) -> Case:
     return case
 
 
-def _checkpoint(folder: Path) -> dict[str, bytes]:
+def _checkpoint(folder):
     save_checkpoint(folder / "whole", pairs.TINY, IDisc(pairs.TINY).state_dict(), ORIGIN)
     Predictor(open_engine(folder / "whole")).predict(IMAGE)  # loads the libraries
     return {path.name: path.read_bytes() for path in (folder / "whole").iterdir()}
 
 
-def _open_checkpoint(folder: Path, files: dict[str, bytes]) -> None:
+def _open_checkpoint(folder, files):
     for name, content in files.items():
         (folder / name).write_bytes(content)
     with nothing_happens():
         Predictor(open_engine(folder)).predict(IMAGE)
 
 
-def safetensors(folder: Path) -> Case:
+def safetensors(folder):
     """Checkpoints with damaged weights: with checksums, and without, as others write them."""
     files = _checkpoint(folder)
     wholes = files[WEIGHTS], save(read_state(folder / "whole" / WEIGHTS))
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         whole = wholes[generator.integers(2)]
         head = (8 + int.from_bytes(whole[:8], "little")) / len(whole)  # the header; tensors follow
         _open_checkpoint(folder, {**files, WEIGHTS: mutated(whole, generator, head)})
@@ -141,14 +136,14 @@ def safetensors(folder: Path) -> Case:
     return case
 
 
-def torch_files(folder: Path) -> Case:
+def torch_files(folder):
     """Checkpoints of torch, as they are published."""
     path = folder / "weights.pt"
     torch.save({"model": {f"layer.{n}": torch.randn(3, 4) for n in range(8)}}, path)
     whole = path.read_bytes()
     read_state(path)  # loads the libraries
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         path.write_bytes(mutated(whole, generator))
         with nothing_happens():
             read_state(path)
@@ -156,7 +151,7 @@ def torch_files(folder: Path) -> Case:
     return case
 
 
-def json_files(folder: Path) -> Case:
+def json_files(folder):
     """Every JSON file that is read, with damaged text or strange values."""
     files = _checkpoint(folder)
     plain = json.loads(files[CONFIG])
@@ -166,7 +161,7 @@ def json_files(folder: Path) -> Case:
     hub.mkdir()
     (hub / CONFIG).write_text('{"model_type": "dpt"}')
     measured = Predictor(served.RedEngine()).predict(IMAGE).rescaled("5,24 60,24 = 2m")
-    readers: list[tuple[bytes, Callable[[bytes], object]]] = [
+    readers = [
         (
             json.dumps(plain).encode(),
             lambda content: _open_checkpoint(folder, {**files, CONFIG: content}),
@@ -202,7 +197,7 @@ def json_files(folder: Path) -> Case:
         ),
     ]
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         damage = mutated_json if generator.random() < 0.7 else mutated
         whole, read = readers[generator.integers(len(readers))]
         read(damage(whole, generator))
@@ -210,12 +205,12 @@ def json_files(folder: Path) -> Case:
     return case
 
 
-def _loaded(path: Path, content: bytes) -> Any:
+def _loaded(path, content):
     path.write_bytes(content)
     return stored.read_json(path)
 
 
-def manifests(folder: Path) -> Case:
+def manifests(folder):
     """Manifests, and lists of pairs as JSONL, CSV and text; every sample that they name is read."""
     root = pairs.make(folder / "data", train=2, test=2)
     names = [f"test/images/{path.name}" for path in sorted((root / "test/images").iterdir())]
@@ -241,7 +236,7 @@ def manifests(folder: Path) -> Case:
     manifest.write(prepared)
     tables[manifest.NAME] = (root / manifest.NAME).read_text()
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         name = list(tables)[generator.integers(len(tables))]
         for each in tables:
             (root / each).unlink(missing_ok=True)
@@ -253,7 +248,7 @@ def manifests(folder: Path) -> Case:
     return case
 
 
-def http(folder: Path) -> Case:
+def http(folder):
     """Requests with damaged bodies, fields, headers and addresses."""
     client = TestClient(
         served.serve().app, base_url="http://127.0.0.1", raise_server_exceptions=False
@@ -274,7 +269,7 @@ def http(folder: Path) -> Case:
         b"/examples/kitchen.jpg",
     ]
 
-    def answer(generator: np.random.Generator) -> Response:
+    def answer(generator):
         choice = generator.random()
         if choice > 0.9:
             where = mutated(addresses[generator.integers(len(addresses))], generator)
@@ -290,7 +285,7 @@ def http(folder: Path) -> Case:
             header = mutated(kind, generator).translate(None, b"\r\n\0")
         return client.post(path, content=body, headers={b"content-type": header})
 
-    def case(generator: np.random.Generator) -> None:
+    def case(generator):
         response = answer(generator)
         path = response.url.path
         if response.status_code >= 500:
@@ -301,7 +296,7 @@ def http(folder: Path) -> Case:
     return case
 
 
-KINDS: dict[str, Callable[[Path], Case]] = {
+KINDS = {
     "pictures": pictures,
     "onnx": onnx,
     "safetensors": safetensors,

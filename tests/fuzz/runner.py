@@ -1,7 +1,5 @@
 """Run cases in a process of their own, so that a crash or a hang costs one case."""
 
-from __future__ import annotations
-
 import faulthandler
 import logging
 import multiprocessing
@@ -10,10 +8,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tests.fuzz.kinds import KINDS
@@ -25,18 +20,18 @@ START_S = 900  # for the imports, which a busy machine delays
 ACCEPTED, REFUSED, FINDING = "accepted", "refused", "finding"
 
 
-def fuzz(kind: str, seed: int, cases: int) -> tuple[Counter[str], dict[int, str]]:
+def fuzz(kind, seed, cases):
     """Count the outcomes of a kind, and return the findings by number of the case."""
-    outcomes: list[str] = []
+    outcomes = []
     while len(outcomes) < cases:
         outcomes += _outcomes(kind, seed, range(len(outcomes), cases))
     findings = {n: text for n, text in enumerate(outcomes) if text not in (ACCEPTED, REFUSED)}
     return Counter(FINDING if n in findings else text for n, text in enumerate(outcomes)), findings
 
 
-def _outcomes(kind: str, seed: int, numbers: range) -> Iterator[str]:
+def _outcomes(kind, seed, numbers):
     """The outcomes of cases in one process, up to the first one that it does not survive."""
-    context: Any = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("spawn")
     parent, child = context.Pipe()
     process = context.Process(target=_run, args=(kind, seed, numbers, child), daemon=True)
     process.start()
@@ -57,7 +52,7 @@ def _outcomes(kind: str, seed: int, numbers: range) -> Iterator[str]:
     process.join()
 
 
-def _run(kind: str, seed: int, numbers: range, pipe: Connection) -> None:
+def _run(kind, seed, numbers, pipe):
     faulthandler.enable()
     warnings.simplefilter("ignore")
     logging.disable()  # remarks of libraries about damaged requests
@@ -75,12 +70,12 @@ def _run(kind: str, seed: int, numbers: range, pipe: Connection) -> None:
                 pipe.send(ACCEPTED)
 
 
-def _received(pipe: Connection) -> str:
+def _received(pipe):
     try:
         return str(pipe.recv())
     except EOFError:
         return ""
 
 
-def _ending(code: int) -> str:
+def _ending(code):
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

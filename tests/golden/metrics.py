@@ -4,8 +4,6 @@ Torch-free, as the metrics are. `published` has, by batch size, the final values
 which the published code fails; `independent` the same by image and by pixel, in float64.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import numpy as np
 from tests.golden import rule
 
-from idisc.metrics import Terms, depth_terms, normal_terms
+from idisc.metrics import depth_terms, normal_terms
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[2] / "shared" / "golden" / "losses_metrics.json"
@@ -37,25 +35,25 @@ class Case:
     name: str
     facts: dict[str, Any]
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
     @property
-    def published(self) -> dict[int, dict[str, Any]]:
+    def published(self):
         return {int(size): values for size, values in self.facts["published"].items()}
 
     @property
-    def independent(self) -> dict[str, dict[str, float]]:
-        values: dict[str, dict[str, float]] = self.facts["independent"]
+    def independent(self):
+        values = self.facts["independent"]
         return {"image": values["per_image_mean"], "pixel": values["per_pixel"]}
 
-    def images(self) -> list[Terms]:
+    def images(self):
         make = self._depth if "kwargs" in self.facts else self._normals
         images = [make(index) for index in range(len(self.facts["images"]))]
         assert [terms.pixels for terms in images] == self.facts["valid"]
         return images
 
-    def _depth(self, index: int) -> Terms:
+    def _depth(self, index):
         name, size = self.facts["images"][index], (self.facts["height"], self.facts["width"])
         how = self.facts["kwargs"]
         target = rule.depth_for(name, size, near=how["lo"], far=how["hi"])
@@ -63,14 +61,14 @@ class Case:
         valid = rule.mask_for(name, size, self.facts["keep"][index])
         return depth_terms(prediction[valid], target[valid])
 
-    def _normals(self, index: int) -> Terms:
+    def _normals(self, index):
         stored = np.load(HERE / "normals_metrics.npz")
         valid = stored[f"{self.name}.mask"][index, 0]
         prediction, target = (stored[f"{self.name}.{side}"][index] for side in ("pred", "gt"))
         return normal_terms(prediction[:, valid].T, target[:, valid].T)  # (P, 3)
 
 
-def cases(path: Path = HERE / "metrics.json") -> list[Case]:
+def cases(path=HERE / "metrics.json"):
     """All cases of a file: depth, then normals."""
     content = json.loads(path.read_text())
     kinds = (content["metrics_depth"], content["metrics_normals"])

@@ -6,12 +6,9 @@ platform, so a golden file needs to hold the outputs alone. `noise` is the sum o
 mean 0, variance 1, within 3.47.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,7 @@ STD = np.array([0.229, 0.224, 0.225], np.float32)
 _GOLDEN, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
-def noise(name: str, shape: Sequence[int], salt: str = "") -> Array:
+def noise(name, shape, salt=""):
     """Approximately normal numbers of one name, float64."""
     words = _words(name, shape, salt)
     fields = [
@@ -32,17 +29,17 @@ def noise(name: str, shape: Sequence[int], salt: str = "") -> Array:
     return (sum(fields) - 131070).astype(np.float64) * (math.sqrt(3.0) / 65536.0)
 
 
-def uniform(name: str, shape: Sequence[int], salt: str = "") -> Array:
+def uniform(name, shape, salt=""):
     """Uniform numbers in [0, 1), float64."""
     return (_words(name, shape, salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def state_for(shapes: Mapping[str, Sequence[int]], salt: str = "") -> dict[str, Array]:
+def state_for(shapes, salt=""):
     """Weights for the names and shapes of a released checkpoint."""
     return {name: tensor_for(name, tuple(shapes[name]), salt) for name in sorted(shapes)}
 
 
-def tensor_for(name: str, shape: tuple[int, ...], salt: str = "") -> Array:
+def tensor_for(name, shape, salt=""):
     """The value of one tensor; the first rule that fits its name gives scale and offset."""
     if name.endswith("num_batches_tracked"):
         return np.zeros(shape, np.int64)
@@ -61,10 +58,10 @@ def tensor_for(name: str, shape: tuple[int, ...], salt: str = "") -> Array:
     return (offset + values if offset else values).astype(np.float32)
 
 
-def _scale(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
+def _scale(name, shape):
     """(offset, factor) of the noise; a matrix is divided by the root of its inputs, too."""
     outputs = shape[0] if shape else 1
-    table: tuple[tuple[str, float, float], ...] = (
+    table = (
         (r"running_mean", 0.0, 0.1),
         (r"relative_position_bias_table", 0.0, 0.5),
         (r"mu_\d+", 0.0, 1.0),
@@ -96,7 +93,7 @@ def _scale(name: str, shape: tuple[int, ...]) -> tuple[float, float]:
     raise KeyError(name)
 
 
-def digest(arrays: Mapping[str, Array] | Array) -> int:
+def digest(arrays):
     """CRC-32 of the little-endian bytes, in the order of the names."""
     if isinstance(arrays, np.ndarray):
         return zlib.crc32(np.ascontiguousarray(arrays).tobytes())
@@ -106,7 +103,7 @@ def digest(arrays: Mapping[str, Array] | Array) -> int:
     return code
 
 
-def image_for(name: str, size: tuple[int, int], salt: str = "") -> Array:
+def image_for(name, size, salt=""):
     """A picture, RGB uint8 (H, W, 3)."""
     image = np.empty((*size, 3), np.uint8)
     for channel in range(3):
@@ -117,32 +114,30 @@ def image_for(name: str, size: tuple[int, int], salt: str = "") -> Array:
     return image
 
 
-def rgb_for(names: Iterable[str], size: tuple[int, int], salt: str = "") -> Array:
+def rgb_for(names, size, salt=""):
     """Pictures as the network takes them, (B, 3, H, W) float32 in [0, 1]."""
     images = np.stack([image_for(name, size, salt) for name in names])
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(255.0))
 
 
-def normalised(rgb: Array) -> Array:
+def normalised(rgb):
     """The same after ImageNet's mean and deviation, as the golden files count it."""
     return (rgb - MEAN[:, None, None]) / STD[:, None, None]
 
 
-def depth_for(
-    name: str, size: tuple[int, int], salt: str = "", near: float = 0.5, far: float = 9.5
-) -> Array:
+def depth_for(name, size, salt="", near=0.5, far=9.5):
     """Smooth depth between `near` and `far` metres, float32 (H, W)."""
     field = _field("depth/" + name, size, salt) * (1.0 / 0.95)
     return (near + (far - near) * field * field).astype(np.float32)
 
 
-def perturbed_depth_for(name: str, depth: Array, amount: float = 0.2, salt: str = "") -> Array:
+def perturbed_depth_for(name, depth, amount=0.2, salt=""):
     """A "prediction": depth with noise of that relative size, never below a fifth, float32."""
     factor = np.maximum(1.0 + amount * noise("perturb/" + name, depth.shape, salt), 0.2)
     return (depth.astype(np.float64) * factor).astype(np.float32)
 
 
-def normals_for(name: str, size: tuple[int, int], salt: str = "") -> Array:
+def normals_for(name, size, salt=""):
     """Unit normals, float32 (3, H, W)."""
     vectors = np.stack([_field(f"normal/{name}/{c}", size, salt) - 0.475 for c in range(3)])
     vectors[2] += 0.3
@@ -150,12 +145,12 @@ def normals_for(name: str, size: tuple[int, int], salt: str = "") -> Array:
     return (vectors / length).astype(np.float32)
 
 
-def mask_for(name: str, size: tuple[int, int], keep: float, salt: str = "") -> Array:
+def mask_for(name, size, keep, salt=""):
     """A mask that keeps each pixel with that probability, bool (H, W)."""
     return uniform("mask/" + name, size, salt) < keep
 
 
-def select(array: Array, spec: Sequence[Any]) -> Array:
+def select(array, spec):
     """The stored part of an array: for each axis "all", ["first", k] or ["spread", k]."""
     for axis, choice in enumerate(spec):
         if choice == "all":
@@ -169,13 +164,13 @@ def select(array: Array, spec: Sequence[Any]) -> Array:
     return np.ascontiguousarray(array)
 
 
-def probe(stage: str, array: Array) -> float:
+def probe(stage, array):
     """A projection of the whole array on fixed noise: shows an error outside the stored part."""
     values = np.asarray(array, np.float64)
     return float((values * noise("probe/" + stage, values.shape)).sum() / values.size**0.5)
 
 
-def _words(name: str, shape: Sequence[int], salt: str) -> Array:
+def _words(name, shape, salt):
     seed = zlib.crc32(f"{salt}|{name}".encode())
     start = _mixed(np.array([seed], np.uint64))
     out = np.empty(math.prod(shape), np.uint64)
@@ -186,20 +181,20 @@ def _words(name: str, shape: Sequence[int], salt: str) -> Array:
     return out.reshape(tuple(shape))
 
 
-def _mixed(words: Array) -> Array:
+def _mixed(words):
     words = (words ^ (words >> np.uint64(30))) * np.uint64(_MIX[0])
     words = (words ^ (words >> np.uint64(27))) * np.uint64(_MIX[1])
     return words ^ (words >> np.uint64(31))
 
 
-def _position_index(count: int) -> Array:
+def _position_index(count):
     side = math.isqrt(count)
     y, x = np.divmod(np.arange(count, dtype=np.int64), side)
     rows, columns = (axis[:, None] - axis[None] + side - 1 for axis in (y, x))
     return rows * (2 * side - 1) + columns
 
 
-def _field(name: str, size: tuple[int, int], salt: str) -> Array:
+def _field(name, size, salt):
     """Three octaves of bilinear value noise."""
     out = np.zeros(size, np.float64)
     for cell, gain in ((64, 0.5), (24, 0.3), (8, 0.15)):
@@ -207,12 +202,12 @@ def _field(name: str, size: tuple[int, int], salt: str) -> Array:
     return out
 
 
-def _octave(name: str, size: tuple[int, int], cell: int, salt: str) -> Array:
+def _octave(name, size, cell, salt):
     grid = uniform(name, (size[0] // cell + 2, size[1] // cell + 2), salt)
     y, x = (np.arange(length, dtype=np.float64) / cell for length in size)
     row, column = y.astype(np.int64), x.astype(np.int64)
     down, right = (y - row)[:, None], (x - column)[None]
-    corner: Callable[[int, int], Array] = lambda i, j: grid[row + i][:, column + j]  # noqa: E731
+    corner = lambda i, j: grid[row + i][:, column + j]  # noqa: E731
     top = corner(0, 0) + (corner(0, 1) - corner(0, 0)) * right
     low = corner(1, 0) + (corner(1, 1) - corner(1, 0)) * right
     return top + (low - top) * down

@@ -4,13 +4,9 @@
 have the layout that README.md describes, so every test runs over all cases that are found.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,17 +31,14 @@ class Case:
     name: str
 
     @property
-    def meta(self) -> dict[str, Any]:
-        content: dict[str, Any] = json.loads(
-            (self.folder / self.kind / f"{self.name}.json").read_text()
-        )
-        return content
+    def meta(self):
+        return json.loads((self.folder / self.kind / f"{self.name}.json").read_text())
 
     @property
-    def arrays(self) -> Mapping[str, rule.Array]:
+    def arrays(self):
         return np.load(self.folder / self.kind / f"{self.name}.npz")
 
-    def weights(self) -> dict[str, rule.Array]:
+    def weights(self):
         """Return the released checkpoint of this case, made by rule; its digest is verified."""
         meta = self.meta
         shapes = json.loads((self.folder / meta["manifest"]).read_text())
@@ -53,7 +46,7 @@ class Case:
         assert rule.digest(weights) == meta["weights_crc32"]
         return weights
 
-    def rgb(self) -> torch.Tensor:
+    def rgb(self):
         """The pictures, (B, 3, H, W) in [0, 1]."""
         meta = self.meta
         rgb = rule.rgb_for(meta["images"], (meta["height"], meta["width"]), meta["salt"])
@@ -61,9 +54,9 @@ class Case:
         return torch.from_numpy(rgb)
 
 
-def cases(kind: str) -> list[Any]:
+def cases(kind):
     """All cases of a kind as test parameters; one that is in both folders is taken from here."""
-    found: dict[str, Path] = {}
+    found = {}
     for folder in FOLDERS:
         for path in sorted((folder / kind).glob("*.json")):
             found.setdefault(path.stem, folder)
@@ -75,7 +68,7 @@ def cases(kind: str) -> list[Any]:
     ]
 
 
-def network_of(case: Case) -> IDisc:
+def network_of(case):
     """Return the network of a released checkpoint, converted in memory."""
     weights = {name: torch.from_numpy(np.asarray(value)) for name, value in case.weights().items()}
     converted = convert_state(weights, changes_for(case.meta["model"]), case.name)
@@ -84,7 +77,7 @@ def network_of(case: Case) -> IDisc:
     return network
 
 
-def changes_for(model: dict[str, Any]) -> list[str]:
+def changes_for(model):
     """What the shapes of a file cannot say about its network, from the released configuration."""
     decoder = model["pixel_decoder"]
     return [
@@ -97,9 +90,7 @@ def changes_for(model: dict[str, Any]) -> list[str]:
     ]
 
 
-def assert_close(
-    ours: rule.Array, golden: rule.Array, what: str, tolerance: float = TOLERANCE
-) -> None:
+def assert_close(ours, golden, what, tolerance=TOLERANCE):
     """Largest difference, as a share of the largest golden value."""
     assert ours.shape == golden.shape, f"{what}: {ours.shape}, {golden.shape} expected"
     scale = np.abs(golden).max() or 1.0

@@ -1,16 +1,11 @@
 """The HTTP API: files as `formats` encodes them, results that are private, errors in one line."""
 
-from __future__ import annotations
-
 import base64
 import io
 import math
 import re
 import tempfile
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,32 +27,31 @@ PNG = served.png()
 KNOWN = "10,20 50,20 = 5m"
 
 
-def client_of(server: served.Served, **options: Any) -> TestClient:
+def client_of(server, **options):
     return TestClient(server.app, base_url="http://localhost", **options)
 
 
 @pytest.fixture
-def server() -> served.Served:
+def server():
     return served.serve()
 
 
 @pytest.fixture
-def client(server: served.Served) -> Iterator[TestClient]:
+def client(server):
     with client_of(server) as opened:
         yield opened
 
 
-def send(client: TestClient, content: bytes = PNG, name: str = "room.png", **query: str) -> Any:
+def send(client, content=PNG, name="room.png", **query):
     form = {key: query.pop(key) for key in ("fov", "known_distance") if key in query}
     return client.post("/predict", files={"file": (name, content)}, params=query, data=form)
 
 
-def kept(client: TestClient) -> str:
-    token: str = send(client, format="json").json()["result"]
-    return token
+def kept(client):
+    return send(client, format="json").json()["result"]
 
 
-def expected(kind: str, known: str | None = None) -> bytes:
+def expected(kind, known=None):
     """What the library encodes for the same picture."""
     prediction = Predictor(served.RedEngine()).predict(
         idisc.images.read_photo(PNG, "room.png"), known_distance=known
@@ -65,7 +59,7 @@ def expected(kind: str, known: str | None = None) -> bytes:
     return formats.encode(prediction, FORMATS[kind])[FORMATS[kind].suffix]
 
 
-def unpacked(packed: dict[str, Any], shape: tuple[int, int]) -> Any:
+def unpacked(packed, shape):
     steps = np.frombuffer(zlib.decompress(base64.b64decode(packed["depth"])), "<u2")
     units = np.cumsum(steps.reshape(shape), axis=1, dtype=np.uint16)
     return units * np.float64(packed["metres_per_unit"])
@@ -76,7 +70,7 @@ def unpacked(packed: dict[str, Any], shape: tuple[int, int]) -> Any:
 
 @pytest.mark.parametrize("known", [None, KNOWN])
 @pytest.mark.parametrize("kind", [row.name for row in FORMATS.values() if row.on_web])
-def test_files_are_those_of_the_library(client: TestClient, kind: str, known: str | None) -> None:
+def test_files_are_those_of_the_library(client, kind, known):
     answer = send(client, format=kind, **({"known_distance": known} if known else {}))
     assert answer.status_code == 200
     assert answer.content == expected(kind, known)
@@ -87,12 +81,12 @@ def test_files_are_those_of_the_library(client: TestClient, kind: str, known: st
     assert client.get(f"/results/{token}/file", params=query).content == answer.content
 
 
-def test_the_usual_format_is_a_png_of_16_bits(client: TestClient) -> None:
+def test_the_usual_format_is_a_png_of_16_bits(client):
     answer = send(client)
     assert (answer.headers["content-type"], answer.content) == ("image/png", expected("png16"))
 
 
-def test_json_is_short_and_names_a_result(client: TestClient) -> None:
+def test_json_is_short_and_names_a_result(client):
     body = send(client, format="json", fov="90").json()
     assert body["format"] == "idisc/1"
     corrected = 2.0 * math.tan(math.radians(30))  # 2 m for the 60 deg of training
@@ -117,8 +111,8 @@ def test_json_is_short_and_names_a_result(client: TestClient) -> None:
         ('a"b\r\nX: y.png', "a_bX_ y"),
     ],
 )
-def test_names_of_uploads_are_harmless(client: TestClient, name: str, stem: str) -> None:
-    service = client.app.app.state.server.service  # type: ignore[attr-defined]
+def test_names_of_uploads_are_harmless(client, name, stem):
+    service = client.app.app.state.server.service
     prediction = service.predict(app.Upload(PNG, name))
     assert service.file(prediction, FORMATS["npy"]).name == f"{stem}_depth.npy"
 
@@ -126,7 +120,7 @@ def test_names_of_uploads_are_harmless(client: TestClient, name: str, stem: str)
 # What the page asks for
 
 
-def test_the_view_holds_scene_photo_and_facts(client: TestClient) -> None:
+def test_the_view_holds_scene_photo_and_facts(client):
     token = kept(client)
     plain = client.get(f"/results/{token}/view").json()
     assert (plain["name"], plain["grid"]) == ("room.png", [48, 64])
@@ -139,7 +133,7 @@ def test_the_view_holds_scene_photo_and_facts(client: TestClient) -> None:
     assert unpacked(scaled, (48, 64)) == pytest.approx(depth * change["factor"], rel=1e-3)
 
 
-def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client: TestClient) -> None:
+def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client):
     content = served.png(served.ramp(60, 1300))
     token = send(client, content, format="json").json()["result"]
     assert client.get(f"/results/{token}/view").json()["step"] == 3
@@ -147,9 +141,7 @@ def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client: TestC
     assert np.load(io.BytesIO(stored)).shape == (60, 1300)
 
 
-def test_an_explanation_has_maps_and_muting_changes_depth(
-    client: TestClient, server: served.Served
-) -> None:
+def test_an_explanation_has_maps_and_muting_changes_depth(client, server):
     token = kept(client)
     about = client.post(f"/results/{token}/explain").json()
     coarse, fine = about["levels"]
@@ -171,13 +163,12 @@ def test_an_explanation_has_maps_and_muting_changes_depth(
     assert told == pytest.approx(change, abs=0.001)
     assert answer["mean_m"] == pytest.approx(np.abs(change).mean(), abs=0.001)
     assert answer["largest_m"] == pytest.approx(0.5, abs=0.001)
-    assert server.explorer is not None
     assert server.explorer.calls == 1  # once for all of it
 
 
 def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(
-    client: TestClient, server: served.Served
-) -> None:
+    client, server
+):
     noise = np.random.default_rng(0).integers(0, 256, (60, 1300, 3), np.uint8)
     files = {"file": ("room.png", served.png(noise))}
     arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
@@ -194,10 +185,8 @@ def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of
 
 
 @pytest.mark.parametrize("kind", ["json", "npz"])
-def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
-    server: served.Served, client: TestClient, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    def fails(*_: object) -> None:
+def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(server, client, monkeypatch, kind):
+    def fails(*_):
         raise InputError("room.png", "too dark")
 
     monkeypatch.setattr(served.ThirdsExplorer, "__call__", fails)
@@ -206,7 +195,7 @@ def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(
     assert "idisc_results_kept 0" in client.get("/metrics").text
 
 
-def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) -> None:
+def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     door = app.create_app(explorer.open_network(path))
     with TestClient(door) as client:
@@ -218,7 +207,7 @@ def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path: Path) 
         assert client.post(f"/results/{token}/explain").json() == {"error": why}
 
 
-def test_a_network_for_normals_is_refused_at_the_start() -> None:
+def test_a_network_for_normals_is_refused_at_the_start():
     engine = served.RedEngine()
     engine.task = NORMALS
     with pytest.raises(InputError):
@@ -229,7 +218,7 @@ def test_a_network_for_normals_is_refused_at_the_start() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", PNG[:100], b"GIF89a" + bytes(50)])
-def test_what_is_no_picture_is_named_in_one_line(client: TestClient, content: bytes) -> None:
+def test_what_is_no_picture_is_named_in_one_line(client, content):
     answer = send(client, content)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("room.png: ")
@@ -247,15 +236,13 @@ def test_what_is_no_picture_is_named_in_one_line(client: TestClient, content: by
         ({"known_distance": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1"),
     ],
 )
-def test_values_that_make_no_sense_are_named(
-    client: TestClient, query: dict[str, str], status: int, message: str
-) -> None:
+def test_values_that_make_no_sense_are_named(client, query, status, message):
     answer = send(client, **query)
     assert answer.status_code == status
     assert answer.json()["error"].startswith(message)
 
 
-def test_forms_that_cannot_be_used_are_named(client: TestClient) -> None:
+def test_forms_that_cannot_be_used_are_named(client):
     for files, message in (
         ([("known_distance", (None, "1,1 2,2 = 1m"))], "file: Field required"),
         ([("file", ("a.png", PNG)), ("file", ("b.png", PNG))], "file: given twice"),
@@ -271,19 +258,19 @@ def test_forms_that_cannot_be_used_are_named(client: TestClient) -> None:
         assert client.post("/predict", content=b"--y", headers=headers).status_code == 400
 
 
-def test_a_prediction_that_a_format_cannot_hold_is_an_error(client: TestClient) -> None:
+def test_a_prediction_that_a_format_cannot_hold_is_an_error(client):
     answer = send(client, format="png16", known_distance="10,20 50,20 = 9000m")
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("format png16: ")
 
 
-def test_a_bug_shows_nothing_of_itself() -> None:
+def test_a_bug_shows_nothing_of_itself():
     server = served.serve()
 
-    def breaks(*_: Any) -> Any:
+    def breaks(*_):
         raise RuntimeError("secret")
 
-    server.engine.run = breaks  # type: ignore[method-assign]
+    server.engine.run = breaks
     with client_of(server, raise_server_exceptions=False) as client:
         answer = send(client)
     assert answer.status_code == 500
@@ -291,7 +278,7 @@ def test_a_bug_shows_nothing_of_itself() -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_what_is_not_there_is_a_line_too(client: TestClient) -> None:
+def test_what_is_not_there_is_a_line_too(client):
     assert client.get("/nothing").json() == {"error": "Not Found"}
     assert client.get("/predict").status_code == 405
     assert client.get("/page/../app.py").status_code == 404
@@ -301,7 +288,7 @@ def test_what_is_not_there_is_a_line_too(client: TestClient) -> None:
 # Results are nobody else's
 
 
-def test_results_go_by_a_name_that_is_secret_and_not_listed(client: TestClient) -> None:
+def test_results_go_by_a_name_that_is_secret_and_not_listed(client):
     first, second = kept(client), kept(client)
     assert first != second
     another = "y" if first.endswith("x") else "x"  # one name in 64 does
@@ -313,7 +300,7 @@ def test_results_go_by_a_name_that_is_secret_and_not_listed(client: TestClient) 
     assert client.get(f"/results/{first}/view").headers["cache-control"] == "no-store"
 
 
-def test_a_result_is_forgotten_when_its_page_says_so(client: TestClient) -> None:
+def test_a_result_is_forgotten_when_its_page_says_so(client):
     token = kept(client)
     assert client.delete(f"/results/{token}").status_code == 204
     for path in ("view", "maps", "file"):
@@ -322,13 +309,11 @@ def test_a_result_is_forgotten_when_its_page_says_so(client: TestClient) -> None
     assert client.delete(f"/results/{token}").status_code == 204
 
 
-def test_neither_uploads_nor_files_touch_the_disk_or_stay_in_memory(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neither_uploads_nor_files_touch_the_disk_or_stay_in_memory(client, monkeypatch):
     noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
     content = served.png(noise)
     assert len(content) > 1_400_000
-    spilt: list[object] = []
+    spilt = []
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", spilt.append)
     for name in ("mkdtemp", "mkstemp"):
         monkeypatch.setattr(tempfile, name, spilt.append)
@@ -342,13 +327,13 @@ def test_neither_uploads_nor_files_touch_the_disk_or_stay_in_memory(
 # The rest
 
 
-def test_health_tells_what_a_page_needs(client: TestClient) -> None:
+def test_health_tells_what_a_page_needs(client):
     body = client.get("/health").json()
     assert (body["status"], body["model"], body["domain"]) == ("ok", "red", "indoor")
     assert (body["waiting"], body["slots"], body["explorer_missing"]) == (0, 8, "")
 
 
-def test_metrics_count_answers_and_work(client: TestClient) -> None:
+def test_metrics_count_answers_and_work(client):
     send(client)
     send(client, b"hello")
     text = client.get("/metrics").text
@@ -357,9 +342,7 @@ def test_metrics_count_answers_and_work(client: TestClient) -> None:
     assert 'idisc_work_seconds_count{kind="predict"} 2.0' in text
 
 
-def test_examples_are_what_lies_in_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_examples_are_what_lies_in_the_package(tmp_path, monkeypatch):
     folder = tmp_path / "assets" / "examples"
     monkeypatch.setattr(app.resources, "files", lambda _: tmp_path)
     assert app.read_examples() == {}
@@ -373,8 +356,8 @@ def test_examples_are_what_lies_in_the_package(
     }
     monkeypatch.undo()
     server = served.serve()
-    server.app.app.state.server.examples.clear()  # type: ignore[attr-defined]
-    server.app.app.state.server.examples.update(  # type: ignore[attr-defined]
+    server.app.app.state.server.examples.clear()
+    server.app.app.state.server.examples.update(
         {"CREDITS.md": (b"whose", "text/plain"), "a_room.jpg": (PNG, "image/jpeg")}
     )
     with client_of(server) as client:
@@ -386,7 +369,7 @@ def test_examples_are_what_lies_in_the_package(
         assert client.get("/examples/a_room.jpg").content == PNG
 
 
-def test_the_page_runs_scripts_of_its_own_only(client: TestClient) -> None:
+def test_the_page_runs_scripts_of_its_own_only(client):
     page = client.get("/")
     policy = page.headers["content-security-policy"]
     assert "script-src 'self';" in policy
@@ -403,9 +386,7 @@ def test_the_page_runs_scripts_of_its_own_only(client: TestClient) -> None:
     assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
 
 
-def test_the_page_is_read_once_and_sent_once(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_is_read_once_and_sent_once(client, monkeypatch):
     monkeypatch.setattr(app.resources, "files", None)  # all of it is in memory
     for address in app.PAGE:
         first = client.get(address)
@@ -415,7 +396,7 @@ def test_the_page_is_read_once_and_sent_once(
         assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
 
 
-def test_a_picture_of_one_pixel_goes_through(client: TestClient) -> None:
+def test_a_picture_of_one_pixel_goes_through(client):
     token = send(client, served.png(served.ramp(1, 1)), format="json").json()["result"]
     assert client.get(f"/results/{token}/view").status_code == 200
     assert client.get(f"/results/{token}/file?format=ply").status_code == 200

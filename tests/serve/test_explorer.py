@@ -1,11 +1,8 @@
 """The explain room behind the page: a real network, small, asked over HTTP."""
 
-from __future__ import annotations
-
 import io
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,28 +20,28 @@ from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 from idisc.serve.app import create_app
-from idisc.serve.explorer import Opened, open_network, with_explorer
+from idisc.serve.explorer import open_network, with_explorer
 from idisc.zoo import cards
 
 PNG = served.png(served.ramp(96, 128))
 
 
 @pytest.fixture(scope="module")
-def predictor() -> Predictor:
+def predictor():
     torch.manual_seed(0)
     network = IDisc(pairs.TINY).eval().requires_grad_(False)
     return Predictor(TorchEngine(network, "tiny", origin={"training_size": [96, 128]}))
 
 
 @pytest.fixture
-def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def zoo(tmp_path, monkeypatch):
     """The zoo of one model."""
     save_checkpoint(tmp_path / "tiny", pairs.TINY, explained.network().state_dict(), {})
     shipped.make(tmp_path / "zoo" / "rooms", checkpoint=tmp_path / "tiny")
     monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
 
 
-def answers(opened: Opened) -> tuple[str, int]:
+def answers(opened):
     """What /health says of the explorer, and how /explain answers a photo."""
     with TestClient(create_app(opened)) as client:
         why = client.get("/health").json()["explorer_missing"]
@@ -55,7 +52,7 @@ def answers(opened: Opened) -> tuple[str, int]:
     return why, answer.status_code
 
 
-def test_a_checkpoint_is_explained_over_http(predictor: Predictor) -> None:
+def test_a_checkpoint_is_explained_over_http(predictor):
     expected = explain_photo(predictor, read_photo(PNG, "room.png"))
     files = {"file": ("room.png", PNG)}
     with TestClient(create_app(with_explorer(predictor))) as client:
@@ -82,7 +79,7 @@ def test_a_checkpoint_is_explained_over_http(predictor: Predictor) -> None:
         assert every.json() == {"error": "level 1: all 8 IDRs muted; one at least must be left"}
 
 
-def test_a_network_without_idrs_cannot_be_explored() -> None:
+def test_a_network_without_idrs_cannot_be_explored():
     network = IDisc(replace(pairs.TINY, discretization="none"))
     opened = with_explorer(Predictor(TorchEngine(network, "plain")))
     assert opened.explain is None
@@ -91,9 +88,7 @@ def test_a_network_without_idrs_cannot_be_explored() -> None:
 
 @pytest.mark.usefixtures("zoo")
 @pytest.mark.parametrize("name", [None, "rooms"])
-def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoint(
-    name: str | None,
-) -> None:
+def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoint(name):
     opened = open_network(name)
     assert isinstance(opened.predictor.engine, OnnxEngine)
     assert opened.predictor.model.name == "rooms"
@@ -101,9 +96,7 @@ def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoi
 
 
 @pytest.mark.usefixtures("zoo")
-def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     opened = open_network()
     assert isinstance(opened.predictor.engine, OnnxEngine)

@@ -1,28 +1,23 @@
 """Limits: sizes, slots, slow uploads, host names, and results that are dropped."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import struct
 import threading
 import time
 import zlib
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 from fastapi.testclient import TestClient
-from starlette.types import Message, Receive
 from tests.fakes import served
 from tests.fakes.predicted import predicted
 
 from idisc.errors import InputError
-from idisc.prediction import Prediction
 from idisc.serve.admission import FORM_NEEDED, Limits, names_at
 from idisc.serve.results import ResultExpired, Results
 from idisc.serve.sharing import client_group
@@ -33,11 +28,11 @@ HEAD = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\
 FORM = HEAD + PNG + b"\r\n--x--\r\n"
 
 
-def client_of(server: served.Served, **options: Any) -> TestClient:
+def client_of(server, **options):
     return TestClient(server.app, base_url="http://localhost", **options)
 
 
-def until(condition: Any) -> None:
+def until(condition):
     deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline
@@ -47,7 +42,7 @@ def until(condition: Any) -> None:
 # Sizes
 
 
-def test_too_many_bytes_are_refused_by_their_announced_length() -> None:
+def test_too_many_bytes_are_refused_by_their_announced_length():
     server = served.serve(upload_mb=0.01)
     with client_of(server) as client:
         answer = client.post("/predict", files={"file": ("a.png", bytes(100_000))})
@@ -56,10 +51,10 @@ def test_too_many_bytes_are_refused_by_their_announced_length() -> None:
         assert client.post("/predict", files=FILES).status_code == 200
 
 
-def test_too_many_bytes_are_refused_while_they_come() -> None:
+def test_too_many_bytes_are_refused_while_they_come():
     server, taken = served.serve(upload_mb=0.01), 0
 
-    async def receive() -> Message:
+    async def receive():
         nonlocal taken
         taken += 1
         return part(HEAD if taken == 1 else bytes(10_000))
@@ -69,14 +64,14 @@ def test_too_many_bytes_are_refused_while_they_come() -> None:
     assert server.engine.calls == 0
 
 
-def test_json_may_be_small_only() -> None:
+def test_json_may_be_small_only():
     with client_of(served.serve()) as client:
         answer = client.post("/results/x/mute", json={"muted": {}, "known_distance": "x" * 100_000})
         assert answer.status_code == 413
         assert answer.json() == {"error": "JSON of more than 65536 bytes is not read"}
 
 
-def test_a_picture_without_a_form_is_told_how_to_come() -> None:
+def test_a_picture_without_a_form_is_told_how_to_come():
     headers = {"content-type": "image/jpeg"}
     with client_of(served.serve()) as client:
         for address, size in product(("/predict", "/explain"), (0, 100, 100_000)):
@@ -85,7 +80,7 @@ def test_a_picture_without_a_form_is_told_how_to_come() -> None:
 
 
 @pytest.mark.parametrize(("side", "megapixels"), [(64, 0.003), (30_000, 25)])
-def test_a_picture_with_too_many_pixels_is_told_the_limit(side: int, megapixels: float) -> None:
+def test_a_picture_with_too_many_pixels_is_told_the_limit(side, megapixels):
     server = served.serve(megapixels=megapixels)
     size = struct.pack(">II", side, side)
     head = b"IHDR" + size + PNG[24:29]
@@ -97,13 +92,13 @@ def test_a_picture_with_too_many_pixels_is_told_the_limit(side: int, megapixels:
     assert server.engine.calls == 0
 
 
-def test_headers_may_have_16_kb() -> None:
+def test_headers_may_have_16_kb():
     with client_of(served.serve()) as client:
         assert client.get("/health", headers={"x": "a" * 15_000}).status_code == 200
         assert client.get("/health", headers={"x": "a" * 17_000}).status_code == 431
 
 
-def test_limits_are_numbers_above_0() -> None:
+def test_limits_are_numbers_above_0():
     for field, value in product(("upload_mb", "queue"), (0, -1, float("nan"), float("inf"))):
         with pytest.raises(InputError):
             Limits(**{field: value})
@@ -112,18 +107,16 @@ def test_limits_are_numbers_above_0() -> None:
 # Slots
 
 
-def test_a_full_queue_is_429_and_one_address_may_have_half_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_full_queue_is_429_and_one_address_may_have_half_of_it(monkeypatch):
     server = served.serve(queue=4)
     server.engine.go.clear()
-    queue = server.app.app.state.server.queue  # type: ignore[attr-defined]
+    queue = server.app.app.state.server.queue
     monkeypatch.setattr(queue, "typical_s", lambda _="": 1000.0)
     clients = [client_of(server, client=(f"10.0.0.{n}", 1)) for n in range(3)]
     with clients[0], ThreadPoolExecutor(4) as pool:
-        waiting: list[Future[Any]] = []
+        waiting = []
 
-        def ask(number: int) -> None:
+        def ask(number):
             waiting.append(pool.submit(clients[number].post, "/predict", files=FILES))
             until(lambda: queue.taken == len(waiting))
 
@@ -146,12 +139,12 @@ def test_a_full_queue_is_429_and_one_address_may_have_half_of_it(
         assert clients[2].post("/predict", files=FILES).status_code == 200
 
 
-def test_one_network_works_for_one_at_a_time() -> None:
+def test_one_network_works_for_one_at_a_time():
     server = served.serve(queue=12)
     inside, most, lock = 0, 0, threading.Lock()
     plain = server.engine.run
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments):
         nonlocal inside, most
         with lock:
             inside += 1
@@ -161,14 +154,14 @@ def test_one_network_works_for_one_at_a_time() -> None:
             inside -= 1
         return plain(*arguments)
 
-    server.engine.run = counted  # type: ignore[method-assign]
+    server.engine.run = counted
     with client_of(server) as client, ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda _: client.post("/predict", files=FILES), range(6)))
     assert {answer.status_code for answer in answers} == {200}
     assert most == 1
 
 
-def test_nobody_waits_for_ever_and_the_server_recovers() -> None:
+def test_nobody_waits_for_ever_and_the_server_recovers():
     server = served.serve(timeout_s=1.5)
     server.engine.go.clear()
     with client_of(server) as client:
@@ -182,26 +175,26 @@ def test_nobody_waits_for_ever_and_the_server_recovers() -> None:
         assert "idisc_abandoned_total 2.0" in client.get("/metrics").text
 
 
-def test_who_has_left_is_taken_out_of_the_line() -> None:
+def test_who_has_left_is_taken_out_of_the_line():
     server = served.serve(timeout_s=1000)
     server.engine.go.clear()
     messages = [part(FORM, more=False), {"type": "http.disconnect"}]
 
-    async def receive() -> Message:
+    async def receive():
         return messages.pop(0)
 
     assert asyncio.run(status_of(server, receive)) == 503
     server.engine.go.set()
-    queue = server.app.app.state.server.queue  # type: ignore[attr-defined]
+    queue = server.app.app.state.server.queue
     until(lambda: queue.taken == 0)  # work that has started is finished
 
 
 # Uploads
 
 
-async def status_of(server: served.Served, receive: Receive, client: str = "10.0.0.1") -> int:
+async def status_of(server, receive, client="10.0.0.1"):
     """The status with which an upload is answered."""
-    sent: list[Message] = []
+    sent = []
     headers = {
         "host": "localhost",
         "content-type": "multipart/form-data; boundary=x",
@@ -221,23 +214,22 @@ async def status_of(server: served.Served, receive: Receive, client: str = "10.0
         "server": ("localhost", 80),
     }
 
-    async def send(message: Message) -> None:
+    async def send(message):
         sent.append(message)
 
     await server.app(scope, receive, send)
-    status: int = sent[0]["status"]
-    return status
+    return sent[0]["status"]
 
 
-def part(body: bytes, more: bool = True) -> Message:
+def part(body, more=True):
     return {"type": "http.request", "body": body, "more_body": more}
 
 
-def stopping(size: int = 600) -> Receive:
+def stopping(size=600):
     """An upload that stops after its first bytes."""
     messages = [part(HEAD + bytes(size))]
 
-    async def receive() -> Message:
+    async def receive():
         if not messages:
             await asyncio.sleep(1000)
         return messages.pop()
@@ -245,11 +237,11 @@ def stopping(size: int = 600) -> Receive:
     return receive
 
 
-def dribbling() -> Receive:
+def dribbling():
     """An upload that never pauses for long and never ends."""
     messages = [part(HEAD)]
 
-    async def receive() -> Message:
+    async def receive():
         await asyncio.sleep(0.01)
         return messages.pop() if messages else part(b"-")
 
@@ -258,15 +250,15 @@ def dribbling() -> Receive:
 
 @pytest.mark.parametrize("limits", [{"stall_s": 0.2}, {"timeout_s": 0.2}])
 @pytest.mark.parametrize("upload", [stopping, dribbling])
-def test_an_upload_that_is_too_slow_is_ended(upload: Any, limits: dict[str, float]) -> None:
+def test_an_upload_that_is_too_slow_is_ended(upload, limits):
     assert asyncio.run(status_of(served.serve(**limits), upload())) == 408
 
 
-def test_uploads_that_stop_hold_neither_slots_nor_much_memory() -> None:
+def test_uploads_that_stop_hold_neither_slots_nor_much_memory():
     server = served.serve(upload_mb=1, queue=2, stall_s=2)  # 2 MB for incomplete uploads
 
-    async def everyone() -> list[list[int]]:
-        def slow(count: int, size: int, client: str) -> asyncio.Future[list[int]]:
+    async def everyone():
+        def slow(count, size, client):
             uploads = (status_of(server, stopping(size), client) for _ in range(count))
             return asyncio.gather(*uploads)
 
@@ -274,7 +266,7 @@ def test_uploads_that_stop_hold_neither_slots_nor_much_memory() -> None:
         await asyncio.sleep(0.1)
         whole = [part(FORM, more=False)]
 
-        async def receive() -> Message:
+        async def receive():
             if not whole:
                 await asyncio.sleep(1000)
             return whole.pop()
@@ -289,7 +281,7 @@ def test_uploads_that_stop_hold_neither_slots_nor_much_memory() -> None:
     assert other == [408]  # an address that holds little is not asked to give way
 
 
-def test_who_counts_as_one_client() -> None:
+def test_who_counts_as_one_client():
     assert client_group("10.0.0.1") == client_group("::ffff:10.0.0.1") == "10.0.0.1"
     assert client_group("2001:db8::1:2:3:4") == client_group("2001:db8::5")
     assert client_group("2001:db8::5") != client_group("2001:db8:0:1::5")
@@ -298,7 +290,7 @@ def test_who_counts_as_one_client() -> None:
 # From where
 
 
-def test_a_local_server_answers_to_local_names_only() -> None:
+def test_a_local_server_answers_to_local_names_only():
     local = ("localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "[::1]")
     other = ("evil.example", "localhost.evil.example:80", "")
     with client_of(served.serve()) as client:
@@ -307,7 +299,7 @@ def test_a_local_server_answers_to_local_names_only() -> None:
             assert status == (200 if host in local else 403)
 
 
-def test_other_pages_may_not_send_pictures() -> None:
+def test_other_pages_may_not_send_pictures():
     server = served.serve()
     server.app.hosts = None  # as with --host 0.0.0.0
     with client_of(server) as client:
@@ -329,7 +321,7 @@ def test_other_pages_may_not_send_pictures() -> None:
             assert client.get("/health", headers=headers).status_code == 200
 
 
-def test_what_is_this_machine() -> None:
+def test_what_is_this_machine():
     for host in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
         names = names_at(host)
         assert names is not None
@@ -341,11 +333,11 @@ def test_what_is_this_machine() -> None:
 # Results
 
 
-def result(side: int = 10) -> Prediction:
+def result(side=10):
     return predicted(np.ones((side, side)))
 
 
-def test_results_go_when_nobody_asked_for_a_while() -> None:
+def test_results_go_when_nobody_asked_for_a_while():
     now = [0.0]
     results = Results(Limits(keep_s=10), lambda: now[0])
     first, second = results.keep(result()), results.keep(result())
@@ -359,7 +351,7 @@ def test_results_go_when_nobody_asked_for_a_while() -> None:
         results.find(second)
 
 
-def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:
+def test_results_go_when_there_are_too_many_or_too_large_ones():
     results = Results(Limits(results=3, results_mb=0.05))
     tokens = [results.keep(result()) for _ in range(4)]
     assert len(results) == 3
@@ -373,7 +365,7 @@ def test_results_go_when_there_are_too_many_or_too_large_ones() -> None:
     assert all(re.fullmatch(r"[\w-]{32}", token) for token in tokens)
 
 
-def test_explanations_count_towards_the_memory_of_results() -> None:
+def test_explanations_count_towards_the_memory_of_results():
     results = Results(Limits(results_mb=0.05))
     first, second = results.keep(result()), results.keep(result())
     results.keep_explanation(second, served.Thirds(np.ones((120, 120), np.float32)))  # 57.6 kB
@@ -383,7 +375,7 @@ def test_explanations_count_towards_the_memory_of_results() -> None:
         results.find(first)
 
 
-def test_only_some_explanations_are_kept() -> None:
+def test_only_some_explanations_are_kept():
     results = Results(Limits(explanations=2))
     tokens = [results.keep(result()) for _ in range(3)]
     for token in tokens:

@@ -1,16 +1,12 @@
 """A server in its own process, as a user starts it: under load, and beside hostile clients."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -30,30 +26,29 @@ FORM = (
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> Iterator[str]:
+def url(tmp_path):
     weights = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     command = [sys.executable, "-m", "idisc", "serve", "--port", "0", "--queue", "12", "--weights"]
     with subprocess.Popen([*command, str(weights)], stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
         yield server.stdout.readline().decode().strip()
         server.terminate()
         assert server.wait(30) in (0, -15)
 
 
 @pytest.mark.slow
-def test_200_requests_16_at_once_end_well_in_the_same_memory(url: str, tmp_path: Path) -> None:
+def test_200_requests_16_at_once_end_well_in_the_same_memory(url, tmp_path):
     photo = tmp_path / "room.png"
     photo.write_bytes(served.png(served.ramp(240, 320)))
     command = [sys.executable, str(SCRIPT), url, str(photo)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    report: dict[str, Any] = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     assert report["answers"]["200"] == 200
     assert report["growth"] < 0.1
     assert report["p95_s"] >= report["p50_s"] > 0
 
 
-def predicted(url: str) -> int:
+def predicted(url):
     """The status of a prediction over a new connection."""
     where = urlsplit(url)
     connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
@@ -65,7 +60,7 @@ def predicted(url: str) -> int:
         connection.close()
 
 
-def ends(connection: socket.socket) -> bool:
+def ends(connection):
     """Tell whether the server closes a connection, with an answer or without one."""
     with suppress(ConnectionError):
         while connection.recv(65536):
@@ -74,7 +69,7 @@ def ends(connection: socket.socket) -> bool:
 
 
 @pytest.mark.slow
-def test_slow_and_silent_clients_do_not_keep_others_from_an_answer(url: str) -> None:
+def test_slow_and_silent_clients_do_not_keep_others_from_an_answer(url):
     where = urlsplit(url)
     upload = f"{HEAD}Content-Length: 100000\r\n\r\n".encode() + FORM[:80].ljust(600, b"-")
     unread = f"{HEAD}Content-Length: {len(FORM)}\r\n\r\n".encode() + FORM
@@ -95,7 +90,7 @@ def test_slow_and_silent_clients_do_not_keep_others_from_an_answer(url: str) -> 
         assert predicted(url) == 200
 
 
-def test_the_script_is_for_this_machine_only() -> None:
+def test_the_script_is_for_this_machine_only():
     command = [sys.executable, str(SCRIPT), "http://example.org", "photo.jpg"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -1,14 +1,10 @@
 """The page in a real browser, offline but for its own server: everything a person can do there."""
 
-from __future__ import annotations
-
 import io
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +24,7 @@ PHOTO = {"name": "room.png", "mimeType": "image/png", "buffer": served.png(serve
 class Running:
     """A server of this process, in a thread of its own."""
 
-    def __init__(self, server: served.Served) -> None:
+    def __init__(self, server):
         self.engine, self.app = server.engine, server.app
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listening.getsockname()[1]}"
@@ -37,21 +33,21 @@ class Running:
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([self.listening],))
 
-    def __enter__(self) -> Running:
+    def __enter__(self):
         self.thread.start()
         while not self.server.started and self.thread.is_alive():
             time.sleep(0.01)
         assert self.server.started
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self.server.should_exit = True
         self.thread.join(browsing.PATIENCE_S)
         self.listening.close()
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
+def running():
     with Running(served.serve()) as server:
         yield server
 
@@ -59,39 +55,39 @@ def running() -> Iterator[Running]:
 class Opened:
     """A page, and what it complained of or asked for elsewhere."""
 
-    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+    def __init__(self, browser, url, **options):
         options.setdefault("viewport", {"width": 900, "height": 640})
         self.context = browsing.new_context(browser, **options)
         self.page, self.url = self.context.new_page(), url
-        self.complaints: list[str] = []
+        self.complaints = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self._asked(request.url))
         self.page.goto(url)
         self.page.wait_for_selector("html[data-ready='intake']")
 
-    def _asked(self, url: str) -> None:
+    def _asked(self, url):
         if not url.startswith((self.url, "data:", "blob:")):
             self.complaints.append(f"asks for {url}")
 
-    def upload(self) -> Any:
+    def upload(self):
         self.page.set_input_files("#file", PHOTO)
         self.page.wait_for_selector("html[data-ready='3d']")
         self.page.locator("#status").wait_for(state="hidden")
         return self.page
 
-    def explore(self) -> Any:
+    def explore(self):
         self.upload()
         self.page.locator("#look").click()
         self.page.locator("#explorer").wait_for()
         return self.page
 
-    def at(self, view: str, across: float, down: float) -> tuple[float, float]:
+    def at(self, view, across, down):
         self.page.locator(view).scroll_into_view_if_needed()
         box = self.page.locator(view).bounding_box()
         return box["x"] + across * box["width"], box["y"] + down * box["height"]
 
-    def tab_to(self, selector: str, back: bool = False) -> None:
+    def tab_to(self, selector, back=False):
         """With the tab key alone."""
         for _ in range(60):
             if self.page.evaluate("(wanted) => document.activeElement.matches(wanted)", selector):
@@ -99,20 +95,20 @@ class Opened:
             self.page.keyboard.press("Shift+Tab" if back else "Tab")
         raise AssertionError(f"{selector}: not among the stops of the tab key")
 
-    def read(self, selector: str) -> str:
-        text: str = self.page.locator(selector).inner_text()
+    def read(self, selector):
+        text = self.page.locator(selector).inner_text()
         return text.replace("\u202f", " ")
 
 
 @pytest.fixture
-def opened(browser: Any, running: Running) -> Iterator[Opened]:
+def opened(browser, running):
     page = Opened(browser, running.url)
     yield page
     page.context.close()
     assert page.complaints == []
 
 
-def test_a_photo_becomes_metres_under_the_cursor(opened: Opened) -> None:
+def test_a_photo_becomes_metres_under_the_cursor(opened):
     page = opened.upload()
     assert opened.read("#title") == "room.png"
     assert "Camera: assumed 60 deg" in opened.read("#lead")
@@ -125,7 +121,7 @@ def test_a_photo_becomes_metres_under_the_cursor(opened: Opened) -> None:
     assert "red (sha256" in opened.read("#provenance")
 
 
-def test_a_photo_can_be_dropped(opened: Opened) -> None:
+def test_a_photo_can_be_dropped(opened):
     opened.page.evaluate(
         """(content) => {
           const carried = new DataTransfer();
@@ -138,14 +134,14 @@ def test_a_photo_can_be_dropped(opened: Opened) -> None:
     assert opened.read("#title") == "dropped.png"
 
 
-def add_distance(opened: Opened, end: float, metres: float) -> None:
+def add_distance(opened, end, metres):
     opened.page.mouse.click(*opened.at("#picture", 0.25, 0.5))
     opened.page.mouse.click(*opened.at("#depth", end, 0.5))
     opened.page.locator("#true-metres").fill(str(metres))
     opened.page.keyboard.press("Enter")
 
 
-def test_known_distances_rescale_the_page_and_its_downloads(opened: Opened) -> None:
+def test_known_distances_rescale_the_page_and_its_downloads(opened):
     page = opened.upload()
     page.mouse.click(*opened.at("#picture", 0.25, 0.5))
     assert page.locator("#true-distance").is_hidden()
@@ -171,7 +167,7 @@ def test_known_distances_rescale_the_page_and_its_downloads(opened: Opened) -> N
     assert waiting.value.suggested_filename == "room_depth.npy"
 
 
-def test_every_format_is_downloaded(opened: Opened) -> None:
+def test_every_format_is_downloaded(opened):
     page = opened.upload()
     starts = {
         ".png": b"\x89PNG",
@@ -187,7 +183,7 @@ def test_every_format_is_downloaded(opened: Opened) -> None:
         assert waiting.value.suggested_filename == f"room{row.suffix}"
 
 
-def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
+def test_the_cloud_turns_and_normals_are_shown(opened):
     page = opened.upload()
     first = browsing.at_rest(page, "#stage canvas")
     assert 0.1 < (first[..., 3] > 0).mean() < 0.95
@@ -205,9 +201,7 @@ def test_the_cloud_turns_and_normals_are_shown(opened: Opened) -> None:
     assert "down green" in opened.read("#shown-note")
 
 
-def test_normals_wait_for_a_full_line_and_say_why_they_do_not_come(
-    browser: Any, running: Running
-) -> None:
+def test_normals_wait_for_a_full_line_and_say_why_they_do_not_come(browser, running):
     opened = Opened(browser, running.url)
     page, address = opened.upload(), "**/file?format=normals"
     normals = page.locator("[name=shown][value=normals]")
@@ -228,7 +222,7 @@ def test_normals_wait_for_a_full_line_and_say_why_they_do_not_come(
     opened.context.close()
 
 
-def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
+def test_a_pixel_names_its_idrs_and_their_maps(opened):
     page = opened.explore()
     page.mouse.move(*opened.at("#explored", 0.1, 0.5))
     assert opened.read("#belongs") == (
@@ -248,7 +242,7 @@ def test_a_pixel_names_its_idrs_and_their_maps(opened: Opened) -> None:
     assert "reads: level 0: IDR 2 80 %" in opened.read("#belongs")
 
 
-def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
+def test_an_idr_is_pinned_and_muted_and_depth_changes(opened):
     page = opened.explore()
     whole = pixels(page, "#without canvas")
     idr = page.locator(".idr[data-level='1'][data-idr='0']")
@@ -273,7 +267,7 @@ def test_an_idr_is_pinned_and_muted_and_depth_changes(opened: Opened) -> None:
     page.locator("#effect-note", has_text="nothing is muted").wait_for()
 
 
-def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -> None:
+def test_a_refused_muting_leaves_all_as_it_was(browser, running):
     opened = Opened(browser, running.url)
     page = opened.explore()
     for idr in range(3):
@@ -292,7 +286,7 @@ def test_a_refused_muting_leaves_all_as_it_was(browser: Any, running: Running) -
     opened.context.close()
 
 
-def test_one_tap_of_a_finger_mutes(browser: Any, running: Running) -> None:
+def test_one_tap_of_a_finger_mutes(browser, running):
     options = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
     opened = Opened(browser, running.url, **options)
     page = opened.explore()
@@ -303,7 +297,7 @@ def test_one_tap_of_a_finger_mutes(browser: Any, running: Running) -> None:
     opened.context.close()
 
 
-def test_a_server_that_is_gone_is_said_whatever_is_asked(browser: Any, running: Running) -> None:
+def test_a_server_that_is_gone_is_said_whatever_is_asked(browser, running):
     opened = Opened(browser, running.url)
     page = opened.upload()
     page.route("**/results/**", lambda route: route.abort())
@@ -315,7 +309,7 @@ def test_a_server_that_is_gone_is_said_whatever_is_asked(browser: Any, running: 
     opened.context.close()
 
 
-def test_a_keyboard_is_enough(opened: Opened) -> None:
+def test_a_keyboard_is_enough(opened):
     page = opened.upload()
     assert page.locator("#spoken").text_content() == "Depth is ready."
     opened.tab_to("#look")
@@ -357,7 +351,7 @@ def test_a_keyboard_is_enough(opened: Opened) -> None:
     assert unnamed == []
 
 
-def test_a_file_that_is_no_photo_is_named_and_the_page_goes_on(browser: Any) -> None:
+def test_a_file_that_is_no_photo_is_named_and_the_page_goes_on(browser):
     with Running(served.serve(upload_mb=0.5)) as running:
         opened = Opened(browser, running.url)
         bad = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"hello"}
@@ -374,7 +368,7 @@ def test_a_file_that_is_no_photo_is_named_and_the_page_goes_on(browser: Any) -> 
         opened.context.close()
 
 
-def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
+def test_a_full_line_is_told_and_waited_for(browser):
     with Running(served.serve(queue=1)) as running:
         running.engine.go.clear()
         first, second = Opened(browser, running.url), Opened(browser, running.url)
@@ -390,7 +384,7 @@ def test_a_full_line_is_told_and_waited_for(browser: Any) -> None:
             each.context.close()
 
 
-def test_waiting_can_be_stopped(browser: Any) -> None:
+def test_waiting_can_be_stopped(browser):
     with Running(served.serve()) as running:
         running.engine.go.clear()
         opened = Opened(browser, running.url)
@@ -404,7 +398,7 @@ def test_waiting_can_be_stopped(browser: Any) -> None:
         opened.context.close()
 
 
-def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser: Any) -> None:
+def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser):
     with Running(served.serve()) as running:
         opened = Opened(browser, running.url)
         page = opened.upload()
@@ -427,7 +421,7 @@ def test_a_photo_stopped_while_it_is_drawn_leaves_the_one_before(browser: Any) -
         opened.context.close()
 
 
-def test_a_model_without_idrs_says_so(browser: Any) -> None:
+def test_a_model_without_idrs_says_so(browser):
     with Running(served.serve(explorer=False)) as running:
         opened = Opened(browser, running.url)
         page = opened.upload()
@@ -437,7 +431,7 @@ def test_a_model_without_idrs_says_so(browser: Any) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_has_room_for_all_of_it(browser: Any, running: Running, scheme: str) -> None:
+def test_a_phone_has_room_for_all_of_it(browser, running, scheme):
     options = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
     opened = Opened(browser, running.url, color_scheme=scheme, **options)
     page = opened.explore()

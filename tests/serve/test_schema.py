@@ -1,9 +1,6 @@
 """The API against its own description: requests made from it never end in an error of ours."""
 
-from __future__ import annotations
-
 import warnings
-from typing import Any
 
 import pytest
 
@@ -37,7 +34,7 @@ CHECKS = [
     response_schema_conformance,
     status_code_conformance,
 ]
-schema: Any = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app)
+schema = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app)
 
 
 @schema.parametrize()
@@ -49,13 +46,13 @@ schema: Any = schemathesis.openapi.from_asgi("/openapi.json", SERVER.app)
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
+def test_no_request_ends_in_an_error_of_ours(case):
     case.call_and_validate(checks=CHECKS, timeout=60)
     # The same once more with a picture that is one and a result that is there
     if isinstance(case.body, dict) and "file" in case.body:
         case.body["file"] = PNG
     if "token" in (case.path_parameters or {}):
-        service = SERVER.app.app.state.server.service  # type: ignore[attr-defined]
+        service = SERVER.app.app.state.server.service
         case.path_parameters["token"] = service.keep(service.predict(UPLOAD))["result"]
     case.call_and_validate(checks=CHECKS, timeout=60)
 
@@ -75,17 +72,17 @@ def test_no_request_ends_in_an_error_of_ours(case: Any) -> None:
         ({"0": [512]}, False),
     ],
 )
-def test_muted_is_described_as_it_is_taken(muted: dict[str, Any], valid: bool) -> None:
+def test_muted_is_described_as_it_is_taken(muted, valid):
     described = schema.raw_schema["components"]["schemas"]["Mute"]["properties"]["muted"]
     assert is_valid(described, muted) is valid
-    service = SERVER.app.app.state.server.service  # type: ignore[attr-defined]
+    service = SERVER.app.app.state.server.service
     token = service.keep(service.predict(UPLOAD))["result"]
     with TestClient(SERVER.app) as client:
         answer = client.post(f"/results/{token}/mute", json={"muted": muted})
     assert answer.status_code == (200 if valid else 422)
 
 
-def test_a_picture_is_described_as_a_file_that_is_not_empty() -> None:
+def test_a_picture_is_described_as_a_file_that_is_not_empty():
     for path in ("/predict", "/explain"):
         body = schema.raw_schema["paths"][path]["post"]["requestBody"]
         described = body["content"]["multipart/form-data"]["schema"]
@@ -95,7 +92,7 @@ def test_a_picture_is_described_as_a_file_that_is_not_empty() -> None:
             assert client.post(path, files={"file": ("a.png", b"")}).status_code == 400
 
 
-def test_every_address_is_described() -> None:
+def test_every_address_is_described():
     described = schema.raw_schema["paths"]
     assert set(described) == {
         "/predict",
