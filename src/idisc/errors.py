@@ -132,5 +132,9 @@ def require(*packages: str, extra: str) -> None:
         except ModuleNotFoundError as error:
             if error.name != package.partition(".")[0]:
                 raise  # the package is installed, but one of its own dependencies is not
-            remedy = f"run: pip install 'idisc[{extra}]'"
-            raise MissingExtra(package, "not installed", remedy) from None
+            raise missing_extra(package, extra) from None
+
+
+def missing_extra(package: str, extra: str) -> MissingExtra:
+    """Return the error for a package that is not installed."""
+    return MissingExtra(package, "not installed", f"run: pip install 'idisc[{extra}]'")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import IdiscError, InputError, MissingExtra, require
+from idisc.errors import IdiscError, InputError, missing_extra
 from idisc.predict.open import find_card, network_of, open_model
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
@@ -66,10 +67,9 @@ def with_explorer(predictor: Predictor) -> Opened:
     return Opened(predictor, explain)
 
 
-def _missing(card: cards.ModelCard) -> MissingExtra | None:
-    """Return why a shipped model cannot be explored; None if it can."""
-    try:
-        require("torch", "timm", "safetensors", extra="train")
-    except MissingExtra as error:
-        return error.within(f"IDRs of {card.name}")
+def _missing(card: cards.ModelCard) -> IdiscError | None:
+    """Return why a shipped model cannot be explored; None if it can. Nothing is imported."""
+    for package in ("torch", "timm", "safetensors"):
+        if find_spec(package) is None:
+            return missing_extra(package, "train").within(f"IDRs of {card.name}")
     return None
