@@ -175,8 +175,8 @@ _INDOOR_NORMALS = replace(
 )
 
 # Depth of streets seen from a car: the network of `indoor` with the aspect ratio of KITTI. Cameras
-# are converted to that of KITTI, whose focal length is 1.06 in the same terms. Starting from `indoor`
-# saves most of the training; docs/results.md has the steps of the shipped model:
+# are converted to that of KITTI, whose focal length is 1.06 in the same terms. Starting from
+# `indoor` saves most of the training; docs/results.md has the steps of the shipped model:
 #
 #     idisc prepare kitti --raw DIR --out kitti
 #     idisc train road --data kitti --data MORE --weights indoor --out run
