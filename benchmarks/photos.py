@@ -37,7 +37,7 @@ from idisc.predict.predictor import load
 PHOTOS, MEGAPIXELS = 6, 12
 SIZES, COUNTS, REQUESTS = (0.3, 1.2, 4.8, 19.0), (1, 10, 100, 1000), (1, 4, 16, 64)
 IDISC = (sys.executable, "-m", "idisc")
-# A new process starts with the memory of its parent as its largest, so a small one starts it.
+# ru_maxrss of a new process begins with the memory of its parent, so a small process starts it.
 PEAK = """
 import resource, subprocess, sys, time
 start = time.perf_counter()

@@ -39,7 +39,7 @@ def plot(report: dict[str, Any], errors: Any, shares: Any) -> None:
     total = sum(each["pixels"] for each in bins)
     errors.stairs([each["abs_rel"] for each in bins], edges, fill=True, color="#b13a78")
     shares.stairs([each["pixels"] / total for each in bins], edges, fill=True, color="#b9bdc6")
-    errors.set(title=report["about"]["weights"], ylabel="AbsRel")
+    errors.set(title=report["about"].get("weights", "predictions"), ylabel="AbsRel")
     shares.set(xlabel="distance of the ground truth, m", ylabel="pixels", xlim=(0, edges[-1]))
 
 

@@ -102,7 +102,7 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
         text = str(origin.get(field) or UNKNOWN)
         if text in (UNKNOWN, "None"):
             return None
-        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+        found = [float(number) for number in re.findall(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)]
         if len(found) != count or found[-1] <= 0:
             raise CheckpointError(name, f"{field} is {text!r} in its metadata")
         return found

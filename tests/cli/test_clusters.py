@@ -39,8 +39,9 @@ def test_options_of_a_cluster_need_one(photo, refusal):
     for option in (("--workers", 2), ("--gpus-per-worker", 1), ("--column", "jpeg")):
         assert option[0] in refusal("predict", photo, *option)
     assert "--cluster" in refusal("predict", photo, "-o", "s3://bucket/folder")
-    (photo.parent / "photos.parquet").touch()
-    assert "--cluster" in refusal("predict", photo.parent / "photos.parquet")
+    for name in ("photos.parquet", "photos.tar.gz"):
+        (photo.parent / name).touch()
+        assert "--cluster" in refusal("predict", photo.parent / name)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs the extra cluster")

@@ -96,9 +96,10 @@ def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoi
 
 
 @pytest.mark.usefixtures("zoo")
-def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(monkeypatch):
+@pytest.mark.parametrize("by_path", [False, True])
+def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(monkeypatch, by_path):
     monkeypatch.setitem(sys.modules, "torch", None)
-    opened = open_network()
+    opened = open_network(next(cards.HOME.rglob("rooms.onnx")) if by_path else None)
     assert isinstance(opened.predictor.engine, OnnxEngine)
     why = "IDRs of rooms: torch: not installed; run: pip install 'idisc[train]'"
     assert answers(opened) == (why, 400)

@@ -85,7 +85,8 @@ def command(
         raise click.UsageError("name pictures, or a dataset with --data")
     if data is not None:
         options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
-        opened = open_dataset(data, dataset, split, size=size)  # before networks: errors are sooner
+        # Before the networks, which take longer to open, so that its errors are reported at once.
+        opened = open_dataset(data, dataset, split, size=size)
         networks = name_networks(models)
         predictors = {name: open_predictor(model, device) for name, model in networks.items()}
         tables.note_terms(*(each.model for each in predictors.values()))

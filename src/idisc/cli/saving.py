@@ -42,7 +42,7 @@ class Saving:
         """Raise an InputError before any work is done if results cannot be written."""
         if self.folder is not None:
             if str(self.folder) == "-":
-                raise InputError("-o -", "no folder", "leave it out: stdin is answered on stdout")
+                raise InputError("-o -", "no folder", "leave it out to write to stdout")
             if self.folder.exists() and not self.folder.is_dir():
                 raise InputError(f"-o {self.folder}", "a file", "name a folder")
             files.check_writable(self.folder)

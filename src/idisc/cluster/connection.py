@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -88,7 +89,8 @@ def _hold_sigterm() -> None:
 
 
 def _release_sigterm() -> None:
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))  # Python's instead of Ray's
+    if threading.current_thread() is threading.main_thread():  # no other may set handlers
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))  # Python's, not Ray's
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 

@@ -25,7 +25,9 @@ from idisc.errors import InputError, combine, first_line
 from idisc.predict import inputs
 
 Kind = Literal["files", "tar", "parquet"]
-SUFFIXES: dict[str, Kind] = {".tar": "tar", ".tar.gz": "tar", ".tgz": "tar", ".parquet": "parquet"}
+SUFFIXES: dict[str, Kind] = {
+    suffix: "parquet" if suffix == ".parquet" else "tar" for suffix in inputs.TABLES
+}
 KEYS = ("key", "__key__", "id", "image_id", "path", "file_name", "filename", "name", "url")
 MOST = 256  # pictures of a part: a minute's work
 FEWEST_PARTS, MOST_PARTS = 32, 100_000  # so that small jobs are divided, and notes can be listed

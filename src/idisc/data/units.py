@@ -16,10 +16,11 @@ UNITS = {  # metres of one unit
     "1/5000 m (TUM)": 1 / 5000,
     "tenths of a millimetre": 1 / 10_000,
 }
-_INVERSE_SHARE, _INVERSE = 0.85, -0.3
-# Of maps that fall where depth grows, and their mean rank correlation. Looking for floors, 5 % of
-# the maps of NYU and KITTI grow nearer upwards, with a mean of -0.5 and -0.96; in Taskonomy, whose
-# cameras point anywhere, half of them do, with 0.06.
+# Maps are inverse depth if at least this share of them falls where depth should grow, and if their
+# mean rank correlation with it is below this. Correlated with the height in the image (floors are
+# near at the bottom), 5 % of the maps of NYU and KITTI fall, and the means are 0.5 and 0.96; in
+# Taskonomy, whose cameras point anywhere, half of them fall, and the mean is -0.06.
+_INVERSE_SHARE, _INVERSE_MEAN = 0.85, -0.3
 
 
 def nearest_unit(metres: float) -> str:
@@ -45,7 +46,7 @@ def is_inverse(correlations: Sequence[float]) -> bool:
     """
     falling = sum(each < 0 for each in correlations)
     return falling > 0 and bool(
-        falling >= _INVERSE_SHARE * len(correlations) and np.mean(correlations) < _INVERSE
+        falling >= _INVERSE_SHARE * len(correlations) and np.mean(correlations) < _INVERSE_MEAN
     )
 
 

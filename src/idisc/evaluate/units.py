@@ -18,7 +18,8 @@ from idisc.data.units import UNITS, is_inverse, nearest_unit, rank_correlation
 _PLAUSIBLE = 2.0  # a network may be wrong by this factor
 _IMPLAUSIBLE = 100.0  # no network is wrong by this factor
 _NEAR = 1.4  # times the ratio of a unit; the two units that are nearest to each other differ by 2
-_PIXELS = 16, 4096  # the fewest for which a correlation is meaningful, and about as many are enough
+_FEWEST = 16  # pixels for which a correlation is meaningful
+_ENOUGH = 4096  # pixels; a correlation of more takes longer and says the same
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,7 @@ def check_unit(
 
 def correlation_with(target: FloatArray, prediction: FloatArray) -> float:
     """Return the rank correlation of pixels (P,); NaN if they are few or all alike."""
-    fewest, enough = _PIXELS
-    if len(target) < fewest:
+    if len(target) < _FEWEST:
         return math.nan
-    step = max(1, len(target) // enough)
+    step = max(1, len(target) // _ENOUGH)
     return rank_correlation(prediction[::step], target[::step])

@@ -23,7 +23,7 @@ PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", "
 PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
 VIDEOS = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm")
 KNOWN = PICTURES + VIDEOS
-TABLES = (".parquet", ".tar", ".tgz")  # `cluster.sources` reads them
+TABLES = (".parquet", ".tar", ".tar.gz", ".tgz")  # with many pictures; for `cluster.sources`
 STDIN = "-"
 
 
@@ -114,7 +114,7 @@ def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], 
         return listed, broken
     if not path.exists():
         raise _unfollowed(path) or InputError(path, "no such file")
-    if path.suffix.lower() in TABLES:
+    if path.name.lower().endswith(TABLES):
         raise InputError(path, "a table or shard of pictures", "pass --cluster")
     return [path], []
 

@@ -1,7 +1,7 @@
 """Opens the network of a server, with access to its IDRs if that is possible.
 
 Only a checkpoint has IDRs; an exported file has depth only. A shipped model has both: its exported
-file predicts, and its checkpoint explains if torch is installed.
+file predicts on a CPU, and its checkpoint explains if torch is installed.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def open_network(
 ) -> Opened:
     """Open a checkpoint folder, an .onnx file or a shipped model; None: the default model."""
     card = find_card(model)
-    missing = None if card is None else _missing(card)
-    part: cards.Part = "onnx" if missing or device == "cpu" else "checkpoint"
+    exported = device == "cpu" or (card is not None and _missing_package(card) is not None)
+    part: cards.Part = "onnx" if exported else "checkpoint"
     predictor = Predictor(open_model(model, device, part=part, convention=convention))
-    return Opened(predictor, None, missing) if missing else with_explorer(predictor)
+    return with_explorer(predictor)
 
 
 def with_explorer(predictor: Predictor) -> Opened:
@@ -52,11 +52,8 @@ def with_explorer(predictor: Predictor) -> Opened:
     checkpoint is opened by the first request that asks for IDRs.
     """
     network = cache(partial(network_of, predictor.engine))
-    if getattr(predictor.engine, "card", None) is None:
-        try:
-            network()
-        except InputError as error:
-            return Opened(predictor, None, error)
+    if missing := _missing(predictor, network):
+        return Opened(predictor, None, missing)
 
     def explain(image: NDArray[np.uint8], size: Size) -> Explanation:
         from idisc.explain import idrs  # needs torch
@@ -67,8 +64,20 @@ def with_explorer(predictor: Predictor) -> Opened:
     return Opened(predictor, explain)
 
 
-def _missing(card: cards.ModelCard) -> IdiscError | None:
-    """Return why a shipped model cannot be explored; None if it can. Nothing is imported."""
+def _missing(predictor: Predictor, network: Callable[[], object]) -> IdiscError | None:
+    """Return why a network cannot be explored; None if it can."""
+    card = getattr(predictor.engine, "card", None)  # of an export, also if it is opened by its path
+    if card is not None:
+        return _missing_package(card)
+    try:
+        network()
+    except InputError as error:
+        return error
+    return None
+
+
+def _missing_package(card: cards.ModelCard) -> IdiscError | None:
+    """Return the error for a package that the checkpoint of a model needs; nothing is imported."""
     for package in ("torch", "timm", "safetensors"):
         if find_spec(package) is None:
             return missing_extra(package, "train").within(f"IDRs of {card.name}")

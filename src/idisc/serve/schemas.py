@@ -11,7 +11,7 @@ from idisc.serve.service import WEB_FORMATS
 
 
 def _choice(*names: str) -> Any:
-    """Return the type of a string with one of these values, which a table has."""
+    """Return a Literal of names from a table, which cannot be written as `Literal[...]`."""
     return Literal.__getitem__(names)
 
 
