@@ -125,6 +125,29 @@ def test_a_killed_driver_loses_nothing(tmp_path, monkeypatch):
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
 
 
+def test_damaged_notes_are_those_of_a_part_that_is_not_done(tmp_path):
+    job = clustered.job(clustered.table(tmp_path / "in.parquet", 8), tmp_path / "out", 4)
+    jobs.run(job, HERE)
+    done, notes = clustered.written(tmp_path / "out"), tmp_path / "out/_idisc"
+    first, second = sorted((notes / "parts").glob("*.json"))
+    first.write_text("{bad")
+    second.write_text("[]")
+    summary = jobs.run(job, HERE)
+    assert summary.skipped == 0
+    assert clustered.written(tmp_path / "out") == done
+    for content in ("{bad", "[]"):
+        (notes / "request.json").write_text(content)
+        with refused(InputError, str(notes / "request.json"), "damaged"):
+            jobs.run(job, HERE)
+
+
+def test_the_size_of_the_first_readable_picture_is_known_before_the_work(tmp_path):
+    cells = [b"no picture", clustered.jpeg(10)]
+    parquet.write_table(pa.table({"key": ["a", "b"], "jpeg": cells}), tmp_path / "in.parquet")
+    job = clustered.job(tmp_path / "in.parquet", tmp_path / "out")
+    assert jobs.first_size(job) == Image.open(io.BytesIO(cells[1])).size[::-1]
+
+
 def test_a_destination_of_another_job_is_refused(tmp_path, monkeypatch):
     source, out = clustered.table(tmp_path / "in.parquet", 4), tmp_path / "out"
     jobs.run(clustered.job(source, out), HERE)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from idisc.cli import batch, options, progress, tables
+from idisc.cli.cameras import MatrixRule
 from idisc.errors import InputError, pluralize
 from idisc.executors import Executor, LocalExecutor
 
@@ -129,6 +130,11 @@ def predict(
         format_options=saving[1],
     )
     jobs.check(job)  # before a cluster is started
+    camera = job.predictor.options.camera
+    if isinstance(camera, MatrixRule):  # workers do not see the first picture, whose size it is for
+        first = jobs.first_size(job)
+        if first is not None:
+            camera(first)
     with (
         executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
         progress.bar("predicting") as advance,

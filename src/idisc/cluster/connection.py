@@ -23,6 +23,7 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(
 )  # and empty settings
 _SETTINGS = 4  # the type of the first frame that HTTP/2, and so gRPC, answers
 _UNUSED_PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port")
+_DELAYED = {signal.SIGTERM, signal.SIGINT}
 _START = "`ray start --head` starts Ray on a machine and prints its address"
 
 
@@ -42,7 +43,7 @@ def connected(address: str = AUTO) -> Iterator[None]:
     except Exception as error:  # Ray raises Exception itself if a machine is too slow
         raise InputError(f"--cluster {address}", first_line(error), _START) from None
     finally:
-        _release_sigterm()
+        _release_signals()
     try:
         yield
     finally:
@@ -70,29 +71,29 @@ def _connect(address: str) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address != LOCAL:
         try:
-            _hold_sigterm()
+            _hold_signals()
             ray.init(address=address, **quiet)
             return
         except ConnectionError:  # none runs here
             if address != AUTO:
                 raise
-            _release_sigterm()
+            _release_signals()
     started = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-    with patient(_hold_sigterm):  # not before: the processes of Ray would hold it, too
+    with patient(_hold_signals):  # not before: the processes of Ray would hold it, too
         ray.init(address=LOCAL, **quiet, **started)
 
 
-def _hold_sigterm() -> None:
-    """Delay SIGTERM while this process connects; Ray's own handler would abort it 3 s later."""
+def _hold_signals() -> None:
+    """Delay SIGTERM and Ctrl-C while this process connects, because Ray would abort it."""
     if hasattr(signal, "pthread_sigmask"):  # not on Windows
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_BLOCK, _DELAYED)
 
 
-def _release_sigterm() -> None:
+def _release_signals() -> None:
     if threading.current_thread() is threading.main_thread():  # no other may set handlers
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))  # Python's, not Ray's
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _DELAYED)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import islice, tee
@@ -32,7 +32,9 @@ from idisc.errors import IdiscError, InputError
 from idisc.executors import Executor, WorkerDied
 from idisc.formats import FORMATS, FormatOptions, default_formats, encode
 from idisc.formats import check as check_formats
+from idisc.images import read_photo
 from idisc.prediction import ModelInfo, Prediction
+from idisc.sizes import Size
 
 NOTES, PARTS = "_idisc", "parts"  # folders of the destination
 REQUEST, MANIFEST, FAILURES = "request.json", "manifest.json", "failures.jsonl"
@@ -130,6 +132,15 @@ def check(job: Job) -> None:
     sources.check_columns(job.parts, job.columns)
     storage.check_writable(job.destination)
     _ = job.request  # opens the network
+
+
+def first_size(job: Job) -> Size | None:
+    """Return the size of the first picture that can be read; None if there is none."""
+    for picture in (each for part in job.parts for each in sources.read_part(part, job.columns)):
+        if isinstance(picture.content, bytes):
+            with suppress(InputError):
+                return read_photo(picture.content, picture.key).size
+    return None
 
 
 def run(
@@ -242,6 +253,15 @@ def _done_by(notes: bytes) -> Done:
     return Done(found["part"], found["pictures"], failures, digest)
 
 
+def _object_in(content: bytes) -> dict[str, Any]:
+    """Return the JSON object; an empty one if it is damaged."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _claim(job: Job) -> None:
     """Use a new folder, or one of an earlier run of the same request; refuse any other."""
     there = storage.sizes_below(job.destination, recursive=True)
@@ -250,7 +270,9 @@ def _claim(job: Job) -> None:
             raise InputError(f"-o {job.destination}", "has other files", "name a new folder")
         storage.write(job.place(NOTES, REQUEST), _json(job.request))
         return
-    earlier = json.loads(storage.read(job.place(NOTES, REQUEST)))
+    earlier = _object_in(storage.read(job.place(NOTES, REQUEST)))
+    if not earlier:
+        raise InputError(job.place(NOTES, REQUEST), "damaged", "name a new folder")
     changed = [name for name, value in job.request.items() if earlier.get(name) != value]
     if changed:
         reason = f"holds results of another job ({', '.join(changed)} changed)"
@@ -264,9 +286,12 @@ def _find_done(job: Job) -> dict[str, Done]:
 
     def read(name: str) -> Done | None:
         notes = storage.read(job.place(name))
-        files = json.loads(notes)["files"].items()
-        whole = all(there.get(file) == about["bytes"] for file, about in files)
-        return _done_by(notes) if whole else None
+        try:
+            files = json.loads(notes)["files"].items()
+            whole = all(there.get(file) == about["bytes"] for file, about in files)
+            return _done_by(notes) if whole else None
+        except (ValueError, TypeError, LookupError, AttributeError):
+            return None  # damaged notes are those of a part that is not done
 
     with ThreadPoolExecutor(_READERS) as pool:
         return {done.part: done for done in pool.map(read, filter(there.get, names)) if done}

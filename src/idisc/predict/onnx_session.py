@@ -111,7 +111,7 @@ def _lengths(shape: Sequence[object]) -> tuple[int | None, ...]:
 def _reason(error: Exception) -> str:
     """Return the error of onnxruntime without its prefix and path."""
     text = re.sub(r"\[ONNXRuntimeError\] : \d+ : ", "", str(error))
-    if "External data" in text:  # it names a tensor, not the file
+    if "External data" in text or "file size" in text:  # it names a tensor, or half of a path
         return "a file that it takes weights from is not beside it"
     return first_line(ValueError(re.sub(r"^\w+ : Load model from .* failed:", "", text)))
 
