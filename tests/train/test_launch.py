@@ -44,6 +44,10 @@ def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path):
     write_table(own, 0.002)
     with refused(DataError, out):
         launch.resume(out, ALONE)
+    record = out / "config.json"
+    record.write_text(record.read_text().replace("non_commercial", "non_commercia1"))
+    with refused(CheckpointError, record, "checksum"):
+        launch.resume(out, ALONE)
     with pytest.raises(CheckpointError):
         launch.resume(own, ALONE)  # not the folder of a run
     (own / "config.json").write_text("[]")

@@ -51,9 +51,14 @@ def test_systems_without_fcntl_train_without_the_lock(tmp_path, monkeypatch):
         pass
 
 
-def test_a_damaged_checkpoint_is_an_error_with_a_remedy(tmp_path):
-    (tmp_path / "last").mkdir()
-    (tmp_path / "last" / "training.pt").write_bytes(b"PK")
+@pytest.mark.parametrize("damage", ["short", "one bit of a tensor"])
+def test_a_damaged_checkpoint_is_an_error_with_a_remedy(tmp_path, damage):
+    path = tmp_path / "last" / "training.pt"
+    path.parent.mkdir()
+    state.write_training(tmp_path, {"weight": torch.ones(10_000)})
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(b"PK" if damage == "short" else content)
     with pytest.raises(CheckpointError) as caught:
         state.read_training(tmp_path)
     assert caught.value.remedy.endswith(f"--weights {tmp_path / 'last'}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from idisc import __version__, configs, files
+from idisc import __version__, checksums, configs, files
 from idisc.ancestry import Ancestry, read_ancestry
 from idisc.configs.schema import ModelConfig, Recipe
 from idisc.data import catalog, manifest
@@ -113,7 +113,7 @@ def start(
     with state.locked(out, world.leads):  # all options are checked by now
         if world.leads:
             _check_free(out)
-            files.write_json(out / configs.FILE, record)
+            files.write_json(out / configs.FILE, checksums.sealed_record(record))
         run.save()
     return run
 
@@ -188,6 +188,7 @@ def _record(out: Path) -> dict[str, Any]:
     known = isinstance(record, dict) and record.get("format") == configs.FORMAT
     if not known or "recipe" not in record:
         raise CheckpointError(path, "not the record of a run")
+    checksums.check_record(path, record)
     return record
 
 

@@ -56,7 +56,7 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
         raise DataError(
             sample.record.image,
             "no camera is known, which data.canonical_focal needs",
-            "add fx, fy, cx, cy to the table of pairs",
+            "add fx, fy, cx, cy to the table of pairs, or pass --set data.canonical_focal=0",
         )
     scale = _pixels_per_pixel(sample, size, window.zoom)
     focal_px = math.sqrt(sample.camera.fx * sample.camera.fy) / scale
