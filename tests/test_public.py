@@ -80,6 +80,10 @@ def test_a_photo_in_the_default_formats_loads_one_heavy_package(tmp_path):
     assert loaded_by(call("predict", str(photo), "-o", str(tmp_path))) == {"onnxruntime"}
 
 
+def test_a_server_of_a_shipped_model_opens_it_without_torch():
+    assert "torch" not in loaded_by("from idisc.serve import explorer; explorer.open_network()")
+
+
 def test_a_network_on_swin_loads_no_timm():
     code = "import torch, idisc.model.network, idisc.configs.recipes\n"
     code += (

@@ -4,7 +4,7 @@ import io
 import json
 import random
 import signal
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from tests.fakes.brightness import picture
 from tests.fakes.called import run
 from tests.fakes.refusals import refused
 
+from idisc.cli import clusters
 from idisc.cli.batch import Terminated, terminable
 from idisc.cluster import DepthPredictor, storage
 from idisc.cluster import job as jobs
@@ -146,6 +147,20 @@ def test_the_size_of_the_first_readable_picture_is_known_before_the_work(tmp_pat
     parquet.write_table(pa.table({"key": ["a", "b"], "jpeg": cells}), tmp_path / "in.parquet")
     job = clustered.job(tmp_path / "in.parquet", tmp_path / "out")
     assert jobs.first_size(job) == Image.open(io.BytesIO(cells[1])).size[::-1]
+
+
+def test_a_camera_matrix_is_for_one_size_in_all_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(clusters, "executor_of", lambda *_, **__: nullcontext(HERE))
+    other = io.BytesIO()
+    Image.fromarray(picture(48, 64)).save(other, format="JPEG")
+    table = pa.table({"key": ["a", "b"], "jpeg": [clustered.jpeg(10), other.getvalue()]})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=1)
+    model, out = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "out"
+    call = ["predict", tmp_path / "in.parquet", "--weights", model, "-o", out, "--cluster"]
+    assert run(*call, "--part-size", 1, "--camera-matrix", "30,30,16,12") == 2
+    (failed,) = (out / "_idisc/failures.jsonl").read_text().splitlines()
+    assert json.loads(failed)["key"] == "b"
+    assert "--camera-matrix" in failed
 
 
 def test_a_destination_of_another_job_is_refused(tmp_path, monkeypatch):
