@@ -68,11 +68,15 @@ class DatasetSpec:
         """The task of its ground truth."""
         return NORMALS if self.normals else TASKS[self.target.kind]
 
-    def camera_of(self, picture: str) -> Camera | None:
-        """Return the camera stated for the picture with this path, at the size it is stated for."""
-        for key, ((fx, fy, cx, cy), size) in self.cameras.items():
+    def camera_of(self, picture: str, size: Size | None = None) -> Camera | None:
+        """Return the camera stated for the picture with this path; None if there is none.
+
+        It is for pictures of `size`, which is by default the size that the camera is stated for.
+        """
+        for key, ((fx, fy, cx, cy), stated) in self.cameras.items():
             if key in picture:
-                return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin=self.title)
+                camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=stated, origin=self.title)
+                return camera if size in (None, stated) else camera.resized(size)
         return None
 
 

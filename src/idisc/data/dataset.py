@@ -6,6 +6,7 @@ protocol of an evaluation decides what is scored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -63,11 +64,11 @@ class Dataset:
         path = self.source.root / record.image
         image, target = read_image(path), read_target(self.source, record)
         try:
-            stored = framing.as_stored(image, target, self._camera(record, image))
-            framed = self.spec.framing(stored)
+            camera = manifest.camera_of(record, self.spec, (image.shape[0], image.shape[1]))
+            framed = self.spec.framing(framing.as_stored(image, target, camera))
         except InputError as error:  # about the size or the camera, without the file
             raise error.within(path) from None
-        target = self._fitted_normals(framed, record) if self.spec.normals else framed.target
+        target = self._fitted_normals(framed, path) if self.spec.normals else framed.target
         return Sample(
             image=framed.image,
             target=target,
@@ -83,28 +84,28 @@ class Dataset:
 
         `size` is a size, or a rule that gives it for a picture of some size.
         """
-        shown = copy(self)
-        shown.has_own_size = True
+        dataset = copy(self)
+        dataset.has_own_size = True
         if size != self.spec.size:
             rule = partial(framing.at_size, first=self.spec.framing, size=size)
-            shown.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)
-        return shown
+            dataset.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)
+        return dataset
 
     def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """Hold out whole scenes, drawn by the seed: (rest, `share` or more of the pictures).
 
         A picture without a scene counts as a scene of its own.
         """
-        of = [record.scene or record.image for record in self.records]
-        scenes = sorted(set(of))
-        drawn = np.random.default_rng(seed).permutation(len(scenes))
-        held: set[str] = set()
-        while sum(scene in held for scene in of) < share * len(self):
-            held.add(scenes[drawn[len(held)]])
+        sizes = Counter(record.scene or record.image for record in self.records)
+        scenes, held_out, count = sorted(sizes), set[str](), 0
+        for index in np.random.default_rng(seed).permutation(len(scenes)):
+            if count >= share * len(self):
+                break
+            held_out.add(scenes[index])
+            count += sizes[scenes[index]]
         rest, part = copy(self), copy(self)
-        pairs = list(zip(self.records, of, strict=True))
-        rest.records = [record for record, scene in pairs if scene not in held]
-        part.records = [record for record, scene in pairs if scene in held]
+        rest.records = [r for r in self.records if (r.scene or r.image) not in held_out]
+        part.records = [r for r in self.records if (r.scene or r.image) in held_out]
         if not rest.records:
             raise InputError(
                 self.source.root,
@@ -113,28 +114,17 @@ class Dataset:
             )
         return rest, part
 
-    def check_camera(self) -> None:
-        """Raise DataError if the camera of the first picture is not known."""
-        record = self.records[0]
-        if self._camera(record, read_image(self.source.root / record.image)) is None:
+    def _fitted_normals(self, framed: framing.Framed, path: Path) -> FloatArray:
+        """Normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
+        if framed.camera is None:
             raise DataError(
-                self.source.root / record.image,
+                path,
                 "no camera is known, which normals from depth need",
                 "add fx, fy, cx, cy to the table of pairs",
             )
-
-    def _fitted_normals(self, framed: framing.Framed, record: Record) -> FloatArray:
-        """Normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
-        if framed.camera is None:
-            raise DataError(self.source.root / record.image, "no camera is known")
         size = framed.target.shape[0], framed.target.shape[1]
         normals = geometry.plane_normals(framed.target, framed.camera.resized(size))
         return np.nan_to_num(normals, nan=0.0)
-
-    def _camera(self, record: Record, image: NDArray[np.uint8]) -> Camera | None:
-        size = (image.shape[0], image.shape[1])
-        camera = manifest.camera_of(record, self.spec, size)
-        return camera if camera is None or camera.size == size else camera.resized(size)
 
 
 def open_dataset(
@@ -153,15 +143,12 @@ def open_dataset(
     the catalog's; see `Dataset.at_network_size`.
     """
     lists = [] if listing is None else [listing]
-    inside = data / f"{split}.txt"
-    if not lists and inside.is_file() and not (data / manifest.NAME).is_file():
-        lists = [inside]
-    source, spec = open_source(data, name, lists, task=task)
+    source, spec = open_source(data, name, lists, splits=(split,), task=task)
     if listing is not None:
         split = source.records[0].split
     dataset = Dataset(source, split, spec)
     if spec.normals:
-        dataset.check_camera()
+        _ = dataset[0]  # raises an error if its camera is not known
     return dataset if size is None else dataset.at_network_size(size)
 
 
@@ -170,18 +157,23 @@ def open_source(
     name: str | None,
     lists: Sequence[Path] = (),
     *,
+    splits: Sequence[str] = ("train", "test"),
     task: Task | None = None,
     complete: bool = True,
 ) -> tuple[Manifest, DatasetSpec]:
     """Find the records below `data` and the dataset they belong to; see `open_dataset`.
 
+    Without `lists` and a manifest, the lists of `splits` in the folder are used, if there are any.
     If not `complete`, records whose files are missing are included.
     """
     if not data.is_dir():
         raise InputError(data, "no such folder")
     source = None
-    if (data / manifest.NAME).is_file() and (name is None or not lists):
+    is_prepared = (data / manifest.NAME).is_file()
+    if is_prepared and (name is None or not lists):
         source = manifest.read(data)
+    if not is_prepared and not lists:
+        lists = [path for split in splits if (path := data / f"{split}.txt").is_file()]
     name = name or (source.dataset if source else "folder")
     spec = catalog.find(catalog.name_for_task(name, task) if task else name)
     plain = spec.name.partition(":")[0]
@@ -214,7 +206,7 @@ def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:
     return np.asarray((target > min_depth) & np.isfinite(target))
 
 
-def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
+def scene_mask(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
     """(H, W): False where the picture shows the car itself."""
     mask = np.ones(size, dtype=bool)
     if rows := spec.hidden_rows.get(sensor, 0):
@@ -225,7 +217,7 @@ def seen(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
 def valid_in_training(target: FloatArray, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
     """(H, W): the pixels that training uses."""
     size = target.shape[0], target.shape[1]
-    valid = has_value(target, spec.min_depth) & seen(size, spec, sensor)
+    valid = has_value(target, spec.min_depth) & scene_mask(size, spec, sensor)
     if spec.capped_training and spec.max_depth is not None:
         valid &= target < spec.max_depth
     if spec.windowed_training and spec.window is not None:

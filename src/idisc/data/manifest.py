@@ -233,10 +233,11 @@ def is_changed(root: Path, record: Record) -> bool:
 def camera_of(record: Record, spec: DatasetSpec, size: Size) -> Camera | None:
     """Return the camera of a record whose image has this size: its own, or its dataset's."""
     if record.intrinsics is None:
-        return spec.camera_of(record.image)
+        return spec.camera_of(record.image, size)
     fx, fy, cx, cy = record.intrinsics
     height, width = record.size or size
-    return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=(height, width), origin="calibration")
+    camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=(height, width), origin="calibration")
+    return camera if camera.size == size else camera.resized(size)
 
 
 def _line(record: Record) -> str:

@@ -16,7 +16,7 @@ from idisc import metrics
 from idisc.alignment import FURTHEST_M, fit_inverse
 from idisc.data import masks
 from idisc.data.catalog import DatasetSpec
-from idisc.data.dataset import Sample, has_value, seen
+from idisc.data.dataset import Sample, has_value, scene_mask
 from idisc.data.decode import FloatArray
 from idisc.errors import InputError
 
@@ -99,7 +99,7 @@ class Protocol:
         target = sample.target
         size = target.shape[0], target.shape[1]
         valid = has_value(target, self.least_of(spec))
-        valid &= seen(size, spec, sample.record.sensor)
+        valid &= scene_mask(size, spec, sample.record.sensor)
         cap = self.cap_of(spec)
         if cap is not None and sample.task.metric:
             valid &= target < cap
