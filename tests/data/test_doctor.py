@@ -14,6 +14,7 @@ from tests.fakes.examined import (
     Pairs,
     as_dataset,
     by_code,
+    gathered,
     good_pairs,
     only,
     prepared,
@@ -49,7 +50,7 @@ def test_a_good_folder_has_no_findings_and_is_summarized(pairs):
     assert report.depth_m[1] == pytest.approx(3.5, abs=0.5)
     assert as_dataset(pairs, domain="indoor", max_depth=10.0).findings == ()
     prepared(pairs)
-    source, spec = doctor.gather(pairs.root)
+    source, spec = gathered(pairs.root)
     assert doctor.examine(source, spec).findings == ()
     assert spec is catalog.FOLDER
 
@@ -237,7 +238,7 @@ def test_one_broken_thing_is_one_finding(pairs, change, severity, code, fields):
 
 def test_folders_without_a_table_may_lack_files_or_be_swapped(pairs):
     pairs.depth(5).unlink()
-    report = doctor.examine(*doctor.gather(pairs.root))
+    report = doctor.examine(*gathered(pairs.root))
     assert [finding.code for finding in report.findings] == ["missing", "unsplit", "camera"]
     assert report.findings[0].files == ("depth/0005.png",)
     for index in range(COUNT):
@@ -246,7 +247,7 @@ def test_folders_without_a_table_may_lack_files_or_be_swapped(pairs):
         pairs.depth(index).unlink(missing_ok=True)
         Image.fromarray(image).save(pairs.root / f"depth/{index:04}.jpg")
         np.save(pairs.root / f"images/{index:04}.npy", depth)
-    finding = doctor.examine(*doctor.gather(pairs.root)).findings[0]
+    finding = doctor.examine(*gathered(pairs.root)).findings[0]
     assert (finding.severity, finding.code, len(finding.files)) == ("error", "swapped", COUNT)
 
 
@@ -319,7 +320,7 @@ def test_names_belong_together_by_their_numbers(pairs):
     ]
     apart = ("b/rgb_00045.jpg", "b/sync_depth_00046.png")
     pairs.report()
-    source, spec = doctor.gather(pairs.root)
+    source, spec = gathered(pairs.root)
     more = [Record(image=one, target=other, split="train") for one, other in (*belong, apart)]
     report = doctor.examine(replace(source, records=(*source.records, *more)), spec)
     assert by_code(report)["names"].files == (apart[0],)
@@ -373,7 +374,7 @@ def test_missing_and_repeated_lines_of_lists_are_warnings(pairs):
     train, test = pairs.root / "my_train.txt", pairs.root / "my_test.txt"
     train.write_text("\n".join([*lines, "images/gone.png depth/gone.png 130.0"]))
     test.write_text("\n".join([*lines, lines[0]]))
-    found = by_code(doctor.examine(*doctor.gather(pairs.root, "folder", [train, test])))
+    found = by_code(doctor.examine(*gathered(pairs.root, "folder", [train, test])))
     assert found.keys() == {"missing", "repeated", "splits", "camera"}
     assert found["missing"].severity == "warning"
     assert found["missing"].files == ("depth/gone.png", "images/gone.png")
@@ -415,7 +416,7 @@ def test_real_frames_have_no_findings_except_a_missing_camera(name, tmp_path):
     folder, line, frames = REAL_LISTS[name]
     listing = tmp_path / f"{name}_test.txt"
     listing.write_text("\n".join(line.format(frame) for frame in frames))
-    report = doctor.examine(*doctor.gather(indoor.real_samples(folder), name, [listing]))
+    report = doctor.examine(*gathered(indoor.real_samples(folder), name, [listing]))
     assert by_code(report).keys() <= {"camera"}
     assert report.inspected == len(frames)
 

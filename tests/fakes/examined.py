@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from idisc.data import doctor, manifest
+from idisc.data.dataset import open_source
 
 SIZE = (120, 160)
 COUNT, TESTS = 20, 6
@@ -33,6 +34,11 @@ def scene(seed):
 def save_depth(path, depth, units_per_metre=1000):
     """Metres as a 16-bit PNG."""
     Image.fromarray(np.round(depth * units_per_metre).astype(np.uint16)).save(path)
+
+
+def gathered(root, name=None, lists=()):
+    """The records of a folder, also those whose files are missing, and their dataset."""
+    return open_source(root, name, lists, complete=False)
 
 
 @dataclass
@@ -61,7 +67,7 @@ class Pairs:
             table = csv.DictWriter(file, list(self.rows[0]))
             table.writeheader()
             table.writerows(self.rows)
-        return doctor.examine(*doctor.gather(self.root), **options)
+        return doctor.examine(*gathered(self.root), **options)
 
 
 def good_pairs(root):
@@ -100,14 +106,14 @@ def only(report):
 def as_dataset(pairs, **changes):
     """Examine the folder as a dataset of the catalog with more known facts."""
     pairs.report()
-    source, spec = doctor.gather(pairs.root)
+    source, spec = gathered(pairs.root)
     return doctor.examine(source, replace(spec, **changes))
 
 
 def prepared(pairs):
     """The same pairs as a prepared folder, hashed."""
     pairs.report()
-    source = doctor.gather(pairs.root)[0]
+    source = gathered(pairs.root)[0]
     hashed = [
         replace(record, sha256=_digest(pairs.root, record), size=SIZE) for record in source.records
     ]

@@ -41,8 +41,9 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
     there are errors.
     """
     from idisc.data import doctor
+    from idisc.data.dataset import open_source
 
-    source, spec = doctor.gather(data, dataset, lists)
+    source, spec = open_source(data, dataset, lists, complete=False)
     with progress.bar("inspecting pairs") as advance:
         report = doctor.examine(source, spec, samples, advance)
     for label, text in _summary(report):

@@ -17,12 +17,12 @@ from PIL import Image
 
 from idisc.data.decode import FloatArray
 
-REACH = 12
+MAX_SHIFT = 12
 """Largest shift of a depth map that is tried, in cells."""
-_COLUMNS = 160  # of the grid, at most: averages sensor noise away, but not a shift of 1 %
-_LEAST_KNOWN = 0.3  # share of the depth map; annotated KITTI has 0.2, Kinect 0.67
-_LEAST_CELLS = 200  # with known depth, below which a correlation is meaningless
-_STEEPEST = 0.3  # in log depth over two cells; steeper edges count the same
+_MAX_COLUMNS = 160  # of the grid: averages sensor noise away, but not a shift of 1 %
+_MIN_KNOWN = 0.3  # share of the depth map; annotated KITTI has 0.2, Kinect 0.67
+_MIN_CELLS = 200  # with known depth, below which a correlation is meaningless
+_MAX_STEP = 0.3  # in log depth over two cells; steeper edges count the same
 
 
 @dataclass(frozen=True)
@@ -44,32 +44,29 @@ def find_edges(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
     The two may differ in size: they are assumed to show the same view.
     """
     height, width = image.shape[:2]
-    step = max(1.0, max(height, width) / _COLUMNS)
-    size = round(height / step), round(width / step)
-    if min(size) < 4 * REACH:
+    cell = max(1.0, max(height, width) / _MAX_COLUMNS)  # pixels
+    size = round(height / cell), round(width / cell)
+    if min(size) < 4 * MAX_SHIFT:
         return None
     steps, known = _depth_edges(depth, size)
-    if known.mean() < _LEAST_KNOWN or known.sum() < _LEAST_CELLS or not steps.any():
+    if known.mean() < _MIN_KNOWN or known.sum() < _MIN_CELLS or not steps.any():
         return None
     count = np.maximum(known.sum(axis=(1, 2), keepdims=True), 1)
     centred = (steps - steps.sum(axis=(1, 2), keepdims=True) / count) * known
     norm = np.sqrt((centred**2).sum(axis=(1, 2), keepdims=True) * count)
     scaled = (centred / np.maximum(norm, 1e-9) / 2).astype(np.float32)
-    return Edges(_image_edges(image, size), scaled, step)
+    return Edges(_image_edges(image, size), scaled, cell)
 
 
 def cross_correlations(pairs: Sequence[Edges]) -> NDArray[np.float64]:
     """(N, N): correlation of depth i with image j; NaN where their grids differ in shape."""
     scores = np.full((len(pairs), len(pairs)), np.nan)
-    shapes = [pair.image.shape for pair in pairs]
-    for shape in set(shapes):
-        where = [index for index, other in enumerate(shapes) if other == shape]
-        depths, images = (
-            np.stack([getattr(pairs[index], name).ravel() for index in where])
-            for name in ("depth", "image")
-        )
+    for shape in {pair.image.shape for pair in pairs}:
+        indices = [index for index, pair in enumerate(pairs) if pair.image.shape == shape]
+        depths = np.stack([pairs[index].depth.ravel() for index in indices])
+        images = np.stack([pairs[index].image.ravel() for index in indices])
         # Not `@`: its threads wait for each other for seconds when the cores are busy.
-        scores[np.ix_(where, where)] = np.einsum("ip,jp->ij", depths, images)
+        scores[np.ix_(indices, indices)] = np.einsum("ip,jp->ij", depths, images)
     return scores
 
 
@@ -79,17 +76,18 @@ def flipped_correlation(pair: Edges, flip: tuple[int, ...]) -> float:
 
 
 def shift_correlations(pair: Edges) -> NDArray[np.float64]:
-    """(2 REACH + 1, 2 REACH + 1): the correlation at each shift, standardized over all shifts.
+    """(2 MAX_SHIFT + 1, 2 MAX_SHIFT + 1): the correlation at each shift, standardized over all.
 
-    It is in standard deviations, so that images with many edges do not outvote the others. The
-    middle is no shift; at [REACH + 2, REACH] depth is two cells below the image.
+    It is in standard deviations, so that images with many edges do not outweigh the others. The
+    middle is no shift; two rows below it, depth is two cells below the image.
     """
     inner = np.zeros(pair.depth.shape)
-    inside = (slice(None), slice(REACH, -REACH), slice(REACH, -REACH))
+    inside = (slice(None), slice(MAX_SHIFT, -MAX_SHIFT), slice(MAX_SHIFT, -MAX_SHIFT))
     inner[inside] = pair.depth[inside]  # stays in the image at every shift
     spectrum = np.conj(np.fft.rfft2(inner)) * np.fft.rfft2(pair.image)
     scores = np.fft.irfft2(spectrum, s=inner.shape[1:]).sum(axis=0)  # sum of depth(x) image(x + s)
-    scores = np.roll(scores, (REACH, REACH), axis=(0, 1))[: 2 * REACH + 1, : 2 * REACH + 1]
+    count = 2 * MAX_SHIFT + 1
+    scores = np.roll(scores, (MAX_SHIFT, MAX_SHIFT), axis=(0, 1))[:count, :count]
     scores = scores[::-1, ::-1]  # moving the image by s is moving depth by -s
     return np.asarray((scores - scores.mean()) / max(scores.std(), 1e-9))
 
@@ -101,14 +99,14 @@ def _depth_edges(depth: FloatArray, size: tuple[int, int]) -> tuple[FloatArray, 
         for length, count in zip(depth.shape, size, strict=True)
     )
     depth = depth[rows[:, None], columns]
-    there = (depth > 0) & np.isfinite(depth)
-    log_depth = np.log(np.where(there, depth, 1))
+    valid = (depth > 0) & np.isfinite(depth)
+    log_depth = np.log(np.where(valid, depth, 1))
     steps, known = np.zeros((2, *size), np.float32), np.zeros((2, *size), bool)
     steps[0, :, 1:-1] = np.abs(log_depth[:, 2:] - log_depth[:, :-2])
-    known[0, :, 1:-1] = there[:, 2:] & there[:, 1:-1] & there[:, :-2]
+    known[0, :, 1:-1] = valid[:, 2:] & valid[:, 1:-1] & valid[:, :-2]
     steps[1, 1:-1] = np.abs(log_depth[2:] - log_depth[:-2])
-    known[1, 1:-1] = there[2:] & there[1:-1] & there[:-2]
-    return np.minimum(steps, np.float32(_STEEPEST)) * known, known
+    known[1, 1:-1] = valid[2:] & valid[1:-1] & valid[:-2]
+    return np.minimum(steps, np.float32(_MAX_STEP)) * known, known
 
 
 def _image_edges(image: NDArray[np.uint8], size: tuple[int, int]) -> FloatArray:

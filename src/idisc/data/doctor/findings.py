@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning"]
-_EXAMPLES = 3  # files that are named in a line
+_MAX_EXAMPLES = 3  # files that are named in a line
 
 
 class Rule(NamedTuple):
@@ -92,9 +92,9 @@ class Finding:
         text = rule.subject
         if self.files:
             names = self.examples or self.files
-            more = ", ..." if len(names) > _EXAMPLES else ""
+            more = ", ..." if len(names) > _MAX_EXAMPLES else ""
             text += f": {len(self.files):,}{f' of {self.total:,}' if self.total else ''}"
-            text += f" ({', '.join(names[:_EXAMPLES])}{more})"
+            text += f" ({', '.join(names[:_MAX_EXAMPLES])}{more})"
         details = ", ".join(
             f"{name}: {value if isinstance(value, str) else f'{value:.6g}'}"
             for name, value in self.details.items()

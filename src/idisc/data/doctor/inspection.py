@@ -1,7 +1,7 @@
 """Read the files of a dataset and collect the input of the checks.
 
-Reading never raises for a file that is wrong: the problem becomes a `Fault`, and the checks turn
-faults and statistics into `Finding`s.
+A file that is wrong raises no error: the problem becomes a `Fault`, and the checks turn faults and
+statistics into `Finding`s.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from idisc.images import FORMATS, read_image
 from idisc.sizes import Size, describe_size, size_text
 
 Result = TypeVar("Result")
-RUN = 4
+RUN_LENGTH = 4
 """Consecutive records that are inspected together: only they show that a list is off by one."""
 _EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 _FOV_DEG = 15.0, 150.0  # a long lens, a fisheye
-_SUBSET = 1000  # values of a depth map from which percentiles are computed
+_MAX_VALUES = 1000  # of a depth map, from which percentiles over all maps are computed
 
 
 @dataclass(frozen=True)
@@ -82,26 +82,18 @@ class Evidence:
     absent: frozenset[str]  # files that do not exist or are empty
     inspections: Sequence[Inspection]
 
-    @property
-    def unsplit(self) -> bool:
-        """Every pair is in both splits: a user's folder without splits."""
-        pairs = {split: set[tuple[str, str]]() for split in ("train", "test")}
-        for record in self.source.records:
-            pairs.setdefault(record.split, set()).add((record.image, record.target))
-        return self.source.dataset == "folder" and pairs["train"] == pairs["test"]
-
-    def images(self, split: str) -> list[str]:
-        """Return the images of a split, each once, in their order."""
-        return list(dict.fromkeys(r.image for r in self.source.records if r.split == split))
+    def depths(self) -> dict[str, DepthStats]:
+        """Return the statistics of the inspected depth maps by file."""
+        return {one.record.target: one.depth for one in self.inspections if one.depth is not None}
 
 
 def sample_indices(count: int, samples: int) -> list[int]:
-    """At most `samples` of `count` indices, in evenly spaced runs of RUN; always the same ones."""
+    """At most `samples` of `count` indices, in evenly spaced runs; the same ones in every call."""
     if samples >= count:
         return list(range(count))
-    runs = max(samples // RUN, 1)
-    starts = np.linspace(0, count // RUN - 1, runs).astype(int) * RUN if count >= RUN else [0]
-    return [int(start) + step for start in starts for step in range(min(RUN, samples))]
+    length = min(RUN_LENGTH, samples)
+    starts = np.linspace(0, max(count // RUN_LENGTH - 1, 0), samples // length).astype(int)
+    return [int(start) * RUN_LENGTH + step for start in starts for step in range(length)]
 
 
 def inspect(
@@ -161,7 +153,7 @@ def _depth_stats(depth: FloatArray, min_depth: float) -> DepthStats:
     values = depth[valid]
     if not values.size:
         return stats
-    step = max(1, values.size // _SUBSET)
+    step = max(1, values.size // _MAX_VALUES)
     subset = values[step // 2 :: step]
     slope = rank_correlation(subset, np.nonzero(valid)[0][step // 2 :: step])
     return replace(
@@ -188,7 +180,7 @@ def _mode(path: Path) -> str:
 def _misplaced(
     spec: DatasetSpec, record: Record, image_mode: str | None, target_mode: str | None
 ) -> Fault | None:
-    """Depth in place of the image, an image in place of depth, or both."""
+    """Return a fault if the image is a depth map, the depth map an image, or both."""
     no_image = image_mode is not None and image_mode not in _EIGHT_BITS
     if no_image and target_mode in _EIGHT_BITS:
         reason = f"{record.image} is {image_mode}, {record.target} is {target_mode}"
@@ -201,10 +193,10 @@ def _misplaced(
 
 
 def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fault]:
-    """`size` is that of the upright image, to which the intrinsics belong."""
-    stated = record.size or size
-    if tuple(stated) != size:
-        reason = f"{describe_size((stated[0], stated[1]))} stated, {size_text(size)} found"
+    """Yield the faults of the intrinsics, which belong to the upright image of this size."""
+    if record.size and record.size != size:
+        height, width = record.size
+        reason = f"{describe_size((height, width))} stated, {size_text(size)} found"
         yield Fault("size", record.image, reason)
     try:
         camera = manifest.camera_of(record, spec, size)
@@ -213,9 +205,8 @@ def _camera_faults(spec: DatasetSpec, record: Record, size: Size) -> Iterator[Fa
         return
     if camera is None:
         return
-    height, width = camera.size
-    if not (0 < camera.cx < width and 0 < camera.cy < height):
-        centre = f"({camera.cx:g}, {camera.cy:g}) of {describe_size((height, width))}"
+    if not (0 < camera.cx < size[1] and 0 < camera.cy < size[0]):
+        centre = f"({camera.cx:g}, {camera.cy:g}) of {describe_size(size)}"
         yield Fault("centre", record.image, centre)
     elif not _FOV_DEG[0] <= camera.fov_deg <= _FOV_DEG[1]:
         yield Fault("angle", record.image, f"{camera.fov_deg:.0f} degrees")

@@ -15,33 +15,38 @@ from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import Evidence, sample_indices
 from idisc.images import FORMATS
 
-_NEAR = 3  # of 64 bits. NYU's 795 and 654 images: the nearest two differ in 7
-_ALIKE = 8.0  # mean difference of thumbnails in grey levels: flat images have no distinct bits
+_MAX_BITS = 3  # of 64 that differ. NYU's 795 and 654 images: the nearest two differ in 7
+_MAX_DIFFERENCE = 8.0  # mean over thumbnails, in grey levels: flat images have no distinct bits
 _THUMBNAILS = 10  # times the samples: a thumbnail costs a tenth of a full inspection
 _SHAPE = (8, 9)  # of a thumbnail: eight differences in each of eight rows
 
 
 def check_leakage(evidence: Evidence) -> Iterator[Finding]:
     """Images, scenes and (near) copies in both splits; splits that seem to be swapped."""
-    if evidence.unsplit:
-        yield Finding("unsplit", tuple(evidence.images("train")))
+    pairs: dict[str, dict[tuple[str, str], None]] = {"train": {}, "test": {}}  # in their order
+    for record in evidence.source.records:
+        pairs.setdefault(record.split, {})[record.image, record.target] = None
+    train, test = (list(dict.fromkeys(i for i, _ in pairs[split])) for split in ("train", "test"))
+    if evidence.source.dataset == "folder" and pairs["train"].keys() == pairs["test"].keys():
+        yield Finding("unsplit", tuple(train))
         return
-    train, test = evidence.images("train"), evidence.images("test")
-    yield from _splits(evidence, train, test)
-    yield from _scenes(evidence)
-    trained = set(train)
-    new = [name for name in test if name not in trained]
-    copies = _copies(evidence, train, new)
+    yield from _check_splits(evidence, train, test)
+    yield from _check_scenes(evidence)
+    in_train = set(train)
+    only_test = [name for name in test if name not in in_train]
+    copies = _copies(evidence, train, only_test)
     if copies:
-        examples = tuple(f"{one} = {other}" for one, other in copies.items())
+        examples = tuple(f"{copy} = {original}" for copy, original in copies.items())
         yield Finding("copies", tuple(copies), examples=examples)
-    found = _lookalikes(evidence, train, [name for name in new if name not in copies])
-    if found:
-        examples = tuple(f"{one} ~ {other}" for one, other in found.items())
-        yield Finding("lookalikes", tuple(found), examples=examples)
+    alike = _lookalikes(evidence, train, [name for name in only_test if name not in copies])
+    if alike:
+        examples = tuple(f"{image} ~ {original}" for image, original in alike.items())
+        yield Finding("lookalikes", tuple(alike), examples=examples)
 
 
-def _splits(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> Iterator[Finding]:
+def _check_splits(
+    evidence: Evidence, train: Sequence[str], test: Sequence[str]
+) -> Iterator[Finding]:
     if both := tuple(sorted(set(train) & set(test))):
         yield Finding("splits", both, len(test))
     counts: dict[str, float | str] = {"train": len(train), "test": len(test)}
@@ -51,15 +56,13 @@ def _splits(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> It
         yield Finding("large_test", details=counts)
 
 
-def _scenes(evidence: Evidence) -> Iterator[Finding]:
+def _check_scenes(evidence: Evidence) -> Iterator[Finding]:
     prepared = evidence.source.prepared
     named = [record for record in evidence.source.records if record.scene not in ("", ".")]
     if len({record.scene for record in named}) < 2:
         return  # a single folder is no scene
-    both = {r.scene for r in named if r.split == "train"} & {
-        r.scene for r in named if r.split == "test"
-    }
-    if both:
+    train, test = ({r.scene for r in named if r.split == split} for split in ("train", "test"))
+    if both := train & test:
         # A folder of images may or may not be a scene; a stated scene is one.
         guessed = prepared.get("from") == folder.FOLDERS or "list" in prepared
         names = tuple(record.image for record in named if record.scene in both)
@@ -69,34 +72,33 @@ def _scenes(evidence: Evidence) -> Iterator[Finding]:
 
 def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
     """Test images whose bytes are in train under another name, with that name."""
-    there = {name: evidence.source.root / name for name in {*train, *test} - evidence.absent}
-    sizes = {name: path.stat().st_size for name, path in there.items()}
+    paths = {name: evidence.source.root / name for name in {*train, *test} - evidence.absent}
+    sizes = {name: path.stat().st_size for name, path in paths.items()}
     # Only files of equal length can be equal, so most need not be read.
     common = {sizes.get(name) for name in train} & {sizes.get(name) for name in test}
-    digests = {name: files.sha256(there[name]) for name in there if sizes[name] in common}
+    digests = {name: files.sha256(paths[name]) for name in paths if sizes[name] in common}
     originals = {digests[name]: name for name in train if name in digests}
     return {name: originals[digests[name]] for name in test if digests.get(name) in originals}
 
 
 def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
     """Test images that are nearly the same as one of train, with the first such image."""
-    trained, tested = _thumbnails(evidence, train), _thumbnails(evidence, test)
-    if not trained or not tested:
+    originals, images = _thumbnails(evidence, train), _thumbnails(evidence, test)
+    if not originals or not images:
         return {}
-    names, others = list(tested), list(trained)
-    one, other = _signs(tested.values()), _signs(trained.values())
-    near = (one.shape[1] - one @ other.T) / 2 <= _NEAR  # (tests, trains): bits that differ
-    found: dict[str, str] = {}
+    known, new = _signs(originals.values()), _signs(images.values())
+    near = (new.shape[1] - new @ known.T) / 2 <= _MAX_BITS  # (tests, trains): bits that differ
+    train, test, found = list(originals), list(images), dict[str, str]()
     for i, j in zip(*np.nonzero(near), strict=True):
-        if np.abs(tested[names[i]] - trained[others[j]]).mean() <= _ALIKE:
-            found.setdefault(names[i], others[j])
+        if np.abs(images[test[i]] - originals[train[j]]).mean() <= _MAX_DIFFERENCE:
+            found.setdefault(test[i], train[j])
     return found
 
 
 def _thumbnails(evidence: Evidence, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Grey thumbnails (8, 9) of a sample of the images; unreadable images are left out."""
-    there = [name for name in names if name not in evidence.absent]
-    chosen = (there[i] for i in sample_indices(len(there), evidence.samples * _THUMBNAILS))
+    present = [name for name in names if name not in evidence.absent]
+    chosen = (present[i] for i in sample_indices(len(present), evidence.samples * _THUMBNAILS))
     read = {name: _thumbnail(evidence.source.root / name) for name in chosen}
     return {name: thumbnail for name, thumbnail in read.items() if thumbnail is not None}
 

@@ -8,31 +8,31 @@ from idisc.data.doctor.findings import Finding, Severity
 from idisc.data.doctor.inspection import DepthStats, Evidence
 from idisc.data.units import is_inverse
 
-_SPARSE = 0.001  # share of valid pixels; DDAD, the sparsest LiDAR of the seven, fills 0.002
+_MIN_VALID = 0.001  # share of the pixels; DDAD, the sparsest LiDAR of the seven, fills 0.002
 _FAULTS = (
     *("damaged", "changed", "swapped", "picture", "bits"),
     *("framing", "size", "centre", "angle"),
 )
-_MAPS: dict[str, Callable[[DepthStats], bool]] = {
+_PROBLEMS: dict[str, Callable[[DepthStats], bool]] = {
     "empty": lambda depth: depth.valid == 0,
-    "sparse": lambda depth: 0 < depth.valid < _SPARSE,
-    "constant": lambda depth: depth.constant and depth.valid >= _SPARSE,
+    "sparse": lambda depth: 0 < depth.valid < _MIN_VALID,
+    "constant": lambda depth: depth.constant and depth.valid >= _MIN_VALID,
     "undefined": lambda depth: depth.undefined > 0,
     "negative": lambda depth: depth.negative > 0,
 }
 
 
 def check_missing(evidence: Evidence) -> Iterator[Finding]:
-    """Files that do not exist; lines of a published list are then left out, as is usual."""
+    """Files that do not exist, which only leaves out lines of a published list, as is usual."""
     if names := tuple(sorted(evidence.absent)):
         severity: Severity = "warning" if "list" in evidence.source.prepared else "error"
         yield Finding("missing", names, own_severity=severity)
-    if bare := tuple(record.image for record in evidence.source.records if not record.target):
-        yield Finding("no_target", bare)
+    if images := tuple(record.image for record in evidence.source.records if not record.target):
+        yield Finding("no_target", images)
 
 
 def check_faults(evidence: Evidence) -> Iterator[Finding]:
-    """Problems that were met when files were read."""
+    """Problems that occurred when files were read."""
     found = [fault for inspection in evidence.inspections for fault in inspection.faults]
     for code in _FAULTS:
         if faults := [fault for fault in found if fault.code == code]:
@@ -42,16 +42,14 @@ def check_faults(evidence: Evidence) -> Iterator[Finding]:
 
 def check_depth_maps(evidence: Evidence) -> Iterator[Finding]:
     """Depth maps whose values are useless or not depth."""
-    maps = [(each.record.target, each.depth) for each in evidence.inspections if each.depth]
-    for code, is_bad in _MAPS.items():
-        if names := tuple(name for name, depth in maps if is_bad(depth)):
+    for code, has_problem in _PROBLEMS.items():
+        if names := tuple(name for name, d in evidence.depths().items() if has_problem(d)):
             yield Finding(code, names)
 
 
 def check_inverted(evidence: Evidence) -> Iterator[Finding]:
     """Floors are near at the bottom of an image; values that grow downwards are disparity."""
-    depths = {each.record.target: each.depth for each in evidence.inspections if each.depth}
-    slopes = {name: depth.slope for name, depth in depths.items() if depth.valid >= _SPARSE}
+    slopes = {name: d.slope for name, d in evidence.depths().items() if d.valid >= _MIN_VALID}
     if is_inverse([-slope for slope in slopes.values()]):
         rising = tuple(name for name, slope in slopes.items() if slope > 0)
         yield Finding("inverted", rising, len(slopes))
