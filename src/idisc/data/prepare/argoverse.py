@@ -43,7 +43,7 @@ STEREO = (
 SPLITS = {**{f"train{part}": "train" for part in (1, 2, 3, 4)}, "val": "test"}
 CALIBRATION = "vehicle_calibration_info.json"
 ELAPSED_S = 30.0  # the released code also keeps a frame after this time
-APART_NS = 50_000_000  # half a sweep; if no image is nearer, it is missing
+MAX_APART_NS = 50_000_000  # half a sweep; without an image this near, it is missing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[fra
         for log in sorted(folder.iterdir())
         if (log / "lidar").is_dir() or (log / CALIBRATION).is_file()
     ]
-    return frames.select_scenes(found, raw, lines, _parts)
+    return frames.select_scenes(found, raw, lines, _parse_line)
 
 
 def _split_folders(raw: Path) -> list[tuple[Path, str]]:
@@ -75,8 +75,8 @@ def _split_folders(raw: Path) -> list[tuple[Path, str]]:
     return [(raw, SPLITS.get(raw.resolve().name, "train"))]
 
 
-def _parts(line: ListLine) -> tuple[str, str, str]:
-    """Log, camera and number of the sweep of a listed image."""
+def _parse_line(line: ListLine) -> tuple[str, str, str]:
+    """Return the log, the camera and the number of the sweep of a listed image."""
     parts = line.image.split("/")
     number = Path(parts[-1]).stem
     if len(parts) < 3 or not number.isdecimal():
@@ -109,7 +109,7 @@ def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     log = _read_log(scene.source)
     samples = [_sample(scene, log, number, options) for number in range(len(log.sweeps))]
     cameras = [name.lower() for name in options.cameras] or list(CAMERAS)
-    yield from drive_frames(scene, samples, options, cameras, ELAPSED_S, _parts)
+    yield from drive_frames(scene, samples, options, cameras, ELAPSED_S, _parse_line)
 
 
 def _sample(scene: frames.Scene, log: _Log, number: int, options: Options) -> Sample:
@@ -120,13 +120,13 @@ def _sample(scene: frames.Scene, log: _Log, number: int, options: Options) -> Sa
 
     def build(name: str) -> frames.Frame:
         mount, image_stamp = log.rig.mount(name), _nearest(log, name, stamp)
-        later = log.pose(image_stamp)
+        image_pose = log.pose(image_stamp)
 
         def to_camera() -> Transform:
-            way = lidar.inverse(mount.extrinsics)
-            if not options.motion or not later.is_file():
-                return way
-            return lidar.compose(way, lidar.inverse(_read_pose(later)), pose())
+            from_car = lidar.inverse(mount.extrinsics)
+            if not options.motion or not image_pose.is_file():
+                return from_car
+            return lidar.compose(from_car, lidar.inverse(_read_pose(image_pose)), pose())
 
         return sweep_frame(
             f"{scene.name}/{name}/{number}",
@@ -146,7 +146,7 @@ def _nearest(log: _Log, camera: str, stamp: int) -> int:
     """Return the stamp of the image nearest in time to a sweep."""
     stamps = log.pictures.get(camera, [])
     nearest = min(stamps, key=lambda other: abs(other - stamp), default=None)
-    if nearest is None or abs(nearest - stamp) > APART_NS:
+    if nearest is None or abs(nearest - stamp) > MAX_APART_NS:
         raise InputError(log.folder / camera, f"no image within 50 ms of the sweep {stamp}")
     return nearest
 
@@ -174,11 +174,11 @@ def _read_calibration(path: Path) -> Rig:
 
 
 def _read_mount(value: Any) -> Mount:
-    place = value["vehicle_SE3_camera_"]
+    pose = value["vehicle_SE3_camera_"]
     keys = ("focal_length_x_px_", "focal_length_y_px_", "focal_center_x_px_", "focal_center_y_px_")
     fx, fy, cx, cy = (float(value[key]) for key in keys)
     k1, k2, k3 = (float(number) for number in value["distortion_coefficients_"])
-    extrinsics = lidar.rigid_transform(place["rotation"]["coefficients"], place["translation"])
+    extrinsics = lidar.rigid_transform(pose["rotation"]["coefficients"], pose["translation"])
     return Mount((fx, fy, cx, cy), extrinsics, Distortion(k1, k2, k3))
 
 

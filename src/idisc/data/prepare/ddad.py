@@ -48,7 +48,7 @@ ELAPSED_S = 20.0
 def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
     """One scene for each scene file that the dataset file names."""
     index = _dataset_file(raw)
-    return [] if index is None else frames.select_scenes(_indexed(index), raw, lines, _parts)
+    return [] if index is None else frames.select_scenes(_indexed(index), raw, lines, _parse_line)
 
 
 def _dataset_file(raw: Path) -> Path | None:
@@ -72,13 +72,13 @@ def _indexed(index: Path) -> list[frames.Scene]:
             if (source := index.parent / name)
         ]
     names = [scene.name for scene in found]
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise InputError(index, f"two scenes in the folder '{min(twice)}'")
+    if repeated := {name for name in names if names.count(name) > 1}:
+        raise InputError(index, f"two scenes in the folder '{min(repeated)}'")
     return found
 
 
-def _parts(line: ListLine) -> tuple[str, str, str]:
-    """Scene, camera and stamp of a listed image."""
+def _parse_line(line: ListLine) -> tuple[str, str, str]:
+    """Return the scene, the camera and the stamp of a listed image."""
     parts = line.image.split("/")
     if len(parts) != 4 or parts[1] != "rgb":
         raise InputError(
@@ -98,7 +98,7 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
         if samples and scene.lines is None and camera not in sensors:
             yield frames.Absent(scene.name, camera)
     there = [camera for camera in cameras if camera in sensors]
-    yield from drive_frames(scene, samples, options, there, ELAPSED_S, _parts)
+    yield from drive_frames(scene, samples, options, there, ELAPSED_S, _parse_line)
 
 
 class _Datum(NamedTuple):
@@ -125,15 +125,17 @@ def _sample(scene: frames.Scene, entry: _Entry, rig: Rig, options: SweepOptions)
 
     @cache  # once for all cameras
     def read() -> Points:
-        sweep = _of(entry, LIDAR, scene)
+        sweep = _recording(entry, LIDAR, scene)
         return lidar.read_npz(sweep.path, sweep.columns)
 
     def build(name: str) -> frames.Frame:
-        picture = _of(entry, name, scene)
+        picture = _recording(entry, name, scene)
 
         def to_camera() -> Transform:
             if options.motion:
-                return lidar.compose(lidar.inverse(picture.pose), _of(entry, LIDAR, scene).pose)
+                return lidar.compose(
+                    lidar.inverse(picture.pose), _recording(entry, LIDAR, scene).pose
+                )
             camera, sensor = rig.mount(name), rig.mount(LIDAR)
             return lidar.compose(lidar.inverse(camera.extrinsics), sensor.extrinsics)
 
@@ -146,7 +148,7 @@ def _sample(scene: frames.Scene, entry: _Entry, rig: Rig, options: SweepOptions)
     return Sample(entry.time_s, lambda: position, images, build)
 
 
-def _of(entry: _Entry, sensor: str, scene: frames.Scene) -> _Datum:
+def _recording(entry: _Entry, sensor: str, scene: frames.Scene) -> _Datum:
     if sensor not in entry.data:
         there = ", ".join(sorted(entry.data))
         raise InputError(scene.source, f"no {sensor} at {entry.stamp}", f"available: {there}")
@@ -193,9 +195,9 @@ def _datum(row: Any, folder: Path) -> _Datum:
 
 
 def _transform(pose: Any) -> Transform:
-    turn, way = pose["rotation"], pose["translation"]
+    rotation, translation = pose["rotation"], pose["translation"]
     return lidar.rigid_transform(
-        [turn[key] for key in ("qw", "qx", "qy", "qz")], [way[key] for key in "xyz"]
+        [rotation[key] for key in ("qw", "qx", "qy", "qz")], [translation[key] for key in "xyz"]
     )
 
 

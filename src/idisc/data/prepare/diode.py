@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from idisc.camera import Camera
-from idisc.data.catalog import DIODE, KITTI_UNITS
+from idisc.data.catalog import KITTI_UNITS
 from idisc.data.decode import FloatArray, read_array
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
@@ -28,6 +28,7 @@ from idisc.sizes import Size, size_text
 
 _SPLITS = {"train": "train", "val": "test"}
 _MAX_DEPTH = 100.0  # metres; beyond it the published preparation clips
+_SIZE = (768, 1024)  # of the images to which the intrinsics belong
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
     return frames.Frame(
         name=frames.stem_of(line),
         image=image,
-        camera=lambda size: _camera(raw / "intrinsics.txt", line.image, size),
+        camera=partial(_camera, raw / "intrinsics.txt"),
         target=partial(_depth, image),
         convert=partial(_checked, image),
     )
@@ -87,16 +88,15 @@ def _checked(image: Path, depth: FloatArray, camera: Camera) -> FloatArray:
     return depth
 
 
-def _camera(path: Path, image: str, size: Size) -> Camera | None:
-    """From the devkit's file, `[fx, ...] = [886.81, ...]`, or from the catalog."""
+def _camera(path: Path, size: Size) -> Camera | None:
+    """From the devkit's file, `[fx, ...] = [886.81, ...]`; None without the file."""
     if not path.is_file():
-        return frames.stated_camera(DIODE, image, size)
+        return None
     found = re.search(r"=\s*\[([^\]]*)\]", path.read_text(encoding="utf-8", errors="replace"))
     with frames.parsing(path):
         fx, fy, cx, cy = (float(word) for word in (found[1] if found else "").split(","))
-    ((_, stated),) = DIODE.cameras.values()
-    own = replace(DIODE, cameras={"": ((fx, fy, cx, cy), stated)})
-    return frames.stated_camera(own, image, size)
+        camera = Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=_SIZE, origin="calibration")
+    return camera if size == _SIZE else camera.resized(size)
 
 
 PREPARATION = frames.Preparation(

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.camera import Camera
-from idisc.data.catalog import DatasetSpec
 from idisc.data.decode import MAX_UINT16, DepthMap, FloatArray, NormalMap, StoredDepth
 from idisc.data.manifest import ListLine
 from idisc.errors import InputError
@@ -48,8 +47,9 @@ class Frame:
 
     name: str  # unique path without suffix: "000150/CAMERA_01/15616458249936530"
     image: Path | NDArray[np.uint8]  # a file to copy, or pixels (H, W, 3)
-    camera: Callable[[Size], Camera | None]  # of an image of this size
     target: Path | Callable[[], Any]  # a file to copy, or a function that reads one
+    # The calibration, for an image of this size; None: the camera that the catalog states, if any.
+    camera: Callable[[Size], Camera | None] = lambda _: None
     # Converts the values read, with the camera, to those stored: depth in uint16 is written
     # unchanged, metres are rounded down; or normals (H, W, 3).
     convert: Callable[[Any, Any], StoredDepth] = lambda values, _: values
@@ -145,23 +145,17 @@ def select_scenes(
     found: Sequence[Scene],
     raw: Path,
     lines: Sequence[ListLine] | None,
-    parts: Callable[[ListLine], tuple[str, str, str]],
+    parse_line: Callable[[ListLine], tuple[str, str, str]],
 ) -> list[Scene]:
     """Return the scenes that were found below `raw`; or those of the lines, if there are any."""
     if lines is None:
         return list(found)
-    return by_scene(lines, raw, lambda line: parts(line)[0], {s.name: s.source for s in found})
+    return by_scene(lines, raw, lambda line: parse_line(line)[0], {s.name: s.source for s in found})
 
 
 def stem_of(line: ListLine) -> str:
     """Return the name of a frame: the path of its image without suffix."""
     return PurePosixPath(line.image).with_suffix("").as_posix()
-
-
-def stated_camera(spec: DatasetSpec, image: str, size: Size) -> Camera | None:
-    """Return the camera that the catalog states for images without a calibration."""
-    camera = spec.camera_of(image)
-    return camera if camera is None or camera.size == size else camera.resized(size)
 
 
 def in_millimetres(depth: FloatArray, _: Camera | None = None) -> NDArray[np.uint16]:

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from idisc.data import lidar
 from idisc.data.catalog import KITTI_UNITS
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
+from idisc.data.prepare.sweeps import sweep_frame
 from idisc.errors import DataError, InputError
 from idisc.sizes import Size, size_text
 
@@ -58,8 +58,8 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     """One scene for each drive; without a list, the drives of Eigen's test images are the test."""
     roots = [raw, raw / "raw"]
     if lines is not None:
-        drives = {name: _drive(roots, name) for name in {_parts(line)[0] for line in lines}}
-        return frames.by_scene(lines, raw, lambda line: _parts(line)[0], drives)
+        drives = {name: _drive(roots, name) for name in {_parse_line(line)[0] for line in lines}}
+        return frames.by_scene(lines, raw, lambda line: _parse_line(line)[0], drives)
     found = {d.name: d for root in roots for d in sorted(root.glob("????_??_??/*_sync"))}
     swept = options.depth == "sweep"
     kept = {name: drive for name, drive in found.items() if swept or _annotated_folder(drive)}
@@ -75,8 +75,8 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     ]
 
 
-def _parts(line: ListLine) -> tuple[str, str, str]:
-    """Drive, camera and file name of a listed image."""
+def _parse_line(line: ListLine) -> tuple[str, str, str]:
+    """Return the drive, the camera and the file name of a listed image."""
     parts = _LINE.search(line.image)
     if not parts:
         raise InputError(
@@ -93,46 +93,46 @@ def _drive(roots: Sequence[Path], name: str) -> Path:
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
     """Yield the frames of one drive, with the depth that `options.depth` asks for."""
-    found = list(_files(scene, options))
-    cameras = sorted({camera for camera, _, _ in found})
-    rigs = {camera: _read_rig(scene.source.parent, camera) for camera in cameras}
-    for camera, image, target in found:
-        name = f"{scene.source.parent.name}/{scene.name}/{camera}/{image.stem}"
-        yield _frame(name, camera, image, target, rigs[camera], options)
-
-
-class _Rig(NamedTuple):
-    """The calibration of a date, for one camera."""
-
-    camera: Camera
-    from_velodyne: lidar.Transform
+    date, files = scene.source.parent, list(_files(scene, options))
+    sensors = sorted({sensor for sensor, _, _ in files})
+    calibrations = {sensor: _read_calibration(date, sensor) for sensor in sensors}
+    for sensor, image, target in files:
+        name = f"{date.name}/{scene.name}/{sensor}/{image.stem}"
+        yield _frame(name, image, target, calibrations[sensor], options)
 
 
 def _frame(
-    name: str, sensor: str, image: Path, target: Path, rig: _Rig, options: Options
+    name: str,
+    image: Path,
+    target: Path,
+    calibration: tuple[Camera, lidar.Transform],
+    options: Options,
 ) -> frames.Frame:
+    pinhole, from_velodyne = calibration
+
     def camera(size: Size) -> Camera:
-        if size != rig.camera.size:
-            expected = size_text(rig.camera.size)
+        if size != pinhole.size:
+            expected = size_text(pinhole.size)
             raise InputError(image, f"{size_text(size)}, but its calibration is for {expected}")
-        return rig.camera
+        return pinhole
 
-    def project(points: lidar.Points, pinhole: Camera) -> NDArray[np.float32]:
-        ahead = lidar.transform_points(points[points[:, 0] > 0], rig.from_velodyne)
-        return lidar.project(ahead, pinhole, lidar.Raster(surface=options.surface))
+    def sweep() -> lidar.Points:
+        points = lidar.read_velodyne(target)
+        return points[points[:, 0] > 0]  # in front of the sensor
 
-    frame = frames.Frame(name=name, image=image, camera=camera, target=target, sensor=sensor)
-    if options.depth == "annotated":
-        return frame
-    return replace(frame, target=partial(lidar.read_velodyne, target), convert=project)
+    if options.depth == "sweep":
+        raster = lidar.Raster(surface=options.surface)
+        return sweep_frame(name, image, camera, sweep, lambda: from_velodyne, raster)
+    sensor = image.parents[1].name
+    return frames.Frame(name=name, image=image, camera=camera, target=target, sensor=sensor)
 
 
 def _files(scene: frames.Scene, options: Options) -> Iterator[tuple[str, Path, Path]]:
-    """Yield camera, image, and the depth map or the sweep to make it from."""
+    """Yield sensor, image, and the depth map or the sweep to make it from."""
     drive, sweeps = scene.source, scene.source / "velodyne_points" / "data"
     if scene.lines is not None:
         for line in scene.lines:
-            _, camera, name = _parts(line)
+            _, camera, name = _parse_line(line)
             annotated = [root / line.target for root in _depth_roots(drive)]
             target = next((path for path in annotated if path.is_file()), annotated[0])
             if options.depth == "sweep":
@@ -166,14 +166,14 @@ def _annotated_folder(drive: Path) -> Path | None:
     return next((place for place in places if place.is_dir()), None)
 
 
-def _read_rig(date: Path, camera: str) -> _Rig:
-    """Camera and transform from the sensor: pixel ~ P_rect R_rect_00 [R|T] X.
+def _read_calibration(date: Path, sensor: str) -> tuple[Camera, lidar.Transform]:
+    """Return the camera and the transform LiDAR -> camera: pixel ~ P_rect R_rect_00 [R|T] X.
 
     P_rect is K [I | t]; t is applied to the points, so that only K is left for the camera.
     """
-    number = camera.removeprefix("image_")
+    number = sensor.removeprefix("image_")
     cameras, velodyne = date / "calib_cam_to_cam.txt", date / "calib_velo_to_cam.txt"
-    table, mount = _read_calibration(cameras), _read_calibration(velodyne)
+    table, mount = _read_table(cameras), _read_table(velodyne)
     projection = _values(cameras, table, f"P_rect_{number}", 3, 4)
     width, height = _values(cameras, table, f"S_rect_{number}", 2)
     rectify = _values(cameras, table, "R_rect_00", 3, 3)
@@ -185,10 +185,10 @@ def _read_rig(date: Path, camera: str) -> _Rig:
             lidar.rigid_transform(np.eye(3), offset), lidar.rigid_transform(rectify, np.zeros(3))
         )
     with frames.parsing(velodyne):
-        return _Rig(pinhole, lidar.compose(rectified, lidar.rigid_transform(turn, shift)))
+        return pinhole, lidar.compose(rectified, lidar.rigid_transform(turn, shift))
 
 
-def _read_calibration(path: Path) -> dict[str, list[str]]:
+def _read_table(path: Path) -> dict[str, list[str]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -12,11 +12,10 @@ norm`; the depth is not read. Depth (16-bit millimetres) and normals are copied 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import count
 from pathlib import Path, PurePosixPath
 
-from idisc.data.catalog import MILLIMETRES, NYU, NYU_NORMALS
+from idisc.data.catalog import MILLIMETRES
 from idisc.data.decode import NormalMap
 from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
@@ -52,7 +51,6 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
     return frames.Frame(
         name=frames.stem_of(line),
         image=_locate(raw, line.image),
-        camera=partial(frames.stated_camera, NYU, line.image),
         target=_locate(raw, line.target),
     )
 
@@ -95,9 +93,8 @@ def _find_normals(raw: Path) -> Iterator[ListLine]:
 
 
 def _normal_frame(raw: Path, line: ListLine) -> frames.Frame:
-    camera = partial(frames.stated_camera, NYU_NORMALS, line.image)
     image, target = raw / line.image, raw / line.target
-    return frames.Frame(name=frames.stem_of(line), image=image, camera=camera, target=target)
+    return frames.Frame(name=frames.stem_of(line), image=image, target=target)
 
 
 NORMALS = frames.Preparation(

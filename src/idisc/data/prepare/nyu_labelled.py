@@ -143,7 +143,6 @@ def _matrix_frame(path: Path, file: Any, line: ListLine) -> frames.Frame:
     return frames.Frame(
         name=line.image,
         image=np.ascontiguousarray(image),
-        camera=partial(frames.stated_camera, NYU_LABELLED, line.image),
         target=lambda: depth.astype(np.float32),
         convert=frames.in_millimetres,
     )
@@ -189,7 +188,7 @@ def _plain_frame(raw: Path, index: dict[str, Any], line: ListLine) -> frames.Fra
 
     def camera(size: Size) -> Camera | None:
         if image.stem not in index:
-            return frames.stated_camera(NYU_LABELLED, line.image, size)
+            return None
         with frames.parsing(raw / "index.json"):
             fx, fy, cx, cy = (float(index[image.stem][key]) for key in ("fx", "fy", "cx", "cy"))
             return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")

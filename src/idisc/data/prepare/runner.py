@@ -1,9 +1,9 @@
 """Prepare scenes in parallel, resumably, with the same bytes for any number of workers.
 
-A scene is done when its notes (`.prepare/<scene>.json` in the output) exist; they are written last,
-so an interrupted run continues with the scenes that have none, and scenes with faults, which are
-raw files that are missing or unreadable, are tried again. The manifest is made from the sorted
-notes at the end.
+A scene is done when its notes (`.prepare/<split>/<scene>.json` in the output) exist. They are
+written last, so that an interrupted run continues with the scenes without notes. Scenes with
+faults, which are raw files that are missing or unreadable, are tried again. The manifest is made
+from all notes at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from idisc import configs, files
 from idisc.data import catalog, manifest
-from idisc.data.decode import DepthMap, NormalMap, write_depth, write_normals, write_png
+from idisc.data.decode import NormalMap, write_depth, write_normals, write_png
 from idisc.data.manifest import Manifest, Record
 from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.frames import Absent, Frame, Preparation, Scene
@@ -77,16 +77,14 @@ def prepare(
         raise DataError(raw, f"contains no files of {dataset}", f"{needs} needed, see {spec.home}")
     request = {
         "dataset": dataset,
-        "choices": json.loads(
-            json.dumps(configs.to_json(options))
-        ),  # as it is read back: no tuples
+        "choices": json.loads(json.dumps(configs.to_json(options))),  # lists instead of tuples
         "lists": {path.name: files.sha256(path) for path in lists},
     }
     _claim(out, request)
-    todo = [scene for scene in scenes if not _is_done(out, scene)]
-    done = len(scenes) - len(todo)
-    work = partial(_prepare_scene, dataset, out, options)
-    with closing(executor.map(work, todo)) as outcomes:  # anything that ends it early ends workers
+    remaining = [scene for scene in scenes if not _is_done(out, scene)]
+    done = len(scenes) - len(remaining)
+    prepare_scene = partial(_prepare_scene, dataset, out, options)
+    with closing(executor.map(prepare_scene, remaining)) as outcomes:  # ends the workers, too
         for outcome in outcomes:
             outcome.result()
             done += 1
@@ -136,7 +134,7 @@ def _prepare_scene(dataset: str, out: Path, options: Any, scene: Scene) -> None:
                 faults.append(frame)
             elif isinstance(frame, Absent):
                 absent.append(frame)
-            elif record := _write_frame(frame, scene, out, preparation.stored, link, faults):
+            elif record := _write_frame(frame, scene, out, dataset, link, faults):
                 records.append(record)
     except InputError as error:  # of the scene's own files: a calibration, an index
         faults.append(error)
@@ -148,21 +146,16 @@ def _prepare_scene(dataset: str, out: Path, options: Any, scene: Scene) -> None:
     notes = {
         "records": [configs.to_json(record) for record in records],
         "faults": [(fault.subject, fault.reason, fault.remedy) for fault in faults],
-        "absent": [(each.scene, each.sensor) for each in absent],
+        "absent": [(row.scene, row.sensor) for row in absent],
     }
     files.write_json(path, notes)
 
 
 def _write_frame(
-    frame: Frame,
-    scene: Scene,
-    out: Path,
-    stored: DepthMap | NormalMap,
-    link: bool,
-    faults: list[InputError],
+    frame: Frame, scene: Scene, out: Path, dataset: str, link: bool, faults: list[InputError]
 ) -> Record | None:
     """Read all files of a frame and write it; or add the errors of all of them to `faults`."""
-    before = len(faults)
+    stored, spec, before = PREPARATIONS[dataset].stored, catalog.find(dataset), len(faults)
 
     def attempt(read: Callable[[], Any]) -> Any:
         try:
@@ -172,7 +165,9 @@ def _write_frame(
 
     target = frame.target
     size = attempt(lambda: _image_size(frame.image))
-    camera = attempt(lambda: frame.camera(size)) if size else None
+    camera = None
+    if size:
+        camera = attempt(lambda: frame.camera(size) or spec.camera_of(frame.name, size))
     read = (lambda: stored.read(target)) if isinstance(target, Path) else target
     values: Any = attempt(read)  # a damaged file is noticed here, not in training
     if len(faults) == before:
@@ -252,13 +247,13 @@ def _is_done(out: Path, scene: Scene) -> bool:
 def _finish(out: Path, scenes: Sequence[Scene], source: Manifest) -> Summary:
     """Write the manifest from all notes, and the list of missing files."""
     notes = [files.read_json(_notes(out, scene)) for scene in scenes]
-    records = [configs.from_json(Record, row, NOTES) for each in notes for row in each["records"]]
-    # A broken calibration is a fault of every frame that needs it, but one file to get.
-    rows = dict.fromkeys(tuple(row) for each in notes for row in each["faults"])
+    records = [configs.from_json(Record, row, NOTES) for note in notes for row in note["records"]]
+    # A broken calibration is a fault of every frame that needs it, but only one file to replace.
+    rows = dict.fromkeys(tuple(row) for note in notes for row in note["faults"])
     faults = [InputError(*row) for row in rows]
-    absent = [Absent(*row) for each in notes for row in each.get("absent", ())]
-    if not records:  # then this is the reason
-        faults += [InputError(each.scene, f"no {each.sensor} in this scene") for each in absent]
+    absent = [Absent(*row) for note in notes for row in note.get("absent", ())]
+    if not records:  # absent sensors are the reason
+        faults += [InputError(row.scene, f"no {row.sensor} in this scene") for row in absent]
     report = out / MISSING
     report.unlink(missing_ok=True)
     if faults:

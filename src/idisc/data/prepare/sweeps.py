@@ -63,15 +63,15 @@ def drive_frames(
     options: SweepOptions,
     cameras: Sequence[str],
     elapsed_s: float,
-    parts: Callable[[ListLine], tuple[str, str, str]],
+    parse_line: Callable[[ListLine], tuple[str, str, str]],
 ) -> Frames:
     """Yield the frames of a drive: those of its keyframes, or those that its lines name.
 
-    `elapsed_s` is the time of the keyframes of the released code; `parts` returns scene, camera and
-    name of a line.
+    `elapsed_s` is the time between keyframes in the released code; `parse_line` returns the scene,
+    the camera and the name of a listed image.
     """
     if scene.lines is not None:
-        wanted = {parts(line)[1:]: line for line in scene.lines}
+        wanted = {parse_line(line)[1:]: line for line in scene.lines}
         for sample in samples:
             listed = [image for image in sample.images.items() if wanted.pop(image, None)]
             yield from frame_by_frame(sample.build, [camera for camera, _ in listed])
@@ -89,7 +89,7 @@ def drive_frames(
             yield error
     metres = options.train_metres if scene.split == "train" else options.test_metres
     limit_s = elapsed_s if options.keyframes == "elapsed" else None
-    for index in lidar.keyframes(positions, [each.time_s for each in located], metres, limit_s):
+    for index in lidar.keyframes(positions, [sample.time_s for sample in located], metres, limit_s):
         yield from frame_by_frame(located[index].build, cameras)
 
 
