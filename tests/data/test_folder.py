@@ -33,7 +33,7 @@ class TestFolders:
         found = folder.read(tmp_path)
         assert found.sha256 != first
         for split in ("train", "test"):
-            assert [(r.image, r.target, r.scene) for r in found.of(split)] == [
+            assert [(r.image, r.target, r.scene) for r in found.records_of(split)] == [
                 ("images/b.jpg", "depth/b.png", ""),
                 ("images/day1/a.jpg", "depth/day1/a.png", "day1"),
             ]
@@ -46,8 +46,8 @@ class TestFolders:
         pair(tmp_path / "train", "a", images="rgb", depth="gt")
         pair(tmp_path / name, "b")
         found = folder.read(tmp_path)
-        assert [record.image for record in found.of("train")] == ["train/rgb/a.jpg"]
-        assert [record.image for record in found.of("test")] == [f"{name}/images/b.jpg"]
+        assert [record.image for record in found.records_of("train")] == ["train/rgb/a.jpg"]
+        assert [record.image for record in found.records_of("test")] == [f"{name}/images/b.jpg"]
 
     def test_png_is_millimetres_and_arrays_are_metres(self, tmp_path):
         pair(tmp_path, "a")
@@ -65,10 +65,10 @@ class TestFolders:
         pair(tmp_path / "train", "0001", images=".", depth=".")
         pair(tmp_path / "test", "0002", images=".", depth=".")
         found = folder.read(tmp_path)
-        assert [(r.image, r.target) for r in found.of("train")] == [
+        assert [(r.image, r.target) for r in found.records_of("train")] == [
             ("train/0001.jpg", "train/0001.png")
         ]
-        assert [record.image for record in found.of("test")] == ["test/0002.jpg"]
+        assert [record.image for record in found.records_of("test")] == ["test/0002.jpg"]
 
     def test_pairs_in_one_folder_must_be_unambiguous(self, tmp_path):
         indoor.save(tmp_path / "0001.jpg", indoor.picture(0))
@@ -91,11 +91,11 @@ class TestLists:
         lines = "left/b.jpg range/b.npy 518.9\n\n/left/a.jpg /range/a.png\nleft/c.jpg None 1\n"
         found = folder.read(table(tmp_path, lines, folder.LIST))
         assert found.prepared == {"from": "list.txt"}
-        assert [(r.image, r.target) for r in found.of("test")] == [
+        assert [(r.image, r.target) for r in found.records_of("test")] == [
             ("left/b.jpg", "range/b.npy"),
             ("left/a.jpg", "range/a.png"),
         ]
-        assert [r.image for r in found.of("train")] == ["left/b.jpg", "left/a.jpg"]
+        assert [r.image for r in found.records_of("train")] == ["left/b.jpg", "left/a.jpg"]
         first, second = open_dataset(tmp_path, "folder", "test")
         assert first.target.max() == 2.5
         assert second.target.max() == pytest.approx(indoor.millimetres(0).max() / 1000)
@@ -104,9 +104,9 @@ class TestLists:
         for name in ("a", "b", "c"):
             pair(tmp_path, name)
         table(tmp_path, "images/b.jpg depth/b.png\n", folder.LIST)
-        assert [r.image for r in folder.read(tmp_path).of("test")] == ["images/b.jpg"]
+        assert [r.image for r in folder.read(tmp_path).records_of("test")] == ["images/b.jpg"]
         table(tmp_path, "image,depth\nimages/c.jpg,depth/c.png\n")
-        assert [r.image for r in folder.read(tmp_path).of("test")] == ["images/c.jpg"]
+        assert [r.image for r in folder.read(tmp_path).records_of("test")] == ["images/c.jpg"]
 
     @pytest.mark.parametrize(
         ("text", "line"), [("images/a.jpg\n", ":1"), ("images/a.jpg depth/z.png\n", ""), ("", "")]

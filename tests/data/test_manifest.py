@@ -60,9 +60,9 @@ class TestFile:
         assert manifest.write(whole(tmp_path, records=RECORDS[1:])) != digest
 
     def test_splits_are_chosen_by_name(self, tmp_path):
-        assert [record.image for record in whole(tmp_path).of("test")] == ["rgb/z.jpg"]
+        assert [record.image for record in whole(tmp_path).records_of("test")] == ["rgb/z.jpg"]
         with refused(manifest.EmptySplit, tmp_path, "'val'", "test, train"):
-            whole(tmp_path).of("val")
+            whole(tmp_path).records_of("val")
         with refused(DataError, tmp_path, "`idisc prepare`"):
             manifest.read(tmp_path)
 
@@ -132,7 +132,7 @@ class TestManifestFromList:
         record = Record(
             image="kitchen/rgb.jpg", target="kitchen/depth.png", split="test", scene="kitchen"
         )
-        found = manifest.from_list(path, tmp_path, NYU)
+        found = manifest.from_lists([path], tmp_path, NYU)
         assert (found.target, found.records) == (NYU.target, (record,))
         assert found.prepared == {
             "list": "nyu_test.txt",
@@ -141,25 +141,27 @@ class TestManifestFromList:
         }
         (tmp_path / "kitchen/rgb.jpg").unlink()
         with refused(DataError, tmp_path, "nyu_test.txt"):
-            manifest.from_list(path, tmp_path, NYU)
+            manifest.from_lists([path], tmp_path, NYU)
 
     def test_train_and_val_of_kittis_depth_count_as_merged(self, tmp_path):
         touch(*(tmp_path / name for name in ("a.png", "b.png", "train/a/d.png", "val/b/d.png")))
         path = listed(tmp_path / "kitti_eigen_test.txt", "a.png a/d.png 7", "b.png b/d.png 7")
-        found = manifest.from_list(path, tmp_path, KITTI)
+        found = manifest.from_lists([path], tmp_path, KITTI)
         assert [record.target for record in found.records] == ["train/a/d.png", "val/b/d.png"]
 
     def test_intrinsics_next_to_the_list_belong_to_its_pictures(self, tmp_path):
         image, depth = "000150/rgb/CAMERA_09/1.png", "000150/depth/CAMERA_09/1.png"
         touch(tmp_path / image, tmp_path / depth, tmp_path / "ddad_intrinsics.json")
         path = listed(tmp_path / "ddad_val.txt", f"{image} {depth}")
-        assert manifest.from_list(path, tmp_path, DDAD).records[0].intrinsics is None  # empty file
+        assert (
+            manifest.from_lists([path], tmp_path, DDAD).records[0].intrinsics is None
+        )  # empty file
         matrix = [[1050, 0, 950.5, 0], [0, 1051, 600, 0], [0, 0, 1, 0]]
         (tmp_path / "ddad_intrinsics.json").write_text(json.dumps({image: matrix}))
-        [record] = manifest.from_list(path, tmp_path, DDAD).records
+        [record] = manifest.from_lists([path], tmp_path, DDAD).records
         assert record.intrinsics == (1050, 1051, 950.5, 600)
         assert record.sensor == "CAMERA_09"
         for content in ("[1, 2]", '{"a.png": [1, 2]}', '{"a.png": {"fx": 1}}'):
             (tmp_path / "ddad_intrinsics.json").write_text(content)
             with refused(InputError, tmp_path / "ddad_intrinsics.json"):
-                manifest.from_list(path, tmp_path, DDAD)
+                manifest.from_lists([path], tmp_path, DDAD)

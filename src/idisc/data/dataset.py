@@ -53,7 +53,7 @@ class Dataset:
 
     def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
         self.spec, self.source, self.split = spec, source, split
-        self.records: Sequence[Record] = source.of(split)
+        self.records: Sequence[Record] = source.records_of(split)
         self.has_own_size = False  # a network size was chosen for it; see `at_network_size`
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ from PIL import Image
 
 from idisc.data.catalog import FOLDER
 from idisc.data.decode import ARRAYS
-from idisc.data.manifest import NAME, Manifest, Record, once, read_list
+from idisc.data.manifest import NAME, Manifest, Record, drop_repeated, read_list
 from idisc.errors import InputError
 from idisc.images import picture_size
 
@@ -48,7 +48,7 @@ class _Pair(NamedTuple):
     image: Path
     depth: Path
     row: Mapping[str, Any]  # other columns of a table
-    where: str = ""  # the line of the file that lists it
+    listed_in: str = ""  # the file that lists it, with the line if it is a table
 
 
 def read(root: Path, *, complete: bool = True) -> Manifest:
@@ -66,7 +66,9 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         index, found = LIST, _from_list(root / LIST, root)
     else:
         index, found = FOLDERS, _from_folders(root, complete)
-    records, repeated = once(record for pair in found for record in _records(root, pair, complete))
+    records, repeated = drop_repeated(
+        record for pair in found for record in _records(root, pair, complete)
+    )
     if not records:
         lists = f" ({', '.join(path.name for path in others)} lists none)" if others else ""
         raise InputError(
@@ -114,10 +116,10 @@ def _from_folders(root: Path, complete: bool) -> Iterator[_Pair]:
         if images is None or depths is None:
             yield from _flat_pairs(folder, row, complete)
             continue
-        pictures, maps = _of_kinds(images, PICTURES), _of_kinds(depths, MAPS)
+        pictures, maps = _with_suffix(images, PICTURES), _with_suffix(depths, MAPS)
         if not complete:  # each may be in the folder of the other
-            pictures = pictures or _of_kinds(images, MAPS)
-            maps = maps or _of_kinds(depths, PICTURES)
+            pictures = pictures or _with_suffix(images, MAPS)
+            maps = maps or _with_suffix(depths, PICTURES)
         found = {path.relative_to(depths).with_suffix(""): path for path in maps}
         for image in pictures:
             name = image.relative_to(images).with_suffix("")
@@ -164,18 +166,18 @@ def _has_16_bits(path: Path) -> bool:
         return False  # reading it later reports the reason
 
 
-def _of_kinds(folder: Path, suffixes: Sequence[str]) -> list[Path]:
+def _with_suffix(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in suffixes]
 
 
 def _from_table(table: Path, root: Path) -> Iterator[_Pair]:
     for number, row in _rows(table):
-        where = f"{table}:{number}"
+        line = f"{table}:{number}"
         unknown = sorted(str(name) for name in set(row) - set(_COLUMNS))
         if unknown or not row.get("image") or not row.get("depth"):
-            what = f"column {unknown[0]}" if unknown else "image or depth missing"
-            raise InputError(where, what, f"columns are {', '.join(_COLUMNS)}")
-        yield _Pair(root / str(row["image"]), root / str(row["depth"]), row, where)
+            reason = f"column {unknown[0]}" if unknown else "image or depth missing"
+            raise InputError(line, reason, f"columns are {', '.join(_COLUMNS)}")
+        yield _Pair(root / str(row["image"]), root / str(row["depth"]), row, line)
 
 
 def _from_list(path: Path, root: Path) -> Iterator[_Pair]:
@@ -205,24 +207,26 @@ def _rows(table: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _records(root: Path, pair: _Pair, complete: bool) -> Iterator[Record]:
     """One record, or one in each split for a pair without a split."""
-    image, depth, row, where = pair
+    image, depth, row, listed_in = pair
     for path in (image, depth) if complete else ():
         if not path.is_file():
-            reason = f"{path}: no such file" if where else f"no depth of that name in {path.parent}"
-            raise InputError(where or image, reason)
+            if listed_in:
+                raise InputError(listed_in, f"{path}: no such file")
+            raise InputError(image, f"no depth of that name in {path.parent}")
     split = str(row.get("split") or "").lower()
     if split and split not in SPLITS:
-        raise InputError(where, f"split '{split}'", f"it is one of {', '.join(SPLITS)}")
+        raise InputError(listed_in, f"split '{split}'", f"it is one of {', '.join(SPLITS)}")
     given = [name for name in _INTRINSICS if row.get(name) not in (None, "")]
     if len(given) not in (0, 4):
-        raise InputError(where, f"{len(given)} of fx, fy, cx, cy", "all four or none are needed")
-    intrinsics = tuple(_number(row, name, where) for name in given) or None
+        reason = f"{len(given)} of fx, fy, cx, cy"
+        raise InputError(listed_in, reason, "all four or none are needed")
+    intrinsics = tuple(_number(row, name, listed_in) for name in given) or None
     scale = 1.0 if depth.suffix.lower() in ARRAYS else None  # arrays are in metres
     if row.get("depth_scale") not in (None, ""):
-        scale = _number(row, "depth_scale", where)
+        scale = _number(row, "depth_scale", listed_in)
         if not 0 < scale < math.inf:
             remedy = "it is the metres of one unit, 0.001 for millimetres"
-            raise InputError(where, f"depth_scale {scale:g}", remedy)
+            raise InputError(listed_in, f"depth_scale {scale:g}", remedy)
     for name in (SPLITS[split],) if split else ("train", "test"):
         yield Record(
             image=_below(root, image),
@@ -235,11 +239,11 @@ def _records(root: Path, pair: _Pair, complete: bool) -> Iterator[Record]:
         )
 
 
-def _number(row: Mapping[str, Any], column: str, where: str) -> float:
+def _number(row: Mapping[str, Any], column: str, line: str) -> float:
     try:
         return float(row[column])
     except (TypeError, ValueError):
-        raise InputError(f"{where}: column {column}", f"'{row[column]}' is not a number") from None
+        raise InputError(f"{line}: column {column}", f"'{row[column]}' is not a number") from None
 
 
 def _below(root: Path, path: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -60,12 +60,12 @@ class Manifest:
     prepared: Mapping[str, Any] = field(default_factory=dict)  # the options of the preparation
     sha256: str = ""  # of manifest.jsonl, or of the list used instead
 
-    def of(self, split: str) -> tuple[Record, ...]:
+    def records_of(self, split: str) -> tuple[Record, ...]:
         """Return the records of one split; raise EmptySplit if there are none."""
         chosen = tuple(record for record in self.records if record.split == split)
         if not chosen:
-            there = ", ".join(sorted({record.split for record in self.records})) or "none"
-            raise EmptySplit(self.root, f"no image of split '{split}'", f"its splits: {there}")
+            splits = ", ".join(sorted({record.split for record in self.records})) or "none"
+            raise EmptySplit(self.root, f"no image of split '{split}'", f"its splits: {splits}")
         return chosen
 
 
@@ -165,7 +165,7 @@ def read_list(path: Path, column: int = 1) -> list[ListLine]:
 Pair = TypeVar("Pair", ListLine, Record)
 
 
-def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
+def drop_repeated(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
     """Return each pair of a split once, in their order, and the images that were repeated."""
     kept: dict[tuple[str, str, str], Pair] = {}
     repeated: dict[str, None] = {}
@@ -177,51 +177,49 @@ def once(pairs: Iterable[Pair]) -> tuple[list[Pair], list[str]]:
     return list(kept.values()), list(repeated)
 
 
-def from_list(path: Path, root: Path, spec: DatasetSpec, *, complete: bool = True) -> Manifest:
-    """Use a published list as a manifest of the files below `root`.
+def from_lists(
+    paths: Sequence[Path], root: Path, spec: DatasetSpec, *, complete: bool = True
+) -> Manifest:
+    """Use published lists, such as those of train and test, as a manifest of files below `root`.
 
     Lines without files are left out, as is usual for KITTI (697 lines, 652 images), unless
     `complete` is False; if all are without, it is an error. A repeated line counts once.
     """
-    lines, repeated = once(read_list(path, spec.list_column))
-    matrices = _read_intrinsics(path)
-    records = [
-        Record(
-            image=line.image,
-            target=_existing(root, line.target) or line.target,
-            split=line.split,
-            scene=PurePosixPath(line.image).parent.as_posix(),
-            sensor=next((s for s in spec.hidden_rows if f"/{s}/" in f"/{line.image}"), ""),
-            intrinsics=matrices.get(line.image) or None,
-        )
-        for line in lines
-    ]
-    there = [r for r in records if (root / r.image).is_file() and (root / r.target).is_file()]
-    if not there:
-        raise DataError(root, f"contains no files of the {len(lines)} lines of {path.name}")
+    records: list[Record] = []
+    missing: set[str] = set()
+    repeated: list[str] = []
+    for path in paths:
+        lines, repeated_here = drop_repeated(read_list(path, spec.list_column))
+        matrices = _read_intrinsics(path)
+        listed = [
+            Record(
+                image=line.image,
+                target=_existing(root, line.target) or line.target,
+                split=line.split,
+                scene=PurePosixPath(line.image).parent.as_posix(),
+                sensor=next((s for s in spec.hidden_rows if f"/{s}/" in f"/{line.image}"), ""),
+                intrinsics=matrices.get(line.image) or None,
+            )
+            for line in lines
+        ]
+        found = [r for r in listed if (root / r.image).is_file() and (root / r.target).is_file()]
+        if not found:
+            raise DataError(root, f"contains no files of the {len(lines)} lines of {path.name}")
+        records += found if complete else listed
+        missing |= {line.image for line in lines} - {record.image for record in found}
+        repeated += repeated_here
     return Manifest(
         dataset=spec.name,
         target=spec.target,
-        records=tuple(there if complete else records),
+        records=tuple(drop_repeated(records)[0]),
         root=root,
         prepared={
-            "list": path.name,
-            "missing": sorted({line.image for line in lines} - {r.image for r in there}),
+            "list": paths[0].name,
+            "missing": sorted(missing),
             **({"repeated": repeated} if repeated else {}),
         },
-        sha256=files.sha256(path),
+        sha256=files.sha256(*paths),
     )
-
-
-def from_lists(
-    paths: Sequence[Path], root: Path, spec: DatasetSpec, *, complete: bool = True
-) -> Manifest:
-    """Use several lists, such as those of train and test, as one manifest; see `from_list`."""
-    sources = [from_list(path, root, spec, complete=complete) for path in paths]
-    repeated = [name for source in sources for name in source.prepared.get("repeated", ())]
-    records, _ = once(record for source in sources for record in source.records)
-    prepared = {**sources[0].prepared, **({"repeated": repeated} if repeated else {})}
-    return replace(sources[0], records=tuple(records), prepared=prepared)
 
 
 def is_changed(root: Path, record: Record) -> bool:
@@ -253,7 +251,7 @@ def _target(data: object, path: Path) -> Target:
 
 
 def _existing(root: Path, target: str) -> str | None:
-    """KITTI's annotated depth is in two folders that the lists treat as merged."""
+    """Return the path of a target; KITTI's lists treat the folders train and val as merged."""
     return next(
         (name for name in (target, f"train/{target}", f"val/{target}") if (root / name).is_file()),
         None,

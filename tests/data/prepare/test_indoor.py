@@ -46,7 +46,7 @@ class TestNyu:
             ("bathroom", "test"),
         }
         assert len(result.records) == 5
-        record, scene = result.of("test")[1], raw / "official_splits/test/bathroom"
+        record, scene = result.records_of("test")[1], raw / "official_splits/test/bathroom"
         assert record.image == "rgb/official_splits/test/bathroom/rgb_00001.jpg"
         assert (out / record.image).read_bytes() == (scene / "rgb_00001.jpg").read_bytes()
         assert (out / record.target).read_bytes() == (scene / "sync_depth_00001.png").read_bytes()
@@ -68,7 +68,7 @@ class TestNyu:
         spelled = {"whole": raw, "dot": Path(), "round": Path("../test")}
         hashes = {prepare("nyu", path, tmp_path / name).sha256 for name, path in spelled.items()}
         assert len(hashes) == 1
-        assert manifest.read(tmp_path / "dot").of("test")[0].scene == "test"
+        assert manifest.read(tmp_path / "dot").records_of("test")[0].scene == "test"
 
     def test_lists_choose_their_lines_at_any_level_of_the_archive(self, tmp_path):
         indoor.nyu(tmp_path / "raw", NYU_SCENES)
@@ -93,8 +93,8 @@ class TestNyu:
         indoor.nyu_normals(raw)
         result = prepared("nyu_normals", raw)
         assert result.target == NormalMap()
-        assert (len(result.of("train")), len(result.of("test"))) == (3, 3)
-        record, source = result.of("train")[2], raw / "train/norm/kitchen/7.png"
+        assert (len(result.records_of("train")), len(result.records_of("test"))) == (3, 3)
+        record, source = result.records_of("train")[2], raw / "train/norm/kitchen/7.png"
         assert record.image == "rgb/train/img/kitchen/7.png"
         assert (out / record.target).read_bytes() == source.read_bytes()
         assert record.valid == pytest.approx(23 / 24, abs=1e-6)  # the first of 24 rows is black
@@ -181,7 +181,7 @@ class TestDiode:
     @pytest.mark.parametrize(("part", "count"), [("outdoor", 1), ("both", 3)])
     def test_outdoor_scans_are_an_option(self, tmp_path, part, count):
         indoor.diode(tmp_path / "raw")
-        assert len(prepared("diode", tmp_path / "raw", diode_part=part).of("test")) == count
+        assert len(prepared("diode", tmp_path / "raw", diode_part=part).records_of("test")) == count
 
     def test_published_lists_name_depth_files_that_do_not_exist_yet(self, tmp_path):
         indoor.diode(tmp_path / "raw")
@@ -253,7 +253,7 @@ class TestNyuMatrices:
         result = prepared("nyu_labelled", tmp_path / "raw", nyu_depth="raw")
         there = truth.raw_depths[3] > 0
         np.testing.assert_array_equal(indoor.load(tmp_path / "out/depth/0003.png") > 0, there)
-        assert result.of("train")[1].valid == pytest.approx(there.mean(), abs=1e-6)
+        assert result.records_of("train")[1].valid == pytest.approx(there.mean(), abs=1e-6)
         assert {record.scene for record in result.records} == {"test_000", "train_000"}
 
     @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ class TestNyuPlain:
         for record in result.records:
             stored, raw = (indoor.load(tmp_path / of / record.target) for of in ("out", "raw"))
             np.testing.assert_array_equal(stored, raw)
-        reduced = result.of("train")[0]
+        reduced = result.records_of("train")[0]
         assert reduced.size == (360, 480)
         assert reduced.intrinsics[3] == pytest.approx((253.73616633 + 0.5) * 0.75 - 0.5)
         sample = open_dataset(tmp_path / "out", "nyu_labelled", "train")[0]
@@ -317,8 +317,12 @@ class TestNyuPlain:
         index = {f"{number:04d}": {"scene": f"room{number}", **camera} for number in range(4)}
         (raw / "index.json").write_text(json.dumps({"pairs": index} if below else index))
         result = prepared("nyu_labelled", raw)
-        assert [record.scene for record in result.of("train")] == ["room2", "room3", "train_000"]
-        assert result.of("test")[0].intrinsics == tuple(camera.values())
+        assert [record.scene for record in result.records_of("train")] == [
+            "room2",
+            "room3",
+            "train_000",
+        ]
+        assert result.records_of("test")[0].intrinsics == tuple(camera.values())
         (raw / "index.json").write_text(json.dumps({"0002": {"scene": "a"}}))
         faults = prepare("nyu_labelled", raw, tmp_path / "no_camera").faults
         assert [Path(fault.subject).name for fault in faults] == ["index.json"]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from idisc import files
 from idisc.camera import Camera
 from idisc.data.catalog import MILLIMETRES, NYU_LABELLED
-from idisc.data.manifest import ListLine, once, read_list
+from idisc.data.manifest import ListLine, drop_repeated, read_list
 from idisc.data.prepare import frames
 from idisc.errors import InputError, first_line, require
 from idisc.sizes import Size
@@ -56,7 +56,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
         raise InputError(raw, f"contains no {MATRICES}", "only that file has raw depth")
     if lines is None:
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
-        lines, _ = once(line for path in listings for line in read_list(path))
+        lines, _ = drop_repeated(line for path in listings for line in read_list(path))
     known = _scene_names(raw)
     return frames.by_scene(
         lines, raw, lambda line: known.get(Path(line.image).stem) or _chunk(line)

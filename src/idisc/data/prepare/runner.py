@@ -70,7 +70,7 @@ def prepare(
     raw = _raw_folder(dataset, preparation, raw, out)
     spec = catalog.find(dataset)
     listed = (line for path in lists for line in manifest.read_list(path, spec.list_column))
-    lines, repeated = manifest.once(listed)
+    lines, repeated = manifest.drop_repeated(listed)
     scenes = preparation.scenes(raw, options, lines if lists else None)
     if not scenes:
         needs = preparation.needs

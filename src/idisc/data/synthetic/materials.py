@@ -77,10 +77,10 @@ def make_material(generator: Generator, *names: str) -> Material:
     """Return a random material of one of these finishes."""
     finish = FINISHES[names[int(generator.integers(len(names)))]]
     hsv = [generator.uniform(*span) for span in (finish.hue, finish.saturation, finish.value)]
-    red, green, blue = (part**2 for part in colorsys.hsv_to_rgb(*hsv))  # the film takes the root
+    red, green, blue = (part**2 for part in colorsys.hsv_to_rgb(*hsv))  # photos take the root
     return Material(
         colour=(red, green, blue),
-        second=toned((red, green, blue), finish.second),
+        second=scaled((red, green, blue), finish.second),
         texture=finish.texture,
         scale=finish.scale * generator.uniform(0.75, 1.3),
         seed=int(generator.integers(1 << 16)),
@@ -88,8 +88,8 @@ def make_material(generator: Generator, *names: str) -> Material:
     )
 
 
-def toned(colour: Colour, factor: float) -> Colour:
-    """Return a darker or brighter colour."""
+def scaled(colour: Colour, factor: float) -> Colour:
+    """Return a colour that is darker or brighter by a factor."""
     return colour[0] * factor, colour[1] * factor, colour[2] * factor
 
 
@@ -109,20 +109,20 @@ class Surface:
         share = np.asarray(TEXTURES[self.material.texture](self), np.float32)
         mean = share.mean(axis=-1, keepdims=True)
         visible = np.clip(1.5 - 2 * self.pixel / self.material.scale, 0, 1)
-        ends = np.array([self.material.colour, self.material.second], np.float32)[..., None]
-        mixed = ends[0] + (ends[1] - ends[0]) * (mean + (share - mean) * visible)
+        colours = np.array([self.material.colour, self.material.second], np.float32)[..., None]
+        mixed = colours[0] + (colours[1] - colours[0]) * (mean + (share - mean) * visible)
         return np.asarray(np.maximum(mixed, 0))
 
     def noise(self, frequency: float, shift: int = 0) -> FloatArray:
-        """Smooth noise in [0, 1) of so many cells per metre."""
+        """Return smooth noise in [0, 1) with this number of cells per metre."""
         return noise(self.u * frequency, self.v * frequency, self.material.seed + shift)
 
     def fields(self, width: float) -> tuple[Cells, FloatArray, FloatArray]:
-        """Fields of about this width: number, place in it (0 to 1), metres to the nearest edge."""
+        """Return fields of about this width: number, place (0 to 1), metres to the next edge."""
         step = self.width / np.maximum(np.rint(self.width / width), 1)
         number, inside = _cells(self.u, step)
-        aside = np.minimum(inside, 1 - inside) * step
-        return number, inside, np.minimum(aside, np.minimum(self.v, self.height - self.v))
+        edge = np.minimum(inside, 1 - inside) * step
+        return number, inside, np.minimum(edge, np.minimum(self.v, self.height - self.v))
 
 
 @cache
@@ -130,28 +130,30 @@ def _table() -> FloatArray:
     return np.random.default_rng(2023).random(1 << 16, dtype=np.float32)
 
 
-def dice(i: Cells, j: Cells, seed: int) -> FloatArray:
+def cell_noise(i: Cells, j: Cells, seed: int) -> FloatArray:
     """Return a number in [0, 1) for each cell (i, j) of a grid."""
     return _table().take(((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255))
 
 
 def noise(u: FloatArray, v: FloatArray, seed: int) -> FloatArray:
-    """Smooth random values in [0, 1) on a grid of spacing 1."""
+    """Return smooth random values in [0, 1), with independent values at whole numbers."""
     (i, a), (j, b) = _cells(u, 1), _cells(v, 1)
     a, b = a * a * (3 - 2 * a), b * b * (3 - 2 * b)
-    near, far = (dice(i, row, seed) * (1 - a) + dice(i + 1, row, seed) * a for row in (j, j + 1))
+    near, far = (
+        cell_noise(i, row, seed) * (1 - a) + cell_noise(i + 1, row, seed) * a for row in (j, j + 1)
+    )
     return near + (far - near) * b
 
 
 def _cells(places: FloatArray, period: Any) -> tuple[Cells, FloatArray]:
-    """Number of the cell of each place, and the place in it, 0 to 1."""
+    """Return the number of the cell of each place, and the place in it, 0 to 1."""
     ratio = places / period
     whole = np.floor(ratio)
     return whole.astype(np.int32), ratio - whole
 
 
 def _line(inside: FloatArray, width: float) -> FloatArray:
-    """1 on the borders of a cell, `width` (share of the cell) wide in all."""
+    """Return 1 on the borders of a cell, which take a share `width` of it, else 0."""
     return (np.minimum(inside, 1 - inside) < width / 2).astype(np.float32)
 
 
@@ -165,11 +167,11 @@ def _planks(s: Surface) -> Shares:
     """Boards along u, one period wide and eight long, with grain."""
     scale, seed = s.material.scale, s.material.seed
     j, b = _cells(s.v, scale)
-    shift = s.u + 5 * scale * dice(j, j, seed)
+    shift = s.u + 5 * scale * cell_noise(j, j, seed)
     i, a = _cells(shift, scale * 8)
     grain = noise(shift / scale, b * 6 + i + 7 * j, seed)
     seam = np.maximum(_line(b, 0.04), _line(a, 0.006))
-    return np.maximum(0.35 * grain + 0.35 * dice(i, j, seed), seam * 0.9)
+    return np.maximum(0.35 * grain + 0.35 * cell_noise(i, j, seed), seam * 0.9)
 
 
 def _tiles(s: Surface, ratio: int = 1) -> Shares:
@@ -177,13 +179,13 @@ def _tiles(s: Surface, ratio: int = 1) -> Shares:
     j, b = _cells(s.v, s.material.scale / ratio)
     i, a = _cells(s.u + (j & 1) * (ratio > 1) * s.material.scale / 2, s.material.scale)
     joint = np.maximum(_line(a, 0.05), _line(b, 0.05 * ratio))
-    return np.maximum(joint * 0.8, 0.25 * dice(i, j, s.material.seed))
+    return np.maximum(joint * 0.8, 0.25 * cell_noise(i, j, s.material.seed))
 
 
 def _books(s: Surface) -> Shares:
     """Spines one period thick, of many colours (3, P) and heights; the second colour above them."""
     i, a = _cells(s.u, s.material.scale)
-    rolls = np.stack([dice(i, i + k, s.material.seed) for k in (1, 50, 99, 7)])
+    rolls = np.stack([cell_noise(i, i + k, s.material.seed) for k in (1, 50, 99, 7)])
     gap = np.maximum(_line(a, 0.12), s.v > s.height * (0.7 + 0.28 * rolls[3]))
     return np.maximum(np.sqrt(rolls[:3]), gap)
 
@@ -210,16 +212,18 @@ def _facade(s: Surface) -> Shares:
     j, b = _cells(s.v, s.material.scale)
     wide, high = np.abs(a - 0.5), np.abs(b - 0.55)
     glass = (wide < 0.22) & (high < 0.26) & (wide > 0.02) & (np.abs(b - 0.62) > 0.015)
-    pane = np.where(glass, 1 - 0.5 * dice(i, j, s.material.seed) ** 3, -0.3)  # in a bright frame
+    pane = np.where(
+        glass, 1 - 0.5 * cell_noise(i, j, s.material.seed) ** 3, -0.3
+    )  # in a bright frame
     wall = 0.25 * s.noise(1.5) + 0.3 * (b < 0.05)  # ledges
     return np.where((wide < 0.27) & (high < 0.31), pane, wall)
 
 
 def _road(s: Surface) -> Shares:
     """Asphalt with a dashed line in its middle and lines `scale` metres to both sides of it."""
-    aside, worn = np.abs(s.u - s.width / 2), s.noise(5)
-    dash = (aside < 0.08) & (np.mod(s.v, 7.0) < 3.0)
-    line = dash | (np.abs(aside - s.material.scale) < 0.07)
+    from_middle, worn = np.abs(s.u - s.width / 2), s.noise(5)
+    dash = (from_middle < 0.08) & (np.mod(s.v, 7.0) < 3.0)
+    line = dash | (np.abs(from_middle - s.material.scale) < 0.07)
     cover = np.clip(0.16 / np.maximum(s.pixel, 0.16), 0, 1) * (0.6 + 0.4 * worn)
     return np.where(line, cover, 0.1 * worn + 0.08 * s.noise(0.7, 9) - 0.1)
 

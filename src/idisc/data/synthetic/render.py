@@ -1,12 +1,12 @@
-"""A scene and a camera -> an image with exact depth and normals.
+"""Render a scene as an image with exact depth and normals.
 
-A ray is expressed in the axes of a shape, in units of its half extents; then every box, ball and
+A ray is expressed in the axes of a shape, in units of its half extents; then pixels box, ball and
 tube is a unit one, and the parameter of the ray does not change. A camera ray has z = 1 in the axes
 of the camera, so its parameter is the depth. It is computed in float64: float32 depth is exact.
 
-Shading is Lambertian: ambient light, and lamps or a sun, the first of which casts shadows. The film
-adds exposure, white balance, vignetting and noise. Arrays of the image are (3, P) or (P,) for its P
-pixels.
+Shading is Lambertian: ambient light, and lamps or a sun, the first of which casts shadows. The
+linear light then becomes a photo with exposure, white balance, vignetting and noise. Arrays of the
+image are (3, P) or (P,) for its P pixels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1
 
 @dataclass(frozen=True)
 class Hits:
-    """What the camera sees."""
+    """The nearest surface in each pixel."""
 
     depth: NDArray[np.float64]  # (H, W) metres; inf: nothing
     shape: NDArray[np.int32]  # (H, W) index of the shape; -1: nothing
@@ -80,13 +80,14 @@ def interval(
     The direction is (3, H, W), the origin (3,) or (3, H, W).
     """
     start = _to_local(shape, [o - c for o, c in zip(origin, shape.centre, strict=True)])
-    way = _to_local(shape, direction)
+    step = _to_local(shape, direction)
     if shape.form == "ball":
-        return _round(start, way)
-    slabs = [_slab(start[axis], way[axis]) for axis in (range(3) if shape.form == "box" else (2,))]
+        return _round(start, step)
+    flat_axes = (0, 1, 2) if shape.form == "box" else (2,)
+    intervals = [_slab(start[axis], step[axis]) for axis in flat_axes]
     if shape.form == "tube":
-        slabs.append(_round(start[:2], way[:2]))
-    nears, fars = zip(*slabs, strict=True)
+        intervals.append(_round(start[:2], step[:2]))
+    nears, fars = zip(*intervals, strict=True)
     return np.maximum.reduce(nears), np.minimum.reduce(fars)
 
 
@@ -98,16 +99,17 @@ def _to_local(shape: Shape, vector: Any) -> list[FloatArray]:
     return [x / shape.half[0], y / shape.half[1], z / shape.half[2]]
 
 
-def _slab(start: FloatArray, way: FloatArray) -> tuple[FloatArray, FloatArray]:
-    inverse = 1 / np.where(way == 0, way.dtype.type(1e-12), way)
+def _slab(start: FloatArray, step: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return where rays are between -1 and 1 along one axis."""
+    inverse = 1 / np.where(step == 0, step.dtype.type(1e-12), step)
     middle, reach = -start * inverse, np.abs(inverse)
     return middle - reach, middle + reach
 
 
-def _round(start: list[FloatArray], way: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """Within a distance of 1, over as many axes as are given."""
-    square = sum(d * d for d in way)
-    along = sum(o * d for o, d in zip(start, way, strict=True))
+def _round(start: list[FloatArray], step: list[FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return where rays are within a distance of 1 of the origin, over the given axes."""
+    square = sum(d * d for d in step)
+    along = sum(o * d for o, d in zip(start, step, strict=True))
     root = along * along - square * (sum(o * o for o in start) - 1)
     half = np.sqrt(np.maximum(root, 0))
     far = np.where(root > 0, (half - along) / square, -np.inf)
@@ -134,7 +136,7 @@ def _window(
 def render(
     scene: Scene, camera: Camera, pose: Pose, generator: Generator, hits: Hits | None = None
 ) -> Shot:
-    """Render an image of `camera.size`; the generator is for the film (exposure, noise).
+    """Render an image of `camera.size`; exposure and noise are drawn from the generator.
 
     Rays that have been cast already can be passed as `hits`.
     """
@@ -147,10 +149,10 @@ def render(
     for number in np.unique(index[index >= 0]):
         shape, seen = scene.shapes[number], np.flatnonzero(index == number)
         normal, *places = _surface(shape, points[:, seen])
-        slant = -np.einsum("ip,ip->p", rays[:, seen], normal)
-        slant /= np.linalg.norm(rays[:, seen], axis=0)
-        pixel = depth[seen] / camera.fx / np.sqrt(np.maximum(slant, 0.15))
-        surface = Surface(shape.material, *(each.astype(np.float32) for each in (*places, pixel)))
+        cosine = -np.einsum("ip,ip->p", rays[:, seen], normal)
+        cosine /= np.linalg.norm(rays[:, seen], axis=0)
+        pixel = depth[seen] / camera.fx / np.sqrt(np.maximum(cosine, 0.15))
+        surface = Surface(shape.material, *(a.astype(np.float32) for a in (*places, pixel)))
         stain = 0.86 + 0.24 * surface.noise(1.7, int(number) + scene.seed)
         light[:, seen] = surface.colours() * stain
         normals[:, seen], glow[seen] = normal, shape.material.glow
@@ -159,7 +161,7 @@ def render(
     light[:, sky] = _sky(scene, rays[:, sky])
     depth[sky] = 0
     return Shot(
-        image=_film(_smooth_edges(light.reshape(3, *camera.size), hits.shape), generator),
+        image=_as_photo(_smooth_edges(light.reshape(3, *camera.size), hits.shape), generator),
         depth=depth.reshape(camera.size).astype(np.float32),
         normals=(pose.axes @ normals).T.reshape(*camera.size, 3).astype(np.float32),
         scene=scene,
@@ -172,27 +174,27 @@ def _surface(shape: Shape, points: FloatArray) -> list[FloatArray]:
     """Of points (3, P) on a shape: normals (3, P); u, v, and the extents along them, (P,) each."""
     half, turn = np.array(shape.half)[:, None], rotation(shape.yaw)
     local = np.stack(_to_local(shape, points - np.array(shape.centre)[:, None]))
-    every = np.arange(points.shape[1])
+    pixels = np.arange(points.shape[1])
     if shape.form == "box":  # a point on a side has |x|, |y| or |z| = 1
         axis = np.abs(local).argmax(axis=0)
         normal = np.zeros_like(local)
-        normal[axis, every] = np.sign(local[axis, every])
+        normal[axis, pixels] = np.sign(local[axis, pixels])
         metres = (1 + local) * half
         along, up = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
         extents = 2 * half[along, 0], 2 * half[up, 0]
-        return [turn @ normal, metres[along, every], metres[up, every], *extents]
+        return [turn @ normal, metres[along, pixels], metres[up, pixels], *extents]
     gradient = local / half
     if shape.form == "tube":
         lid = np.abs(local[2]) > np.hypot(local[0], local[1])
         gradient = gradient * np.where(lid, [[0], [0], [1]], [[1], [1], [0]])
     u = (np.arctan2(local[1], local[0]) + np.pi) * half[0]
-    extents = (np.full(len(every), 2 * np.pi * half[0]), np.full(len(every), 2 * half[2]))
+    extents = (np.full(len(pixels), 2 * np.pi * half[0]), np.full(len(pixels), 2 * half[2]))
     normal = turn @ (gradient / np.linalg.norm(gradient, axis=0))
     return [normal, u, (1 + local[2]) * half[2], *extents]
 
 
 def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, size: Size) -> FloatArray:
-    """Light (3, P) that falls on each point."""
+    """Return the light (3, P) that falls on each point."""
     points, normals = points.astype(np.float32), normals.astype(np.float32)
     if scene.room is None:  # darker at the foot of walls
         openness = 1 - 0.3 * np.clip(1 - points[2] / 1.5, 0, 1) ** 2
@@ -202,12 +204,13 @@ def _irradiance(scene: Scene, points: FloatArray, normals: FloatArray, size: Siz
         openness = (1 - 0.3 * np.maximum(1 - inward / 0.45, 0) ** 2).prod(axis=0)
     total: FloatArray = _column(scene.ambient) * (openness * (0.8 + 0.2 * normals[2]))
     for number, light in enumerate(scene.lights):
-        way = _column(light.position) - points
-        square = np.einsum("ip,ip->p", way, way)
-        cosine = np.einsum("ip,ip->p", way, normals) / np.sqrt(np.maximum(square, 1e-6))
+        to_light = _column(light.position) - points
+        square = np.einsum("ip,ip->p", to_light, to_light)
+        cosine = np.einsum("ip,ip->p", to_light, normals) / np.sqrt(np.maximum(square, 1e-6))
         strength = np.maximum(cosine, 0) / (1 + square * np.float32(3 / light.reach**2))
         if number == 0:
-            strength = strength * _unshaded(scene, points.reshape(3, *size), way.reshape(3, *size))
+            grids = (array.reshape(3, *size) for array in (points, to_light))
+            strength = strength * _unshaded(scene, *grids)
         total = total + _column(light.colour) * strength
     return total
 
@@ -216,23 +219,23 @@ def _column(values: tuple[float, float, float]) -> FloatArray:
     return np.array(values, np.float32)[:, None]
 
 
-def _unshaded(scene: Scene, points: FloatArray, way: FloatArray) -> FloatArray:
-    """(P,): 1 where nothing is on the way (3, H, W) to the light, 0 in shadow.
+def _unshaded(scene: Scene, points: FloatArray, to_light: FloatArray) -> FloatArray:
+    """(P,): 1 where no shape is between a point (3, H, W) and the light, 0 in shadow.
 
     Only a quarter of the rays is cast, so that shadows have soft edges.
     """
-    size, points, way = points.shape[1:], points[:, ::2, ::2], way[:, ::2, ::2]
-    gap = 0.01 / np.sqrt((way**2).sum(axis=0))  # a centimetre: surfaces do not shade themselves
-    reached = np.ones(way.shape[1:], bool)
+    size, points, to_light = points.shape[1:], points[:, ::2, ::2], to_light[:, ::2, ::2]
+    gap = 0.01 / np.sqrt((to_light**2).sum(axis=0))  # 1 cm: a surface casts no shadow on itself
+    reached = np.ones(to_light.shape[1:], bool)
     for shape in scene.shapes:
-        near, far = interval(shape, points, way)
+        near, far = interval(shape, points, to_light)
         reached &= (np.maximum(near, gap) >= far) | (near > 1)
     full = reached.astype(np.float32).repeat(2, axis=0).repeat(2, axis=1)[: size[0], : size[1]]
     return _blurred(full[None]).ravel()
 
 
 def _sky(scene: Scene, rays: FloatArray) -> FloatArray:
-    """Colours (3, P) from the horizon to the zenith, with clouds."""
+    """Return colours (3, P) between those of the horizon and the zenith, with clouds."""
     x, y, z = (rays / np.linalg.norm(rays, axis=0)).astype(np.float32)
     low, high = (_column(colour) for colour in scene.sky)
     sky = low + (high - low) * np.sqrt(np.clip(z, 0, 1))
@@ -243,7 +246,7 @@ def _sky(scene: Scene, rays: FloatArray) -> FloatArray:
 
 
 def _blurred(values: FloatArray) -> FloatArray:
-    """Weights 1 2 1 along both axes of (C, H, W)."""
+    """Return the mean of (C, H, W) with the weights 1 2 1 along both axes."""
     padded = np.pad(values, ((0, 0), (1, 1), (1, 1)), mode="edge")
     rows = padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]
     return np.asarray((rows[..., :-2] + 2 * rows[..., 1:-1] + rows[..., 2:]) / 16)
@@ -258,7 +261,7 @@ def _smooth_edges(light: FloatArray, shape: NDArray[np.int32]) -> FloatArray:
     return np.where(border, _blurred(light), light)
 
 
-def _film(light: FloatArray, generator: Generator) -> NDArray[np.uint8]:
+def _as_photo(light: FloatArray, generator: Generator) -> NDArray[np.uint8]:
     """Linear light (3, H, W) as a photo (H, W, 3): exposure, white balance, vignette, noise."""
     _, height, width = light.shape
     target = generator.uniform(0.16, 0.3)  # mean of the linear image; 0.18 is photographers' grey

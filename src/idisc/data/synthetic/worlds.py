@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from idisc.camera import Camera
-from idisc.data.synthetic.materials import make_material, toned
+from idisc.data.synthetic.materials import make_material, scaled
 from idisc.data.synthetic.pieces import make_piece
 from idisc.data.synthetic.render import Hits, Shot, cast, render
 from idisc.data.synthetic.scene import (
@@ -31,7 +31,7 @@ Kind = Literal["room", "street"]
 CLEARANCE = 0.3  # metres between the camera and anything
 _TRIES = 30  # for a position in one scene, before another scene is made
 _WALLS = (0.0, math.pi / 2, math.pi, -math.pi / 2)  # yaw of furniture at -y, +x, +y, -x
-_USES = (  # furniture at the walls, the most important first; and free-standing furniture
+_ROOMS = (  # furniture at the walls, the most important first; and free-standing furniture
     ("sofa television bookcase lamp plant dresser bookcase", "coffee_table armchair armchair"),
     ("bed wardrobe dresser desk lamp plant", "armchair coffee_table"),
     ("kitchen fridge dresser plant cartons", "table chair chair chair"),
@@ -57,7 +57,7 @@ def make_shot(generator: Generator, kind: Kind, size: Size) -> Shot:
             fov_deg = float(np.clip(generator.normal(mean, deviation), low, high))
             camera = Camera.from_fov(fov_deg, size, origin="rendered")
             hits = cast(scene, camera, pose)
-            if _has_layers(hits, kind):
+            if _shows_enough(hits, kind):
                 return render(scene, camera, pose, generator, hits)
 
 
@@ -71,36 +71,36 @@ def place_camera(generator: Generator, scene: Scene) -> Pose | None:
     return None
 
 
-def _has_layers(hits: Hits, kind: Kind) -> bool:
-    """Whether near and far things are seen, and several of them, none of which fills the image."""
+def _shows_enough(hits: Hits, kind: Kind) -> bool:
+    """Return whether several near and far things are seen, none of which fills the image."""
     seen = hits.shape >= 0
     if seen.mean() < 0.45:  # sky
         return False
     nearest, near, far = np.percentile(hits.depth[seen][::7], (0.5, 10, 90))  # a seventh is enough
     surroundings = 2 if kind == "room" else 1  # floor and ceiling, or the ground
     shares = np.bincount(hits.shape[seen], minlength=20)[surroundings:] / hits.shape.size
-    least = 0.5 if kind == "room" else 1.5  # metres
+    min_depth = 0.5 if kind == "room" else 1.5  # metres
     several = (shares > 0.004).sum() >= (12 if kind == "room" else 7)
-    return bool(nearest > least and far > 1.8 * near and several and shares.max() < 0.45)
+    return bool(nearest > min_depth and far > 1.8 * near and several and shares.max() < 0.45)
 
 
 def _in_room(generator: Generator, room: Point) -> Pose:
-    """Anywhere in the room, looking across its middle, mostly a little down."""
+    """Return a pose anywhere in the room, looking across its middle, mostly a little down."""
     half = np.array(room[:2]) / 2
     x, y = (generator.uniform(-0.9, 0.9, 2) * half).tolist()
-    over, ahead = (generator.uniform(-0.45, 0.45, 2) * half).tolist()
-    height, way = generator.uniform(1.0, 1.8), math.hypot(over - x, ahead - y)
-    drop = math.atan2(generator.uniform(0.3, 1.3) - height, max(way, 1.5))
+    to_x, to_y = (generator.uniform(-0.45, 0.45, 2) * half).tolist()
+    height, distance = generator.uniform(1.0, 1.8), math.hypot(to_x - x, to_y - y)
+    pitch = math.atan2(generator.uniform(0.3, 1.3) - height, max(distance, 1.5))
     return Pose(
         position=(x, y, height),
-        yaw=math.atan2(x - over, ahead - y),
-        pitch=float(np.clip(drop, -0.5, 0.1)),
+        yaw=math.atan2(x - to_x, to_y - y),
+        pitch=float(np.clip(pitch, -0.5, 0.1)),
         roll=generator.normal(0, 0.03),
     )
 
 
 def _in_street(generator: Generator) -> Pose:
-    """In a car on the road, or on foot next to it."""
+    """Return a pose in a car on the road, or on foot next to it."""
     if generator.random() < 0.6:
         x, height, sway = generator.uniform(-2, 2), generator.uniform(1.4, 1.8), 0.08
     else:
@@ -113,15 +113,15 @@ def _in_street(generator: Generator) -> Pose:
     )
 
 
-class _Furnishing:
-    """A room while it is being furnished."""
+class _RoomBuilder:
+    """A room, its furniture so far, and the space that it occupies."""
 
     def __init__(self, generator: Generator) -> None:
         self.generator = generator
         x, y, z = generator.uniform((3.0, 3.4, 2.3), (6.2, 7.5, 3.0)).tolist()
         self.size: Point = (x, y, z)
         self.shapes: list[Shape] = []
-        self.taken: list[Bounds] = []
+        self.occupied: list[Bounds] = []
 
     def put(self, piece: list[Shape], yaw: float, offset: Point) -> bool:
         """Place a piece, if there is space for it."""
@@ -130,9 +130,9 @@ class _Furnishing:
         x, y, z = self.size
         walls = np.array([x / 2, y / 2, z]) + 1e-6
         outside = (high > walls).any() or (low[:2] < -walls[:2]).any()
-        if outside or any(overlap((low, high), other, 0.04) for other in self.taken):
+        if outside or any(overlap((low, high), other, 0.04) for other in self.occupied):
             return False
-        self.taken.append((low, high))
+        self.occupied.append((low, high))
         self.shapes += placed
         return True
 
@@ -167,32 +167,34 @@ class _Furnishing:
 
 def make_room(generator: Generator) -> Scene:
     """Return a furnished room with its lights; the origin is the middle of its floor."""
-    site = _Furnishing(generator)
-    shell = _shell(generator, site.size)
-    door, *others = site.random_walls()
-    site.put_at_wall("door", door)
-    windows = [site.put_at_wall("window", wall) for wall in others[: int(generator.integers(1, 4))]]
-    at_walls, free = _USES[int(generator.integers(len(_USES)))]
+    room = _RoomBuilder(generator)
+    shell = _shell(generator, room.size)
+    door, *others = room.random_walls()
+    room.put_at_wall("door", door)
+    windows = [room.put_at_wall("window", wall) for wall in others[: int(generator.integers(1, 4))]]
+    at_walls, free = _ROOMS[int(generator.integers(len(_ROOMS)))]
     for name in at_walls.split():
-        any(site.put_at_wall(name, wall) for wall in site.random_walls())
+        for wall in room.random_walls():
+            if room.put_at_wall(name, wall):
+                break
     for name in free.split():
-        site.put_free(name.replace("_", " "))
-    for wall in site.random_walls()[: int(generator.integers(1, 5))]:
-        site.put_at_wall("picture", wall)
-    x, y = (generator.uniform(-0.2, 0.2, 2) * site.size[:2]).tolist()
-    top, glass = site.size[2], make_material(generator, "lamplight")
+        room.put_free(name.replace("_", " "))
+    for wall in room.random_walls()[: int(generator.integers(1, 5))]:
+        room.put_at_wall("picture", wall)
+    x, y = (generator.uniform(-0.2, 0.2, 2) * room.size[:2]).tolist()
+    top, glass = room.size[2], make_material(generator, "lamplight")
     lamp = solid((x - 0.22, x + 0.22), (y - 0.22, y + 0.22), (top - 0.12, top), glass, "tube")
     day = make_material(generator, "daylight").colour
     lights = [((x, y, top - 0.22), glass.colour)]
     lights += [((0.9 * place[0], 0.9 * place[1], 1.6), day) for place in windows if place]
     return Scene(
-        room=site.size,
-        shapes=(*shell, *site.shapes, lamp),
+        room=room.size,
+        shapes=(*shell, *room.shapes, lamp),
         lights=tuple(
-            Light(position=place, colour=toned(colour, generator.uniform(0.4, 1.3)), reach=4.0)
+            Light(position=place, colour=scaled(colour, generator.uniform(0.4, 1.3)), reach=4.0)
             for place, colour in lights[:3]  # every light costs time
         ),
-        ambient=toned(day, generator.uniform(0.25, 0.55)),
+        ambient=scaled(day, generator.uniform(0.25, 0.55)),
         seed=int(generator.integers(1 << 16)),
     )
 
@@ -242,11 +244,11 @@ def make_street(generator: Generator) -> Scene:
     middle = (_START + _END) / 2
     for yaw in (0.0, math.pi):  # everything right of the road, then the same on the left
         side = [
-            *_row(generator, ("house", "house", "tower"), edge + path, 13.0, 0.85),
-            *_row(generator, ("street lamp", "tree"), edge + 0.6, 13.0, 0.7),
-            *_row(generator, ("person",), edge + 0.6 * path, 20.0, 0.4),
-            *_row(generator, ("car",), edge - 1.15, 7.0, parking),
-            *_row(generator, ("car",), lane * 0.5, 35.0, 0.4),  # traffic
+            *_along_road(generator, ("house", "house", "tower"), edge + path, 13.0, 0.85),
+            *_along_road(generator, ("street lamp", "tree"), edge + 0.6, 13.0, 0.7),
+            *_along_road(generator, ("person",), edge + 0.6 * path, 20.0, 0.4),
+            *_along_road(generator, ("car",), edge - 1.15, 7.0, parking),
+            *_along_road(generator, ("car",), lane * 0.5, 35.0, 0.4),  # traffic
         ]
         shapes += moved(moved(side, 0.0, (0, -middle, 0)), yaw, (0, middle, 0))
     if generator.random() < 0.65:  # houses across the end of the road
@@ -255,19 +257,23 @@ def make_street(generator: Generator) -> Scene:
             house = moved(make_piece(generator, "house"), 0.0, (0, at, 0))
             shapes += moved(house, math.pi / 2, (0, across, 0))
     day = make_material(generator, "daylight").colour
-    turn, climb = generator.uniform(0, 2 * math.pi), generator.uniform(0.7, 1.25)
-    x, y, z = math.cos(turn) * math.cos(climb), math.sin(turn) * math.cos(climb), math.sin(climb)
-    sun = toned(make_material(generator, "lamplight").colour, generator.uniform(0.3, 1.6))
+    azimuth, elevation = generator.uniform(0, 2 * math.pi), generator.uniform(0.7, 1.25)
+    x, y, z = (
+        math.cos(azimuth) * math.cos(elevation),
+        math.sin(azimuth) * math.cos(elevation),
+        math.sin(elevation),
+    )
+    sun = scaled(make_material(generator, "lamplight").colour, generator.uniform(0.3, 1.6))
     return Scene(
         shapes=tuple(shapes),
         lights=(Light(position=(x * 1e4, y * 1e4, z * 1e4), colour=sun),),
-        ambient=toned(day, generator.uniform(0.35, 0.7)),
-        sky=(toned(day, 1.2), make_material(generator, "blue sky").colour),
+        ambient=scaled(day, generator.uniform(0.35, 0.7)),
+        sky=(scaled(day, 1.2), make_material(generator, "blue sky").colour),
         seed=int(generator.integers(1 << 16)),
     )
 
 
-def _row(
+def _along_road(
     generator: Generator, names: tuple[str, ...], x: float, step: float, chance: float
 ) -> list[Shape]:
     """Place copies of some of these pieces along the road at x, about every `step` metres."""
