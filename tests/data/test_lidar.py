@@ -96,7 +96,7 @@ def test_depth_is_never_rounded_up_to_the_next_step_of_a_file():
 
 def test_a_lens_moves_a_ray_by_its_polynomial():
     # r2 = 0.25: 1 - 0.1 * 0.25 + 0.2 * 0.0625 - 0.4 * 0.015625 = 0.98125
-    bent = Distortion(-0.1, 0.2, -0.4).bend(np.array([[0.3, -0.4]]))
+    bent = Distortion(-0.1, 0.2, -0.4).distort(np.array([[0.3, -0.4]]))
     assert bent == pytest.approx(np.array([[0.294375, -0.3925]]))
 
 

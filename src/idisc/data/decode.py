@@ -2,7 +2,7 @@
 
 A depth map is float32 metres with 0 where nothing was measured; a normal map is float32 unit
 vectors with (0, 0, 0) there. The dataset states how its files are stored (`DepthMap`,
-`NormalMap`); a file in another form is an error that names it, never a guess.
+`NormalMap`); a file in another form is an error.
 """
 
 from __future__ import annotations

@@ -89,11 +89,10 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
 
 
 def _tables(root: Path) -> tuple[list[Path], list[Path]]:
-    """Files that list pairs, and files that list something else, such as the log of a training."""
-    found: tuple[list[Path], list[Path]] = [], []
-    for path in sorted(path for path in root.iterdir() if path.suffix in TABLES):
-        found[0 if _lists_pairs(path) else 1].append(path)
-    return found
+    """Return files that list pairs, and files that list something else, as a log of a training."""
+    paths = sorted(path for path in root.iterdir() if path.suffix in TABLES)
+    tables = [path for path in paths if _lists_pairs(path)]
+    return tables, [path for path in paths if path not in tables]
 
 
 def _lists_pairs(table: Path) -> bool:
@@ -128,7 +127,7 @@ def _from_folders(root: Path, complete: bool) -> Iterator[_Pair]:
 
 
 def _flat_pairs(folder: Path, row: Mapping[str, Any], complete: bool) -> Iterator[_Pair]:
-    """Pairs of files with one name in one folder, if one is a picture and the other a depth map."""
+    """Yield pairs of a picture and a depth map that have the same name in the same folder."""
     groups: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in (*PICTURES, *MAPS):

@@ -64,9 +64,9 @@ def resized(frame: Framed, *, size: Size) -> Framed:
 def at_size(frame: Framed, *, first: Framing, size: Size | SizeRule) -> Framed:
     """Apply another framing, then resize the picture to a size, or to that of a rule."""
     framed = first(frame)
-    seen = size(_size(framed.image)) if callable(size) else size
-    camera = framed.camera and framed.camera.resized(seen)
-    return replace(framed, image=resize_smooth(framed.image, seen), camera=camera)
+    goal = size(_size(framed.image)) if callable(size) else size
+    camera = framed.camera and framed.camera.resized(goal)
+    return replace(framed, image=resize_smooth(framed.image, goal), camera=camera)
 
 
 def top_left(frame: Framed) -> Framed:
@@ -119,8 +119,8 @@ def resize_nearest(target: FloatArray, size: Size) -> FloatArray:
 
 
 def _both_resized(frame: Framed, size: Size) -> Framed:
-    larger = resized(frame, size=size)
-    return as_stored(larger.image, resize_nearest(frame.target, size), larger.camera)
+    framed = resized(frame, size=size)
+    return as_stored(framed.image, resize_nearest(frame.target, size), framed.camera)
 
 
 def _cut(frame: Framed, size: Size, corner: Callable[[Size], tuple[int, int]]) -> Framed:

@@ -32,9 +32,9 @@ def rigid_transform(rotation: ArrayLike, translation: ArrayLike) -> Transform:
 
     The quaternion is normalized first, because files round it.
     """
-    turn = np.asarray(rotation, dtype=np.float64)
+    stated = np.asarray(rotation, dtype=np.float64)
     transform = np.eye(4)
-    transform[:3, :3] = turn if turn.shape == (3, 3) else _matrix(turn)
+    transform[:3, :3] = stated if stated.shape == (3, 3) else _matrix(stated)
     transform[:3, 3] = np.asarray(translation, dtype=np.float64)
     if not np.isfinite(transform).all():
         raise ValueError(f"translation {translation!r}: three finite numbers are needed")
@@ -82,21 +82,18 @@ class Distortion(NamedTuple):
     k2: float
     k3: float
 
-    def bend(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distort(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distort rays (N, 2) at z = 1; NaN where they have no image.
 
-        The polynomial is valid near the axis only. Farther out it decreases again, and would map
-        points at the side of the car into the image: beyond that radius there is no image.
+        The polynomial is valid near the axis only. Farther out, it decreases again and would map
+        points at the side of the car into the image.
         """
         square = np.sum(rays * rays, axis=1, keepdims=True)  # r2 (N, 1)
         factor = 1 + square * (self.k1 + square * (self.k2 + square * self.k3))
-        return np.where(square < self._end(), rays * factor, np.nan)
-
-    def _end(self) -> float:
-        """r2 from which the distorted radius shrinks: d/dr r (1 + k1 r2 + k2 r4 + k3 r6) = 0."""
+        # The distorted radius grows until d/dr r (1 + k1 r2 + k2 r4 + k3 r6) = 0.
         roots = np.roots([7 * self.k3, 5 * self.k2, 3 * self.k1, 1.0])
-        turns = roots[np.isreal(roots) & (roots.real > 0)].real
-        return float(turns.min()) if len(turns) else float("inf")
+        limit = roots[np.isreal(roots) & (roots.real > 0)].real.min(initial=np.inf)
+        return np.where(square < limit, rays * factor, np.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,18 +137,18 @@ def project(
     points = points[points[:, 2] > 0]  # in front; False for NaN
     with np.errstate(over="ignore", invalid="ignore"):  # points almost in the plane of the camera
         rays = points[:, :2] / points[:, 2:]  # (N, 2) at z = 1
-        rays = distortion.bend(rays) if distortion else rays
+        rays = distortion.distort(rays) if distortion else rays
         places = rays * (camera.fx, camera.fy) + (camera.cx, camera.cy)
         pixels, inside = raster.pixels(places, camera.size)
     depth, x, y = points[inside, 2], pixels[:, 0], pixels[:, 1]
     if raster.surface == "last":
-        picture = np.zeros(camera.size, dtype=np.float32)
-        picture[y, x] = depth  # numpy writes in order, so the last one stays
-        return picture
-    picture = np.full(camera.size, np.inf, dtype=np.float32)
-    np.minimum.at(picture, (y, x), _float32_below(depth))
-    picture[np.isinf(picture)] = 0
-    return picture
+        depth_map = np.zeros(camera.size, dtype=np.float32)
+        depth_map[y, x] = depth  # numpy writes in order, so the last one stays
+        return depth_map
+    depth_map = np.full(camera.size, np.inf, dtype=np.float32)
+    np.minimum.at(depth_map, (y, x), _float32_below(depth))
+    depth_map[np.isinf(depth_map)] = 0
+    return depth_map
 
 
 def _float32_below(depth: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -170,24 +167,20 @@ def keyframes(
     """
     places = np.asarray(positions, dtype=np.float64)
     kept: list[int] = []
-    for index, (place, time) in enumerate(zip(places, times_s, strict=True)):
-        if kept:
-            near = float(np.linalg.norm(place - places[kept[-1]])) < metres
-            soon = elapsed_s is None or time - times_s[kept[-1]] < elapsed_s
-            if near and soon:
-                continue
-        kept.append(index)
+    for index, (place, time_s) in enumerate(zip(places, times_s, strict=True)):
+        is_far = not kept or np.linalg.norm(place - places[kept[-1]]) >= metres
+        if is_far or (elapsed_s is not None and time_s - times_s[kept[-1]] >= elapsed_s):
+            kept.append(index)
     return kept
 
 
 def read_velodyne(path: Path) -> Points:
     """Read KITTI's .bin, float32 x y z reflectance: (N, 3) in the axes of the sensor."""
-    stored = np.frombuffer(_bytes(path), dtype=np.uint8)
-    if len(stored) == 0 or len(stored) % 16:
-        raise InputError(
-            path, f"{len(stored)} bytes, 16 for each point expected", "the file is truncated"
-        )
-    return _float64(stored.view("<f4").reshape(-1, 4)[:, :3])
+    content = _bytes(path)
+    if not content or len(content) % 16:
+        reason = f"{len(content)} bytes, 16 for each point expected"
+        raise InputError(path, reason, "the file is truncated")
+    return _float64(np.frombuffer(content, dtype="<f4").reshape(-1, 4)[:, :3])
 
 
 _PLY_NAMES = (

@@ -16,10 +16,10 @@ UNITS = {  # metres of one unit
     "1/5000 m (TUM)": 1 / 5000,
     "tenths of a millimetre": 1 / 10_000,
 }
-# Maps are inverse depth if at least this share of them falls where depth should grow, and if their
-# mean rank correlation with it is below this. Correlated with the height in the image (floors are
-# near at the bottom), 5 % of the maps of NYU and KITTI fall, and the means are 0.5 and 0.96; in
-# Taskonomy, whose cameras point anywhere, half of them fall, and the mean is -0.06.
+# Maps are inverse depth if at least this share of them falls where depth should grow, and if the
+# mean of their rank correlations is below this number. Correlated with the height in the image
+# (floors are near at the bottom), 5 % of the maps of NYU and KITTI fall, and the means are 0.5 and
+# 0.96; in Taskonomy, whose cameras point anywhere, half of them fall, and the mean is -0.06.
 _INVERSE_SHARE, _INVERSE_MEAN = 0.85, -0.3
 
 
@@ -34,17 +34,17 @@ def rank_correlation(values: ArrayLike, others: ArrayLike) -> float:
     It is the same for inverse depth and for disparity with any scale and shift, and noise near zero
     disparity does not dominate it.
     """
-    one, other = _ranks(values), _ranks(others)
-    total = math.sqrt(float(one @ one) * float(other @ other))
-    return float(one @ other) / total if total > 0 else math.nan
+    first, second = _ranks(values), _ranks(others)
+    norm = math.sqrt(float(first @ first) * float(second @ second))
+    return float(first @ second) / norm if norm > 0 else math.nan
 
 
 def is_inverse(correlations: Sequence[float]) -> bool:
-    """Tell whether maps, by their correlation with what depth should be, are inverse depth.
+    """Return whether maps, by their correlation with what depth should be, are inverse depth.
 
     Single maps of bad depth may fall where the depth grows, but not most maps of a dataset.
     """
-    falling = sum(each < 0 for each in correlations)
+    falling = sum(correlation < 0 for correlation in correlations)
     return falling > 0 and bool(
         falling >= _INVERSE_SHARE * len(correlations) and np.mean(correlations) < _INVERSE_MEAN
     )
