@@ -61,16 +61,6 @@ class TestSamples:
         np.testing.assert_array_equal(sample.target, depth * np.float32(0.25))
         assert (sample.camera.fy, sample.camera.origin) == (501.0, "calibration")
 
-    def test_normals_are_there_where_they_are_not_black(self, tmp_path):
-        pixels = indoor.normal_pixels(2, VGA)
-        record = written(tmp_path, "a", indoor.picture(2, VGA), pixels)
-        sample = one(tmp_path, "nyu_normals", record)[0]
-        assert sample.target.shape == (480, 640, 3)
-        assert not sample.valid[0].any()
-        assert sample.valid[1:].all()
-        lengths = np.linalg.norm(sample.target[1:], axis=-1)
-        assert np.abs(lengths - 1).max() < 0.01
-
     def test_the_manifest_states_how_targets_are_stored_not_the_catalog(self, tmp_path):
         depth = indoor.millimetres(4, VGA)  # prepared SUN RGB-D: plain millimetres
         record = written(tmp_path, "a", indoor.picture(4, VGA), depth)

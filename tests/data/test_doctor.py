@@ -163,74 +163,63 @@ def other_aspect_ratio(pairs):
     save_depth(pairs.depth(1), scene(1)[1].T)
 
 
+def repeated_row(pairs):
+    pairs.rows.append(pairs.rows[3])
+
+
 def swapped_splits(pairs):
     for row in pairs.rows:
         row["split"] = "test" if row["split"] == "train" else "train"
 
 
+def flipped(*axes):
+    return lambda pairs: pairs.change_depth(lambda depth: np.flip(depth, axes))
+
+
+def broken(change, code, severity="error", unit=None, **fields):
+    """A change, and the severity, the code, the likely unit and other fields of its finding."""
+    return change, severity, code, unit, fields
+
+
+SWAPPED = tuple(f"depth/{a:04}.png fits images/{b:04}.png" for a, b in TWO.items())
+DAMAGED = ("depth/0001.png", "images/0002.png", "depth/0003.png", "depth/0004.npy")
 BROKEN = [
-    (missing, "error", "missing", {"files": ("depth/0005.png", "images/0003.png")}),
-    (
-        damaged,
-        "error",
-        "damaged",
-        {
-            "files": (
-                *("depth/0001.png", "images/0002.png"),
-                *("depth/0003.png", "depth/0004.npy", "depth/0006.png"),
-            )
-        },
-    ),
-    (eight_bits_or_colours, "error", "bits", {"files": ("depth/0002.png", "depth/0005.png")}),
-    (swapped_columns, "error", "swapped", {}),
-    (inverted(1), "warning", "inverted", {"total": 1}),
-    (inverted(COUNT), "warning", "inverted", {"total": COUNT}),
-    (other_scenes(SHUFFLED.__getitem__), "error", "pairs", {}),
-    (other_scenes(lambda index: 1000 + index), "warning", "edges", {}),
-    (
-        other_scenes(lambda index: TWO.get(index, index)),
-        "warning",
-        "pairs",
-        {"examples": tuple(f"depth/{a:04}.png fits images/{b:04}.png" for a, b in TWO.items())},
-    ),
-    (rolled(0, 6), "error", "shift", {"details": {"right_px": 6, "down_px": 0}}),
-    (rolled(-5, -4), "error", "shift", {"details": {"right_px": -4, "down_px": -5}}),
-    (other_aspect_ratio, "error", "shape", {"examples": ("images/0001.png: 120x160 and 160x120",)}),
-    (
-        lambda pairs: pairs.rows.append(pairs.rows[3]),
-        "warning",
-        "repeated",
-        {"files": ("images/0003.png",)},
-    ),
-    (lambda pairs: pairs.set_all(split=""), "warning", "unsplit", {}),
-    (
-        lambda pairs: pairs.rows[-1].update(scene="room_0"),
-        "error",
-        "scenes",
-        {"examples": ("room_0",)},
-    ),
-    (swapped_splits, "warning", "large_test", {}),
-    (arrays_in("millimetres"), "error", "scale", {"unit": "millimetres"}),
-    (arrays_in("centimetres"), "error", "scale", {"unit": "centimetres"}),
-    (arrays_in("1/5000 m (TUM)"), "error", "scale", {"unit": "1/5000 m (TUM)"}),
-    (stored_in(256, 0.8), "warning", "unlikely", {"unit": "1/256 m (KITTI)"}),  # 12 m
-    (stored_in(5000, 0.59), "warning", "unlikely", {"unit": "1/5000 m (TUM)"}),  # 11 m
-    (stored_in(10, 1, 3), "error", "unit", {"files": ("depth/0003.png",)}),
-    (stored_in(256, 1, 3), "warning", "unit", {"files": ("depth/0003.png",)}),
+    broken(missing, "missing", files=("depth/0005.png", "images/0003.png")),
+    broken(damaged, "damaged", files=(*DAMAGED, "depth/0006.png")),
+    broken(eight_bits_or_colours, "bits", files=("depth/0002.png", "depth/0005.png")),
+    broken(swapped_columns, "swapped"),
+    broken(inverted(1), "inverted", "warning", total=1),
+    broken(inverted(COUNT), "inverted", "warning", total=COUNT),
+    broken(other_scenes(SHUFFLED.__getitem__), "pairs"),
+    broken(other_scenes(lambda index: 1000 + index), "edges", "warning"),
+    broken(other_scenes(lambda i: TWO.get(i, i)), "pairs", "warning", examples=SWAPPED),
+    broken(rolled(0, 6), "shift", details={"right_px": 6, "down_px": 0}),
+    broken(rolled(-5, -4), "shift", details={"right_px": -4, "down_px": -5}),
+    broken(flipped(1), "turned", details={"flip": "mirrored left to right"}),
+    broken(other_aspect_ratio, "shape", examples=("images/0001.png: 120x160 and 160x120",)),
+    broken(repeated_row, "repeated", "warning", files=("images/0003.png",)),
+    broken(lambda pairs: pairs.set_all(split=""), "unsplit", "warning"),
+    broken(lambda pairs: pairs.rows[-1].update(scene="room_0"), "scenes", examples=("room_0",)),
+    broken(swapped_splits, "large_test", "warning"),
+    broken(arrays_in("millimetres"), "scale", unit="millimetres"),
+    broken(arrays_in("centimetres"), "scale", unit="centimetres"),
+    broken(arrays_in("1/5000 m (TUM)"), "scale", unit="1/5000 m (TUM)"),
+    broken(stored_in(256, 0.8), "unlikely", "warning", unit="1/256 m (KITTI)"),  # 12 m
+    broken(stored_in(5000, 0.59), "unlikely", "warning", unit="1/5000 m (TUM)"),  # 11 m
+    broken(stored_in(10, 1, 3), "unit", files=("depth/0003.png",)),
+    broken(stored_in(256, 1, 3), "unit", "warning", files=("depth/0003.png",)),
 ]
 
 
-@pytest.mark.parametrize(("change", "severity", "code", "fields"), BROKEN)
-def test_one_broken_thing_is_one_finding(pairs, change, severity, code, fields):
+@pytest.mark.parametrize(("change", "severity", "code", "unit", "fields"), BROKEN)
+def test_one_broken_thing_is_one_finding(pairs, change, severity, code, unit, fields):
     change(pairs)
     finding = only(pairs.report())
     assert (finding.severity, finding.code) == (severity, code)
-    for name, expected in fields.items():
-        if name == "unit":
-            assert finding.details["likely_unit"] == expected
-            assert finding.details["likely_scale"] == UNITS[expected]
-        else:
-            assert getattr(finding, name) == expected
+    assert {name: getattr(finding, name) for name in fields} == fields
+    assert (finding.details.get("likely_unit"), finding.details.get("likely_scale")) == (
+        (unit, UNITS[unit]) if unit else (None, None)
+    )
 
 
 # --- other ways to open the data, and several findings
@@ -338,13 +327,10 @@ def test_a_list_off_by_one_is_found_by_names_and_by_edges(pairs):
     assert found["offset"].examples[0] == "depth/0000.png fits images/0000.png"
 
 
-@pytest.mark.parametrize(
-    ("axes", "flip"), [((1,), "mirrored left to right"), ((0, 1), "rotated by 180 degrees")]
-)
-def test_flipped_depth_is_found(pairs, axes, flip):
-    pairs.change_depth(lambda depth: np.flip(depth, axes))
+def test_depth_rotated_by_half_a_turn_is_found(pairs):
+    flipped(0, 1)(pairs)
     finding = by_code(pairs.report())["turned"]
-    assert (len(finding.files), finding.details) == (COUNT, {"flip": flip})
+    assert (len(finding.files), finding.details) == (COUNT, {"flip": "rotated by 180 degrees"})
 
 
 def test_an_image_rotated_by_exif_has_another_aspect_ratio(pairs):

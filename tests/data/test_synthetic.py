@@ -65,15 +65,6 @@ def test_points_are_on_the_surface_to_a_tenth_of_a_millimetre(shape):
     assert distances(shape, points[near]).max() < 1e-4
 
 
-def test_the_nearest_surface_is_seen_and_walls_ahead_face_the_camera():
-    near = solid((-0.5, 0.5), (2.5, 3.5), (-0.5, 0.5), GREY)
-    far = solid((-20, 20), (8.5, 9.5), (-20, 20), GREY)
-    for shapes in ((near, far), (far, near)):
-        rendered = shown(*shapes, pose=Pose(position=(0, 0, 0)))
-        assert set(np.unique(rendered.depth)) == {2.5, 8.5}
-        np.testing.assert_allclose(rendered.normals - [0, 0, -1], 0, atol=1e-6)
-
-
 def test_yaw_turns_left_pitch_up_and_roll_clockwise():
     def middle(**angles):
         ball = solid((-1.3, -0.7), (9.7, 10.3), (0.7, 1.3), GREY, "ball")

@@ -13,9 +13,7 @@ from idisc.data import manifest
 from idisc.data.catalog import NYU, NYU_LABELLED
 from idisc.data.dataset import open_dataset
 from idisc.data.decode import DepthMap, NormalMap
-from idisc.data.manifest import ListLine
-from idisc.data.prepare import PREPARATIONS, nyu
-from idisc.data.prepare.frames import PictureOptions
+from idisc.data.prepare import PREPARATIONS
 from idisc.data.prepare.runner import prepare
 from idisc.errors import DataError, InputError
 
@@ -101,13 +99,6 @@ class TestNyu:
         first = prepared("nyu_normals", raw, "listed", [raw / "nyu_test.txt"]).records[0]
         pixels = indoor.load(tmp_path / "listed" / first.target)
         np.testing.assert_array_equal(pixels, indoor.normal_pixels(0))
-
-    def test_large_folders_of_normals_are_split_into_hundreds(self, tmp_path):
-        lines = [ListLine(f"test/img/{n:06d}.png", "", "test") for n in range(250)]
-        scenes = nyu.NORMALS.scenes(tmp_path, PictureOptions(), lines)
-        assert [(scene.name, len(scene.lines or ())) for scene in scenes] == [
-            *(("test/img/0000", 100), ("test/img/0001", 100), ("test/img/0002", 50)),
-        ]
 
 
 class TestSunRgbd:

@@ -32,13 +32,16 @@ def bytes_of(folder):
     }
 
 
-def test_two_workers_write_the_bytes_of_one(raw, tmp_path):
-    summaries = [
-        prepare("nyu", raw, tmp_path / name, executor=LocalExecutor(workers))
-        for name, workers in (("one", 1), ("two", 2))
-    ]
-    assert summaries[0] == summaries[1]
-    assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
+def test_two_workers_write_the_bytes_of_one_and_the_hash_depends_on_all_of_them(raw, tmp_path):
+    one, two = (
+        prepare("nyu", raw, tmp_path / str(workers), executor=LocalExecutor(workers))
+        for workers in (1, 2)
+    )
+    assert one == two
+    assert bytes_of(tmp_path / "1") == bytes_of(tmp_path / "2")
+    assert manifest.read(tmp_path / "1").sha256 == one.sha256
+    indoor.save(raw / "sync/office_0002/sync_depth_00000.png", indoor.millimetres(77))
+    assert prepare("nyu", raw, tmp_path / "other").sha256 != one.sha256
 
 
 def test_faults_are_listed_and_tried_again(raw, tmp_path):
@@ -115,13 +118,6 @@ def test_pictures_may_be_linked_and_the_manifest_is_the_same(raw, tmp_path):
     assert picture.is_symlink()
     assert picture.resolve() == (raw / "test/bathroom/rgb_00000.jpg").resolve()
     assert not (tmp_path / "link" / linked.records[0].target).is_symlink()
-
-
-def test_the_hash_of_the_manifest_depends_on_every_file(raw, tmp_path):
-    first = prepare("nyu", raw, tmp_path / "a")
-    assert manifest.read(tmp_path / "a").sha256 == first.sha256
-    indoor.save(raw / "sync/office_0002/sync_depth_00000.png", indoor.millimetres(77))
-    assert prepare("nyu", raw, tmp_path / "b").sha256 != first.sha256
 
 
 def test_an_interrupted_run_continues_with_the_scenes_that_are_not_done(raw, tmp_path, monkeypatch):
