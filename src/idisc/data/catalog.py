@@ -1,4 +1,4 @@
-"""Every dataset as a value: the contents of its files, their framing, and where it is scored.
+"""The facts about every dataset: the contents of its files, their framing, where it is scored.
 
 This module states facts only. The evaluation protocol (`evaluate.protocols`) is the one place that
 applies windows and ranges, so that every result can state which it used. Where the paper's text and

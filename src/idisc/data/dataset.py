@@ -115,7 +115,7 @@ class Dataset:
         return rest, part
 
     def _fitted_normals(self, framed: framing.Framed, path: Path) -> FloatArray:
-        """Normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
+        """Return normals (Hg, Wg, 3) of the depth, 0 where no plane fits."""
         if framed.camera is None:
             raise DataError(
                 path,
@@ -200,14 +200,14 @@ def read_target(source: Manifest, record: Record) -> FloatArray:
 
 
 def has_value(target: FloatArray, min_depth: float) -> NDArray[np.bool_]:
-    """(H, W): whether there is depth above the smallest, or a normal."""
+    """Return a mask (H, W) of the pixels with depth above the smallest, or with a normal."""
     if target.ndim == 3:
         return np.asarray((target != 0).any(axis=-1))
     return np.asarray((target > min_depth) & np.isfinite(target))
 
 
 def scene_mask(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
-    """(H, W): False where the picture shows the car itself."""
+    """Return a mask (H, W) that is False where the picture shows the car itself."""
     mask = np.ones(size, dtype=bool)
     if rows := spec.hidden_rows.get(sensor, 0):
         mask[-rows:] = False
@@ -215,7 +215,7 @@ def scene_mask(size: Size, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
 
 
 def valid_in_training(target: FloatArray, spec: DatasetSpec, sensor: str) -> NDArray[np.bool_]:
-    """(H, W): the pixels that training uses."""
+    """Return a mask (H, W) of the pixels that training uses."""
     size = target.shape[0], target.shape[1]
     valid = has_value(target, spec.min_depth) & scene_mask(size, spec, sensor)
     if spec.capped_training and spec.max_depth is not None:

@@ -1,4 +1,4 @@
-"""Stored ground truth -> metres and unit vectors, and back.
+"""Decode stored ground truth to metres and unit vectors, and encode it.
 
 A depth map is float32 metres with 0 where nothing was measured; a normal map is float32 unit
 vectors with (0, 0, 0) there. The dataset states how its files are stored (`DepthMap`,
@@ -122,10 +122,10 @@ def write_png(path: Path, values: NDArray[np.uint8] | NDArray[np.uint16]) -> Non
 def _read_integers(path: Path) -> NDArray[np.int32]:
     with open_picture(path) as picture:
         if picture.mode not in _SIXTEEN_BITS:
-            what = "8-bit" if picture.mode in ("L", "P", "RGB", "RGBA", "1") else picture.mode
+            depth = "8-bit" if picture.mode in ("L", "P", "RGB", "RGBA", "1") else picture.mode
             raise InputError(
                 path,
-                f"{what}, 16-bit expected",
+                f"{depth}, 16-bit expected",
                 "8 bits cannot hold metres; save it as 16-bit PNG",
             )
         return np.asarray(picture).astype(np.int32)

@@ -96,7 +96,7 @@ def _tables(root: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _lists_pairs(table: Path) -> bool:
-    """Decide by the columns of the first row; a missing or wrong row is reported later."""
+    """Return whether the first row has the columns; a missing or wrong row is reported later."""
     try:
         _, row = next(_rows(table), (0, None))
     except InputError:
@@ -155,7 +155,7 @@ def _picture_and_map(paths: Sequence[Path]) -> tuple[Path | None, Path | None]:
 
 
 def _has_16_bits(path: Path) -> bool:
-    """Distinguish depth from pictures by the header: one channel of more than 8 bits."""
+    """Return whether the header states one channel of more than 8 bits, which is depth."""
     if path.suffix.lower() not in MAPS:
         return False
     try:
@@ -246,5 +246,5 @@ def _number(row: Mapping[str, Any], column: str, line: str) -> float:
 
 
 def _below(root: Path, path: Path) -> str:
-    """Relative to the folder; a table may also name files elsewhere, by their whole path."""
+    """Return a path relative to the folder; a table may also name files elsewhere, as absolute."""
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

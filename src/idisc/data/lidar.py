@@ -1,4 +1,4 @@
-"""LiDAR sweep -> sparse depth map: rigid transforms, lens distortion, rasterization, file formats.
+"""Project LiDAR sweeps to sparse depth maps: transforms, distortion, rasterization, files.
 
 A transform is a (4, 4) float64 matrix that moves points from one frame to another; camera axes are
 x right, y down, z forward, and depth is z. The maps are as sparse as the sweep: nothing is filled
@@ -201,8 +201,8 @@ def read_ply(path: Path) -> Points:
         raise InputError(path, "not a binary little-endian PLY")
     count, row = _ply_vertices(path, lines)
     if len(body) < count * row.itemsize:
-        there = len(body) // max(row.itemsize, 1)
-        raise InputError(path, f"{there} points, {count} expected", "the file is truncated")
+        complete = len(body) // max(row.itemsize, 1)
+        raise InputError(path, f"{complete} points, {count} expected", "the file is truncated")
     vertices = np.frombuffer(body, dtype=row, count=count)
     return np.stack([_float64(vertices[axis]) for axis in "xyz"], axis=1)
 

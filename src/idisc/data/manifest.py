@@ -100,8 +100,8 @@ def read(root: Path) -> Manifest:
         raise DataError(path, f"no header of {configs.FORMAT} in its first line")
     prepared = header.get("prepared", {})
     if len(rows) < 2 or not isinstance(prepared, dict):
-        found = "contains no images" if len(rows) < 2 else "prepared is not an object"
-        raise DataError(path, found, "prepare the dataset again")
+        reason = "contains no images" if len(rows) < 2 else "prepared is not an object"
+        raise DataError(path, reason, "prepare the dataset again")
     return Manifest(
         dataset=str(header.get("dataset")),
         target=_target(header.get("target"), path),

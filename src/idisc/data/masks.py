@@ -27,12 +27,12 @@ def eigen_indoor(size: Size) -> Window:
 
 
 def garg(size: Size) -> Window:
-    """KITTI's window of Garg et al. (ECCV 2016): the part of the image that LiDAR covers."""
+    """Return KITTI's window of Garg et al. (ECCV 2016): the part that LiDAR covers."""
     return _shares(size, 0.40810811, 0.99189189)
 
 
 def eigen_road(size: Size) -> Window:
-    """KITTI's window of Eigen et al. (NeurIPS 2014)."""
+    """Return KITTI's window of Eigen et al. (NeurIPS 2014)."""
     return _shares(size, 0.3324324, 0.91351351)
 
 

@@ -39,7 +39,7 @@ class Edges:
 
 
 def find_edges(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
-    """Edges of an image (H, W, 3) and its depth (Hd, Wd) in metres; None if depth is too sparse.
+    """Return the edges of an image (H, W, 3) and its depth (Hd, Wd); None if it is too sparse.
 
     The two may differ in size: they are assumed to show the same view.
     """
@@ -59,7 +59,7 @@ def find_edges(image: NDArray[np.uint8], depth: FloatArray) -> Edges | None:
 
 
 def cross_correlations(pairs: Sequence[Edges]) -> NDArray[np.float64]:
-    """(N, N): correlation of depth i with image j; NaN where their grids differ in shape."""
+    """Return (N, N): correlation of depth i with image j; NaN where their grids differ in shape."""
     scores = np.full((len(pairs), len(pairs)), np.nan)
     for shape in {pair.image.shape for pair in pairs}:
         indices = [index for index, pair in enumerate(pairs) if pair.image.shape == shape]
@@ -76,7 +76,7 @@ def flipped_correlation(pair: Edges, flip: tuple[int, ...]) -> float:
 
 
 def shift_correlations(pair: Edges) -> NDArray[np.float64]:
-    """(2 MAX_SHIFT + 1, 2 MAX_SHIFT + 1): the correlation at each shift, standardized over all.
+    """Return the correlation at each shift (2 MAX_SHIFT + 1, 2 MAX_SHIFT + 1), standardized.
 
     It is in standard deviations, so that images with many edges do not outweigh the others. The
     middle is no shift; two rows below it, depth is two cells below the image.
@@ -93,7 +93,7 @@ def shift_correlations(pair: Edges) -> NDArray[np.float64]:
 
 
 def _depth_edges(depth: FloatArray, size: tuple[int, int]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Steps of log depth (2, H, W) over two cells, 0 where unknown; and where they are known."""
+    """Return steps of log depth (2, H, W) over two cells, 0 where unknown, and where known."""
     rows, columns = (  # the middle of each cell: an average over an edge is no depth at all
         ((np.arange(count) + 0.5) * length / count).astype(int)
         for length, count in zip(depth.shape, size, strict=True)

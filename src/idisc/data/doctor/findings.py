@@ -83,7 +83,7 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """That of the rule, unless the finding has its own."""
+        """The severity of the rule, unless the finding has its own."""
         return self.own_severity or RULES[self.code].severity
 
     def describe(self) -> str:

@@ -88,7 +88,7 @@ class Evidence:
 
 
 def sample_indices(count: int, samples: int) -> list[int]:
-    """At most `samples` of `count` indices, in evenly spaced runs; the same ones in every call."""
+    """Return at most `samples` of `count` indices, in evenly spaced runs; always the same ones."""
     if samples >= count:
         return list(range(count))
     length = min(RUN_LENGTH, samples)

@@ -22,7 +22,7 @@ _SHAPE = (8, 9)  # of a thumbnail: eight differences in each of eight rows
 
 
 def check_leakage(evidence: Evidence) -> Iterator[Finding]:
-    """Images, scenes and (near) copies in both splits; splits that seem to be swapped."""
+    """Find images, scenes and (near) copies in both splits, and splits that seem to be swapped."""
     pairs: dict[str, dict[tuple[str, str], None]] = {"train": {}, "test": {}}  # in their order
     for record in evidence.source.records:
         pairs.setdefault(record.split, {})[record.image, record.target] = None
@@ -71,7 +71,7 @@ def _check_scenes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
-    """Test images whose bytes are in train under another name, with that name."""
+    """Return test images whose bytes are in train under another name, with that name."""
     paths = {name: evidence.source.root / name for name in {*train, *test} - evidence.absent}
     sizes = {name: path.stat().st_size for name, path in paths.items()}
     # Only files of equal length can be equal, so most need not be read.
@@ -82,7 +82,7 @@ def _copies(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> di
 
 
 def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -> dict[str, str]:
-    """Test images that are nearly the same as one of train, with the first such image."""
+    """Return test images that are nearly the same as one of train, with the first such image."""
     originals, images = _thumbnails(evidence, train), _thumbnails(evidence, test)
     if not originals or not images:
         return {}
@@ -96,7 +96,7 @@ def _lookalikes(evidence: Evidence, train: Sequence[str], test: Sequence[str]) -
 
 
 def _thumbnails(evidence: Evidence, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Grey thumbnails (8, 9) of a sample of the images; unreadable images are left out."""
+    """Return grey thumbnails (8, 9) of a sample of the images, without unreadable images."""
     present = [name for name in names if name not in evidence.absent]
     chosen = (present[i] for i in sample_indices(len(present), evidence.samples * _THUMBNAILS))
     read = {name: _thumbnail(evidence.source.root / name) for name in chosen}
@@ -116,7 +116,7 @@ def _thumbnail(path: Path) -> NDArray[np.float32] | None:
 
 
 def _signs(thumbnails: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """(N, 64): 1 where a pixel is darker than its right neighbour, else -1 (a difference hash)."""
+    """Return difference hashes (N, 64): 1 where a pixel is darker than the next one, else -1."""
     stack = np.stack(list(thumbnails))
     darker = (stack[:, :, 1:] > stack[:, :, :-1]).reshape(len(stack), -1)
     return np.where(darker, np.float32(1), np.float32(-1))

@@ -37,7 +37,7 @@ Scores = NDArray[np.float64]
 
 
 def check_pairs(evidence: Evidence) -> Iterator[Finding]:
-    """Pairs of different aspect ratios, with different numbers in their names, or repeated."""
+    """Find pairs of different aspect ratios, with different numbers in their names, or repeated."""
     misshapen = {
         one.record.image: f"{one.record.image}: {size_text(image)} and {size_text(depth)}"
         for one in evidence.inspections
@@ -107,7 +107,7 @@ def _fitting(
     severity: Severity | None = None,
     **details: float,
 ) -> Finding:
-    """A finding about depth maps (first index) that fit another image (second index)."""
+    """Return a finding about depth maps (first index) that fit another image (second index)."""
     records = [(inspections[i].record, inspections[j].record) for i, j in fits]
     examples = tuple(f"{record.target} fits {other.image}" for record, other in records)
     targets = tuple(record.target for record, _ in records)
@@ -129,7 +129,7 @@ def _find_flip(
 
 
 def _find_offset(inspections: Sequence[Inspection], scores: Scores) -> Finding | None:
-    """Depth that fits the image some lines further on in the list, also in a slow video."""
+    """Find depth that fits the image some lines further on in the list, also in a slow video."""
     rows = {(one.record.split, one.index): row for row, one in enumerate(inspections)}
     for step in (1, -1, 2, -2):
         steps = [(row, rows.get((split, index + step))) for (split, index), row in rows.items()]
@@ -143,7 +143,7 @@ def _find_offset(inspections: Sequence[Inspection], scores: Scores) -> Finding |
 
 
 def _find_partners(scores: Scores) -> dict[int, int]:
-    """Depth -> the image that fits it much better than its own, and than all other images."""
+    """Map depth to an image that fits it much better than its own and than all other images."""
     found = {}
     for row, own in enumerate(np.diag(scores)):
         others = scores[row].copy()

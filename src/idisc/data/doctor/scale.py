@@ -110,7 +110,7 @@ def _is_unlikely(depths: list[DepthStats], middle: float, used: float) -> bool:
 
 
 def _check_each(maps: dict[str, DepthStats]) -> Iterator[Finding]:
-    """Maps that are off by about the ratio of two units, and by more than scenes differ."""
+    """Find maps that are off by about the ratio of two units, and by more than scenes differ."""
     if len(maps) < _MIN_MAPS:
         return
     logs = np.log([depth.median for depth in maps.values()])

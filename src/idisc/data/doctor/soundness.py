@@ -23,7 +23,7 @@ _PROBLEMS: dict[str, Callable[[DepthStats], bool]] = {
 
 
 def check_missing(evidence: Evidence) -> Iterator[Finding]:
-    """Files that do not exist, which only leaves out lines of a published list, as is usual."""
+    """Find files that do not exist; in published lists, it is usual that some are missing."""
     if names := tuple(sorted(evidence.absent)):
         severity: Severity = "warning" if "list" in evidence.source.prepared else "error"
         yield Finding("missing", names, own_severity=severity)
@@ -32,7 +32,7 @@ def check_missing(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_faults(evidence: Evidence) -> Iterator[Finding]:
-    """Problems that occurred when files were read."""
+    """Report the problems that occurred when files were read."""
     found = [fault for inspection in evidence.inspections for fault in inspection.faults]
     for code in _FAULTS:
         if faults := [fault for fault in found if fault.code == code]:
@@ -41,14 +41,14 @@ def check_faults(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_depth_maps(evidence: Evidence) -> Iterator[Finding]:
-    """Depth maps whose values are useless or not depth."""
+    """Find depth maps whose values are useless or not depth."""
     for code, has_problem in _PROBLEMS.items():
         if names := tuple(name for name, d in evidence.depths().items() if has_problem(d)):
             yield Finding(code, names)
 
 
 def check_inverted(evidence: Evidence) -> Iterator[Finding]:
-    """Floors are near at the bottom of an image; values that grow downwards are disparity."""
+    """Find disparity, which grows towards the bottom of an image, where floors are near."""
     slopes = {name: d.slope for name, d in evidence.depths().items() if d.valid >= _MIN_VALID}
     if is_inverse([-slope for slope in slopes.values()]):
         rising = tuple(name for name, slope in slopes.items() if slope > 0)
@@ -56,7 +56,7 @@ def check_inverted(evidence: Evidence) -> Iterator[Finding]:
 
 
 def check_cameras(evidence: Evidence) -> Iterator[Finding]:
-    """Images whose field of view is unknown."""
+    """Find images whose field of view is unknown."""
     records = {record.image: record for record in evidence.source.records}.values()
     known = (record.intrinsics or evidence.spec.camera_of(record.image) for record in records)
     names = tuple(r.image for r, camera in zip(records, known, strict=True) if camera is None)

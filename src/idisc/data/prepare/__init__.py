@@ -1,4 +1,4 @@
-"""Raw datasets -> frames. `PREPARATIONS` states how the raw files of each dataset are read."""
+"""Preparations of raw datasets: `PREPARATIONS` states how the files of each are read."""
 
 from idisc.data.prepare import (
     argoverse,

@@ -56,7 +56,7 @@ class Options(SweepOptions):
 
 
 def _scenes(raw: Path, _: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """One scene for each log of train1 to train4 and val."""
+    """Return a scene for each log of train1 to train4 and val."""
     found = [
         frames.Scene(name=log.name, split=split, source=log)
         for folder, split in _split_folders(raw)

@@ -46,7 +46,7 @@ ELAPSED_S = 20.0
 
 
 def _scenes(raw: Path, _: SweepOptions, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """One scene for each scene file that the dataset file names."""
+    """Return a scene for each scene file that the dataset file names."""
     index = _dataset_file(raw)
     return [] if index is None else frames.select_scenes(_indexed(index), raw, lines, _parse_line)
 
@@ -97,8 +97,8 @@ def _frames(scene: frames.Scene, options: SweepOptions) -> frames.Frames:
     for camera in cameras:
         if samples and scene.lines is None and camera not in sensors:
             yield frames.Absent(scene.name, camera)
-    there = [camera for camera in cameras if camera in sensors]
-    yield from drive_frames(scene, samples, options, there, ELAPSED_S, _parse_line)
+    present = [camera for camera in cameras if camera in sensors]
+    yield from drive_frames(scene, samples, options, present, ELAPSED_S, _parse_line)
 
 
 class _Datum(NamedTuple):
@@ -150,8 +150,8 @@ def _sample(scene: frames.Scene, entry: _Entry, rig: Rig, options: SweepOptions)
 
 def _recording(entry: _Entry, sensor: str, scene: frames.Scene) -> _Datum:
     if sensor not in entry.data:
-        there = ", ".join(sorted(entry.data))
-        raise InputError(scene.source, f"no {sensor} at {entry.stamp}", f"available: {there}")
+        available = ", ".join(sorted(entry.data))
+        raise InputError(scene.source, f"no {sensor} at {entry.stamp}", f"available: {available}")
     return entry.data[sensor]
 
 

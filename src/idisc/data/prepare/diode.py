@@ -40,7 +40,7 @@ class Options:
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """One scene for each scan: `indoors/scene_00019/scan_00183`, without the split."""
+    """Return a scene for each scan: `indoors/scene_00019/scan_00183`, without the split."""
     found = _find(raw, options.diode_part) if lines is None else lines
     return frames.by_scene(found, raw, lambda line: "/".join(PurePosixPath(line.image).parts[1:-1]))
 
@@ -78,8 +78,8 @@ def _depth(image: Path) -> FloatArray:
     depth, mask = read_array(path), read_array(path.with_name(f"{path.stem}_mask.npy"))
     if depth.shape != mask.shape:
         raise InputError(path, f"{depth.shape}", f"its mask has {mask.shape}")
-    there = (mask.astype(np.float32) >= 1e-6) & np.isfinite(depth.astype(np.float32))
-    return np.clip(np.where(there, depth, 0).astype(np.float32), 0, np.float32(_MAX_DEPTH))
+    valid = (mask.astype(np.float32) >= 1e-6) & np.isfinite(depth.astype(np.float32))
+    return np.clip(np.where(valid, depth, 0).astype(np.float32), 0, np.float32(_MAX_DEPTH))
 
 
 def _checked(image: Path, depth: FloatArray, camera: Camera) -> FloatArray:
@@ -89,7 +89,7 @@ def _checked(image: Path, depth: FloatArray, camera: Camera) -> FloatArray:
 
 
 def _camera(path: Path, size: Size) -> Camera | None:
-    """From the devkit's file, `[fx, ...] = [886.81, ...]`; None without the file."""
+    """Read the devkit's file, `[fx, ...] = [886.81, ...]`; None without the file."""
     if not path.is_file():
         return None
     found = re.search(r"=\s*\[([^\]]*)\]", path.read_text(encoding="utf-8", errors="replace"))

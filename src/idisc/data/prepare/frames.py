@@ -86,7 +86,7 @@ class Preparation:
 def parsing(path: Path) -> Iterator[None]:
     """Turn any error about the values of a file into an InputError that names the file.
 
-    No file may be opened inside: its errors name it already.
+    Do not open files inside: their errors already name them.
     """
     try:
         yield

@@ -55,7 +55,7 @@ class Options:
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """One scene for each drive; without a list, the drives of Eigen's test images are the test."""
+    """Return a scene for each drive; without a list, the drives of Eigen's images are the test."""
     roots = [raw, raw / "raw"]
     if lines is not None:
         drives = {name: _drive(roots, name) for name in {_parse_line(line)[0] for line in lines}}
@@ -87,8 +87,8 @@ def _parse_line(line: ListLine) -> tuple[str, str, str]:
 
 def _drive(roots: Sequence[Path], name: str) -> Path:
     """Return the folder of a drive, whose name begins with its date, or where it should be."""
-    places = [root / name[:10] / name for root in roots]
-    return next((place for place in places if place.is_dir()), places[0])
+    folders = [root / name[:10] / name for root in roots]
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def _frames(scene: frames.Scene, options: Options) -> frames.Frames:
@@ -147,7 +147,7 @@ def _files(scene: frames.Scene, options: Options) -> Iterator[tuple[str, Path, P
 
 
 def _picture(path: Path) -> Path:
-    """Return the image or its JPEG: copies of KITTI are often stored so, at a fifth of the size."""
+    """Return the image or its JPEG, which copies of KITTI often have, at a fifth of the size."""
     jpeg = path.with_suffix(".jpg")
     return jpeg if jpeg.is_file() and not path.is_file() else path
 
@@ -156,14 +156,14 @@ def _depth_roots(drive: Path) -> Iterator[Path]:
     """Yield the places of annotated depth: next to the dates, one folder up, or in the drive."""
     dates = drive.parents[1]
     for root in (dates, dates.parent):
-        for place in (root, root / "depth_annotated", root / "data_depth_annotated"):
-            yield from (place / "train", place / "val", place)
+        for folder in (root, root / "depth_annotated", root / "data_depth_annotated"):
+            yield from (folder / "train", folder / "val", folder)
     yield drive.parent
 
 
 def _annotated_folder(drive: Path) -> Path | None:
-    places = (root / drive.name / "proj_depth" / "groundtruth" for root in _depth_roots(drive))
-    return next((place for place in places if place.is_dir()), None)
+    folders = (root / drive.name / "proj_depth" / "groundtruth" for root in _depth_roots(drive))
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
 def _read_calibration(date: Path, sensor: str) -> tuple[Camera, lidar.Transform]:

@@ -21,17 +21,17 @@ from idisc.data.manifest import ListLine
 from idisc.data.prepare import frames
 
 _CHUNK = 100  # images of a folder of normals that are prepared at once
-# Where archives have the scene folders that a list names.
-_ABOVE = ("", "sync", "train", "test", "official_splits/train", "official_splits/test")
+# The folders in which archives have the scene folders that a list names.
+_PARENTS = ("", "sync", "train", "test", "official_splits/train", "official_splits/test")
 
 
 def _scenes(
     raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
 ) -> list[frames.Scene]:
-    """One scene for each folder of images."""
-    whole = raw.resolve().name
+    """Return a scene for each folder of images."""
+    name = raw.resolve().name  # of the images in the folder itself
     found = _find(raw) if lines is None else lines
-    return frames.by_scene(found, raw, lambda line: PurePosixPath(line.image).parent.name or whole)
+    return frames.by_scene(found, raw, lambda line: PurePosixPath(line.image).parent.name or name)
 
 
 def _find(raw: Path) -> Iterator[ListLine]:
@@ -57,8 +57,8 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
 
 def _locate(raw: Path, name: str) -> Path:
     """Return the file of this name, or where it should be."""
-    places = [raw / above / name for above in _ABOVE]
-    return next((path for path in places if path.is_file()), places[0])
+    paths = [raw / parent / name for parent in _PARENTS]
+    return next((path for path in paths if path.is_file()), paths[0])
 
 
 DEPTH = frames.Preparation(
@@ -72,7 +72,7 @@ DEPTH = frames.Preparation(
 def _normal_scenes(
     raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
 ) -> list[frames.Scene]:
-    """Parts of a hundred images of each folder."""
+    """Return scenes of a hundred images of one folder."""
     counters: dict[str, count[int]] = {}
 
     def scene_of(line: ListLine) -> str:

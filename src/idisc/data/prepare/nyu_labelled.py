@@ -47,7 +47,7 @@ class Options:
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """One scene for each room of the official file, or for each scene of a plain folder."""
+    """Return a scene for each room of the official file, or each scene of a plain folder."""
     if (path := raw / MATRICES).is_file():
         if lines is not None:
             raise InputError(path, f"its split is in {SPLITS}", "leave the lists out")
@@ -123,7 +123,7 @@ def _matrices(path: Path) -> Iterator[Any]:
 
 
 def _rooms(path: Path, file: Any) -> dict[int, str]:
-    """Names of the scenes by index, `kitchen_0004`; empty for a file without them."""
+    """Return the scene of each frame, `kitchen_0004`; empty for a file without scenes."""
     if "scenes" not in file:
         return {}
     with frames.parsing(path):  # a cell array: references to arrays of UTF-16 units
@@ -167,7 +167,7 @@ def _read_index(raw: Path) -> dict[str, Any]:
 
 
 def _scene_names(raw: Path) -> dict[str, str]:
-    """Scenes by the number of the frame, where a file states them."""
+    """Return the scenes by the number of the frame, where a file states them."""
     path = raw / "scenes.json"
     if not path.is_file():
         index = _read_index(raw)

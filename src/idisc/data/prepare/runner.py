@@ -196,7 +196,7 @@ def _write_frame(
 
 
 def _image_size(image: Path | NDArray[np.uint8]) -> Size:
-    """(height, width) of an image; a file is decoded completely to see that it is not damaged."""
+    """Return (height, width); a file is decoded completely to see that it is not damaged."""
     if not isinstance(image, Path):
         return image.shape[0], image.shape[1]
     with open_picture(image):

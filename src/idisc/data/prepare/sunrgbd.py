@@ -26,7 +26,7 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 def _scenes(
     raw: Path, _: frames.PictureOptions, lines: Sequence[ListLine] | None
 ) -> list[frames.Scene]:
-    """One scene for each source of each sensor: `kv1/b3dodata`."""
+    """Return a scene for each source of each sensor: `kv1/b3dodata`."""
     root = raw / _ROOT if (raw / _ROOT).is_dir() else raw
     found = _find(root) if lines is None else map(_below_root, lines)
     return frames.by_scene(found, root, lambda line: "/".join(line.image.split("/")[:2]))
@@ -34,12 +34,13 @@ def _scenes(
 
 def _find(root: Path) -> Iterator[ListLine]:
     kinds = ("image", "depth")
-    for place in sorted({p.parent.parent for k in kinds for p in root.glob(f"*/*/**/{k}/*")}):
-        images = [p for p in sorted(place.glob("image/*")) if p.suffix.lower() in _SUFFIXES]
+    for folder in sorted({p.parent.parent for k in kinds for p in root.glob(f"*/*/**/{k}/*")}):
+        images = [p for p in sorted(folder.glob("image/*")) if p.suffix.lower() in _SUFFIXES]
         pairs = [(image, _depth_of(image)) for image in images]
         # A map without an image is a pair whose image is missing: a fault.
-        for alone in sorted({*place.glob("depth/*.png")} - {depth for _, depth in pairs}):
-            pairs.append((place / "image" / f"{alone.stem.removesuffix('_abs')}.jpg", alone))
+        for unpaired in sorted({*folder.glob("depth/*.png")} - {depth for _, depth in pairs}):
+            name = f"{unpaired.stem.removesuffix('_abs')}.jpg"
+            pairs.append((folder / "image" / name, unpaired))
         for pair in pairs:
             image, depth = (path.relative_to(root).as_posix() for path in pair)
             yield ListLine(image, depth, "test")
@@ -69,7 +70,7 @@ def _frame(root: Path, line: ListLine) -> frames.Frame:
 
 
 def _camera(path: Path, size: Size) -> Camera | None:
-    """From the nine numbers of K, row by row; None without the file."""
+    """Read the nine numbers of K, row by row; None without the file."""
     if not path.is_file():
         return None
     with frames.parsing(path):

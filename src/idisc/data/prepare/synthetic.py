@@ -46,7 +46,7 @@ class Options:
 
 
 def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> list[frames.Scene]:
-    """Blocks of images of one split each; `raw` is not read."""
+    """Return blocks of images of one split each; `raw` is not read."""
     if lines is not None:
         raise InputError("synthetic", "rendered images have no lists", "leave out --list")
     test = set(range(9, options.count, 10)) or {options.count - 1}

@@ -105,7 +105,7 @@ class Surface:
     pixel: FloatArray  # what a pixel covers
 
     def colours(self) -> FloatArray:
-        """Colours (3, P); where the pattern is too fine for the pixels, it fades to its mean."""
+        """Return colours (3, P); a pattern that is too fine for the pixels fades to its mean."""
         share = np.asarray(TEXTURES[self.material.texture](self), np.float32)
         mean = share.mean(axis=-1, keepdims=True)
         visible = np.clip(1.5 - 2 * self.pixel / self.material.scale, 0, 1)

@@ -51,7 +51,7 @@ class Shot:
 
 
 def camera_rays(camera: Camera, pose: Pose) -> NDArray[np.float64]:
-    """(3, H, W): a ray through the centre of each pixel."""
+    """Return a ray (3, H, W) through the centre of each pixel."""
     rows, columns = np.indices(camera.size)
     across, down = (columns - camera.cx) / camera.fx, (rows - camera.cy) / camera.fy
     right, below, forward = pose.axes
@@ -171,7 +171,7 @@ def render(
 
 
 def _surface(shape: Shape, points: FloatArray) -> list[FloatArray]:
-    """Of points (3, P) on a shape: normals (3, P); u, v, and the extents along them, (P,) each."""
+    """Return, for points (3, P) on a shape, normals (3, P), u, v and the extents along them."""
     half, turn = np.array(shape.half)[:, None], rotation(shape.yaw)
     local = np.stack(_to_local(shape, points - np.array(shape.centre)[:, None]))
     pixels = np.arange(points.shape[1])
@@ -220,7 +220,7 @@ def _column(values: tuple[float, float, float]) -> FloatArray:
 
 
 def _unshaded(scene: Scene, points: FloatArray, to_light: FloatArray) -> FloatArray:
-    """(P,): 1 where no shape is between a point (3, H, W) and the light, 0 in shadow.
+    """Return (P,): 1 where no shape is between a point (3, H, W) and the light, 0 in shadow.
 
     Only a quarter of the rays is cast, so that shadows have soft edges.
     """
@@ -262,7 +262,7 @@ def _smooth_edges(light: FloatArray, shape: NDArray[np.int32]) -> FloatArray:
 
 
 def _as_photo(light: FloatArray, generator: Generator) -> NDArray[np.uint8]:
-    """Linear light (3, H, W) as a photo (H, W, 3): exposure, white balance, vignette, noise."""
+    """Return a photo (H, W, 3) of linear light (3, H, W), with vignetting and noise."""
     _, height, width = light.shape
     target = generator.uniform(0.16, 0.3)  # mean of the linear image; 0.18 is photographers' grey
     balance = np.exp(generator.normal(0, 0.07, (3, 1, 1)))

@@ -88,7 +88,7 @@ class Pose:
 
 
 def rotation(yaw: float) -> NDArray[np.float64]:
-    """(3, 3): turns vectors about the vertical."""
+    """Return a matrix (3, 3) that turns vectors about the vertical."""
     sin, cos = math.sin(yaw), math.cos(yaw)
     return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
 
@@ -102,10 +102,10 @@ def solid(x: Span, y: Span, z: Span, material: Material, form: Form = "box") -> 
 
 def moved(shapes: Iterable[Shape], yaw: float, offset: Point) -> list[Shape]:
     """Rotate shapes about the origin, then shift them."""
-    turn = rotation(yaw)
+    matrix = rotation(yaw)
     return [
-        replace(each, centre=tuple((turn @ each.centre + offset).tolist()), yaw=each.yaw + yaw)
-        for each in shapes
+        replace(s, centre=tuple((matrix @ s.centre + offset).tolist()), yaw=s.yaw + yaw)
+        for s in shapes
     ]
 
 

@@ -65,8 +65,8 @@ def place_camera(generator: Generator, scene: Scene) -> Pose | None:
     """Return a pose at the height of a hand or an eye, clear of everything; None without one."""
     for _ in range(_TRIES):
         pose = _in_street(generator) if scene.room is None else _in_room(generator, scene.room)
-        here = np.array(pose.position), np.array(pose.position)
-        if not any(overlap(here, bounds(shape), CLEARANCE) for shape in scene.shapes):
+        point = np.array(pose.position), np.array(pose.position)  # as a box without extent
+        if not any(overlap(point, bounds(shape), CLEARANCE) for shape in scene.shapes):
             return pose
     return None
 
@@ -200,7 +200,7 @@ def make_room(generator: Generator) -> Scene:
 
 
 def _shell(generator: Generator, size: Point) -> list[Shape]:
-    """Floor, ceiling, walls (one may differ in colour), skirting boards and perhaps a carpet."""
+    """Return floor, ceiling, walls (one may differ in colour), skirting boards, maybe a carpet."""
     paper = make_material(generator, "wall", "wall", "wallpaper", "brick")
     bold, wall_of_bold = make_material(generator, "bold wall"), int(generator.integers(8))
     trim = make_material(generator, "white", "wood")
