@@ -172,13 +172,13 @@ def test_scenes_are_held_out_whole_and_pictures_without_a_scene_singly(tmp_path)
         return Dataset(source, "train", NYU)
 
     whole = dataset(40, **{f"s{n}": f"room_{n}" for n in range(10)})
-    rest, part = whole.without_scenes(0.2, seed=3)
+    rest, part = whole.hold_out_scenes(0.2, seed=3)
     assert (len(rest), len(part), len(whole)) == (32, 8, 40)
     assert {r.scene for r in rest.records}.isdisjoint({r.scene for r in part.records})
-    assert whole.without_scenes(0.2, seed=3)[1].records == part.records
+    assert whole.hold_out_scenes(0.2, seed=3)[1].records == part.records
     with refused(InputError, tmp_path, 10):
-        whole.without_scenes(1.0, seed=3)
-    rest, part = dataset(10).without_scenes(0.2, seed=3)
+        whole.hold_out_scenes(1.0, seed=3)
+    rest, part = dataset(10).hold_out_scenes(0.2, seed=3)
     assert (len(rest), len(part)) == (8, 2)
 
 

@@ -91,7 +91,7 @@ class Dataset:
             dataset.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)
         return dataset
 
-    def without_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
+    def hold_out_scenes(self, share: float, seed: int) -> tuple[Dataset, Dataset]:
         """Hold out whole scenes, drawn by the seed: (rest, `share` or more of the pictures).
 
         A picture without a scene counts as a scene of its own.

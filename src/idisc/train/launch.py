@@ -214,8 +214,8 @@ def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
             )
     if recipe.data.holdout:
         held = recipe.data.holdout, HOLDOUT_SEED
-        training[0], _ = training[0].without_scenes(*held)
-        _, testing = used[0].open("train", recipe).without_scenes(*held)
+        training[0], _ = training[0].hold_out_scenes(*held)
+        _, testing = used[0].open("train", recipe).hold_out_scenes(*held)
     else:
         named = [source for source in sources if source.dataset == recipe.data.test]
         testing = (named or list(sources))[0].open("test", recipe)
