@@ -252,14 +252,10 @@ SYNTHETIC_NORMALS = replace(
     max_depth=None,
 )
 
-DATASETS: dict[str, DatasetSpec] = {
-    spec.name: spec
-    for spec in (
-        *(NYU, NYU_LABELLED, NYU_NORMALS, SUNRGBD, DIODE),
-        *(KITTI, ARGOVERSE, DDAD, FOLDER),
-        *(SYNTHETIC, SYNTHETIC_NORMALS),
-    )
-}
+_INDOOR = (NYU, NYU_LABELLED, NYU_NORMALS, SUNRGBD, DIODE)
+_ROAD = (KITTI, ARGOVERSE, DDAD)
+_ANY = (FOLDER, SYNTHETIC, SYNTHETIC_NORMALS)
+DATASETS: dict[str, DatasetSpec] = {spec.name: spec for spec in (*_INDOOR, *_ROAD, *_ANY)}
 
 
 def find(name: str) -> DatasetSpec:

@@ -183,11 +183,10 @@ def read_velodyne(path: Path) -> Points:
     return _float64(np.frombuffer(content, dtype="<f4").reshape(-1, 4)[:, :3])
 
 
-_PLY_NAMES = (
-    *("char", "uchar", "short", "ushort", "int", "uint", "float", "double"),
-    *("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"),
-)
-_PLY_TYPES = dict(zip(_PLY_NAMES, ("i1 u1 <i2 <u2 <i4 <u4 <f4 <f8 " * 2).split(), strict=True))
+_C_NAMES = ("char", "uchar", "short", "ushort", "int", "uint", "float", "double")
+_SIZED_NAMES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
+_CODES = ("i1", "u1", "<i2", "<u2", "<i4", "<u4", "<f4", "<f8")
+_PLY_TYPES = dict(zip((*_C_NAMES, *_SIZED_NAMES), 2 * _CODES, strict=True))
 
 
 def read_ply(path: Path) -> Points:

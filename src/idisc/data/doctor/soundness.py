@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from idisc.data.doctor.findings import Finding, Severity
+from idisc.data.doctor.findings import RULES, Finding, Severity
 from idisc.data.doctor.inspection import DepthStats, Evidence
 from idisc.data.units import is_inverse
 
 _MIN_VALID = 0.001  # share of the pixels; DDAD, the sparsest LiDAR of the seven, fills 0.002
-_FAULTS = (
-    *("damaged", "changed", "swapped", "picture", "bits"),
-    *("framing", "size", "centre", "angle"),
-)
 _PROBLEMS: dict[str, Callable[[DepthStats], bool]] = {
     "empty": lambda depth: depth.valid == 0,
     "sparse": lambda depth: 0 < depth.valid < _MIN_VALID,
@@ -34,7 +30,7 @@ def check_missing(evidence: Evidence) -> Iterator[Finding]:
 def check_faults(evidence: Evidence) -> Iterator[Finding]:
     """Report the problems that occurred when files were read."""
     found = [fault for inspection in evidence.inspections for fault in inspection.faults]
-    for code in _FAULTS:
+    for code in RULES:
         if faults := [fault for fault in found if fault.code == code]:
             names = tuple(fault.file for fault in faults)
             yield Finding(code, names, details={"first": faults[0].reason})

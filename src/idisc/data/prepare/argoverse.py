@@ -33,13 +33,10 @@ from idisc.data.prepare.sweeps import (
 from idisc.errors import InputError
 
 CAMERAS = (
-    *("ring_front_center", "ring_front_left", "ring_front_right", "ring_rear_left"),
-    *("ring_rear_right", "ring_side_left", "ring_side_right"),
+    "ring_front_center",
+    *(f"ring_{place}_{side}" for place in ("front", "rear", "side") for side in ("left", "right")),
 )  # all seven, as in the published lists; the paper says six
-STEREO = (
-    *("stereo_front_left", "stereo_front_right"),
-    *("stereo_front_left_rect", "stereo_front_right_rect"),
-)  # can be chosen
+STEREO = tuple(f"stereo_front_{name}" for name in ("left", "right", "left_rect", "right_rect"))
 SPLITS = {**{f"train{part}": "train" for part in (1, 2, 3, 4)}, "val": "test"}
 CALIBRATION = "vehicle_calibration_info.json"
 ELAPSED_S = 30.0  # the released code also keeps a frame after this time
