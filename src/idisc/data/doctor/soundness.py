@@ -53,8 +53,11 @@ def check_inverted(evidence: Evidence) -> Iterator[Finding]:
 
 def check_cameras(evidence: Evidence) -> Iterator[Finding]:
     """Find images whose field of view is unknown."""
-    records = {record.image: record for record in evidence.source.records}.values()
-    known = (record.intrinsics or evidence.spec.camera_of(record.image) for record in records)
-    names = tuple(r.image for r, camera in zip(records, known, strict=True) if camera is None)
-    if names:
-        yield Finding("camera", names, len(records))
+    intrinsics = {record.image: record.intrinsics for record in evidence.source.records}
+    unknown = tuple(
+        image
+        for image, stated in intrinsics.items()
+        if stated is None and evidence.spec.camera_of(image) is None
+    )
+    if unknown:
+        yield Finding("camera", unknown, len(intrinsics))
