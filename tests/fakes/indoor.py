@@ -7,13 +7,12 @@ small unless the format fixes their size.
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 from scipy.io import savemat
 
@@ -71,26 +70,17 @@ def nyu(raw, scenes, size=SMALL):
     return depths
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """The contents of a labelled file."""
-
-    images: NDArray[np.uint8]  # (N, 480, 640, 3)
-    depths: NDArray[np.float32]  # (N, 480, 640), in-painted
-    raw_depths: NDArray[np.float32]  # (N, 480, 640), with holes
-    rooms: tuple[str, ...]
-    train: tuple[int, ...]  # from 0
-    test: tuple[int, ...]
-
-
 def nyu_matrices(raw, *, rooms=True, splits=True):
-    """`nyu_depth_v2_labeled.mat` with five pictures, as MATLAB 7.3 writes it, and `splits.mat`."""
+    """`nyu_depth_v2_labeled.mat` with five pictures, as MATLAB 7.3 writes it, and `splits.mat`.
+
+    Images (N, 480, 640, 3), depth (N, 480, 640) in-painted and with holes; indices are from 0.
+    """
     count = 5
     filled = np.stack([millimetres(index, VGA) for index in range(count)]) / np.float32(1000)
     filled = np.where(filled > 0, filled, 2.7184).astype(np.float32)
     filled[:, 100, 200] = 1.2346  # to the nearest millimetre, 1.235
     holes = np.where(filled > 5, 0, filled).astype(np.float32)
-    content = Labelled(
+    content = SimpleNamespace(
         images=np.stack([picture(index, VGA) for index in range(count)]),
         depths=filled,
         raw_depths=holes,

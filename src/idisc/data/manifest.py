@@ -123,6 +123,11 @@ class ListLine:
     target: str
     split: str
 
+    @property
+    def stem(self) -> str:
+        """The path of its image without suffix, which names its frame."""
+        return PurePosixPath(self.image).with_suffix("").as_posix()
+
 
 def read_list(path: Path, column: int = 1) -> list[ListLine]:
     """Read a published list file: fields separated by spaces; lines with target None are left out.

@@ -64,7 +64,7 @@ def _frame(raw: Path, line: ListLine) -> frames.Frame:
     # The published lists name `_depth.png`, which the published preparation makes from the arrays.
     image = raw / line.image
     return frames.Frame(
-        name=frames.stem_of(line),
+        name=line.stem,
         image=image,
         camera=partial(_camera, raw / "intrinsics.txt"),
         target=partial(_depth, image),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -151,11 +151,6 @@ def select_scenes(
     if lines is None:
         return list(found)
     return by_scene(lines, raw, lambda line: parse_line(line)[0], {s.name: s.source for s in found})
-
-
-def stem_of(line: ListLine) -> str:
-    """Return the name of a frame: the path of its image without suffix."""
-    return PurePosixPath(line.image).with_suffix("").as_posix()
 
 
 def in_millimetres(depth: FloatArray, _: Camera | None = None) -> NDArray[np.uint16]:

@@ -49,7 +49,7 @@ def _find(raw: Path) -> Iterator[ListLine]:
 
 def _frame(raw: Path, line: ListLine) -> frames.Frame:
     return frames.Frame(
-        name=frames.stem_of(line),
+        name=line.stem,
         image=_locate(raw, line.image),
         target=_locate(raw, line.target),
     )
@@ -94,7 +94,7 @@ def _find_normals(raw: Path) -> Iterator[ListLine]:
 
 def _normal_frame(raw: Path, line: ListLine) -> frames.Frame:
     image, target = raw / line.image, raw / line.target
-    return frames.Frame(name=frames.stem_of(line), image=image, target=target)
+    return frames.Frame(name=line.stem, image=image, target=target)
 
 
 NORMALS = frames.Preparation(

@@ -194,7 +194,7 @@ def _plain_frame(raw: Path, index: dict[str, Any], line: ListLine) -> frames.Fra
             return Camera(fx=fx, fy=fy, cx=cx, cy=cy, size=size, origin="calibration")
 
     return frames.Frame(
-        name=frames.stem_of(line).removeprefix("rgb/"),
+        name=line.stem.removeprefix("rgb/"),
         image=image,
         camera=camera,
         target=partial(NYU_LABELLED.target.read, raw / line.target),

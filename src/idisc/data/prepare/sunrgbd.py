@@ -61,7 +61,7 @@ def _below_root(line: ListLine) -> ListLine:
 def _frame(root: Path, line: ListLine) -> frames.Frame:
     image = root / line.image
     return frames.Frame(
-        name=frames.stem_of(line),
+        name=line.stem,
         image=image,
         camera=partial(_camera, image.parent.with_name("intrinsics.txt")),
         target=partial(SUNRGBD.target.read, root / line.target),

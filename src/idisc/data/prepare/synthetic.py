@@ -52,9 +52,7 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     test = set(range(9, options.count, 10)) or {options.count - 1}
     splits = ("test" if number in test else "train" for number in range(options.count))
     lines = [ListLine(f"{number:06d}.png", "", split) for number, split in enumerate(splits)]
-    return frames.by_scene(
-        lines, raw, lambda line: f"{line.split}_{int(frames.stem_of(line)) // _BLOCK:04d}"
-    )
+    return frames.by_scene(lines, raw, lambda line: f"{line.split}_{int(line.stem) // _BLOCK:04d}")
 
 
 def _frames(scene: frames.Scene, options: Options, *, normals: bool) -> frames.Frames:
@@ -62,12 +60,12 @@ def _frames(scene: frames.Scene, options: Options, *, normals: bool) -> frames.F
 
 
 def _frame(options: Options, normals: bool, line: ListLine) -> frames.Frame:
-    generator = np.random.default_rng((options.seed, int(frames.stem_of(line))))
+    generator = np.random.default_rng((options.seed, int(line.stem)))
     kind: Kind = "street" if generator.random() < options.streets else "room"
     shot = make_shot(generator, kind, (options.size[0], options.size[1]))
     near = frames.in_millimetres(np.where(shot.depth <= FARTHEST, shot.depth, 0))
     return frames.Frame(
-        name=frames.stem_of(line),
+        name=line.stem,
         image=shot.image,
         camera=lambda _: shot.camera,
         target=lambda: shot.normals if normals else near,
