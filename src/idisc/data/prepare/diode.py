@@ -104,5 +104,5 @@ PREPARATION = frames.Preparation(
     scenes=_scenes,
     frames=frames.line_by_line(_frame),
     stored=KITTI_UNITS,
-    needs="the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy,",
+    needs="the extracted archive, val/indoors/scene_*/scan_*/*.png with *_depth.npy",
 )

@@ -65,7 +65,7 @@ DEPTH = frames.Preparation(
     scenes=_scenes,
     frames=frames.line_by_line(_frame),
     stored=MILLIMETRES,
-    needs="the extracted archive, <scene>/rgb_NNNNN.jpg with sync_depth_NNNNN.png,",
+    needs="the extracted archive, <scene>/rgb_NNNNN.jpg with sync_depth_NNNNN.png",
 )
 
 
@@ -101,5 +101,5 @@ NORMALS = frames.Preparation(
     scenes=_normal_scenes,
     frames=frames.line_by_line(_normal_frame),
     stored=NormalMap(),
-    needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/),",
+    needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/)",
 )

@@ -73,8 +73,8 @@ def prepare(
     lines, repeated = manifest.drop_repeated(listed)
     scenes = preparation.scenes(raw, options, lines if lists else None)
     if not scenes:
-        needs = preparation.needs
-        raise DataError(raw, f"contains no files of {dataset}", f"{needs} needed, see {spec.home}")
+        remedy = f"expected: {preparation.needs}; see {spec.home}"
+        raise DataError(raw, f"contains no files of {dataset}", remedy)
     request = {
         "dataset": dataset,
         "choices": json.loads(json.dumps(configs.to_json(options))),  # lists instead of tuples
@@ -111,9 +111,9 @@ def _raw_folder(dataset: str, preparation: Preparation, raw: Path | None, out: P
             raise InputError(raw, f"{dataset} is made from {needs}", "leave out --raw")
         return out
     if raw is None:
-        raise InputError(dataset, f"{needs} needed", "pass the folder as --raw")
+        raise InputError(dataset, "its raw files are needed", f"pass the folder as --raw: {needs}")
     if not raw.is_dir():
-        raise InputError(raw, "no such folder", f"{dataset} needs {needs}")
+        raise InputError(raw, "no such folder", f"expected: {needs}")
     if out.resolve().is_relative_to(raw.resolve()):
         raise InputError(
             out, f"inside {raw}, which is searched for raw files", "choose another folder"
