@@ -184,7 +184,7 @@ def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
         (*guess, "--onnx", model, *data): "only one of --weights, --onnx and --pred",
         (*guess, "--data", none): "none' does not exist",
         ("--weights", none, *data): "none: no such file, folder or shipped model",
-        ("--onnx", normals, *data): "no camera is known, which normals",
+        ("--onnx", normals, *data): "no camera is known, but normals",
         (*guess, *data, "--protocol", "papr"): "did you mean paper",
         (*guess, *data, "--set", "name=mine"): "a protocol is named after",
         (*guess, *data, "--out", own): "own: exists already",

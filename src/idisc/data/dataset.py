@@ -119,7 +119,7 @@ class Dataset:
         if framed.camera is None:
             raise DataError(
                 path,
-                "no camera is known, which normals from depth need",
+                "no camera is known, but normals from depth need one",
                 "add fx, fy, cx, cy to the table of pairs",
             )
         size = framed.target.shape[0], framed.target.shape[1]

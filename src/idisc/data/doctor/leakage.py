@@ -23,11 +23,10 @@ _SHAPE = (8, 9)  # of a thumbnail: eight differences in each of eight rows
 
 def check_leakage(evidence: Evidence) -> Iterator[Finding]:
     """Find images, scenes and (near) copies in both splits, and splits that seem to be swapped."""
-    pairs: dict[str, dict[tuple[str, str], None]] = {"train": {}, "test": {}}  # in their order
-    for record in evidence.source.records:
-        pairs.setdefault(record.split, {})[record.image, record.target] = None
-    train, test = (list(dict.fromkeys(i for i, _ in pairs[split])) for split in ("train", "test"))
-    if evidence.source.dataset == "folder" and pairs["train"].keys() == pairs["test"].keys():
+    splits = [[r for r in evidence.source.records if r.split == s] for s in ("train", "test")]
+    train, test = (list(dict.fromkeys(record.image for record in split)) for split in splits)
+    train_pairs, test_pairs = ({(r.image, r.target) for r in split} for split in splits)
+    if evidence.source.dataset == "folder" and train_pairs == test_pairs:
         yield Finding("unsplit", tuple(train))
         return
     yield from _check_splits(evidence, train, test)
