@@ -48,11 +48,8 @@ def _find(raw: Path) -> Iterator[ListLine]:
 
 
 def _frame(raw: Path, line: ListLine) -> frames.Frame:
-    return frames.Frame(
-        name=line.stem,
-        image=_locate(raw, line.image),
-        target=_locate(raw, line.target),
-    )
+    image, target = _locate(raw, line.image), _locate(raw, line.target)
+    return frames.Frame(name=line.stem, image=image, target=target)
 
 
 def _locate(raw: Path, name: str) -> Path:
@@ -92,14 +89,9 @@ def _find_normals(raw: Path) -> Iterator[ListLine]:
             yield ListLine(f"{split}/img/{name}", f"{split}/norm/{name}", split)
 
 
-def _normal_frame(raw: Path, line: ListLine) -> frames.Frame:
-    image, target = raw / line.image, raw / line.target
-    return frames.Frame(name=line.stem, image=image, target=target)
-
-
 NORMALS = frames.Preparation(
     scenes=_normal_scenes,
-    frames=frames.line_by_line(_normal_frame),
+    frames=frames.line_by_line(_frame),
     stored=NormalMap(),
     needs="GeoNet's archive, train/img/<class>/<id>.png with train/norm/... (and test/)",
 )

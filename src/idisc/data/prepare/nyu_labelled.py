@@ -57,18 +57,21 @@ def _scenes(raw: Path, options: Options, lines: Sequence[ListLine] | None) -> li
     if lines is None:
         listings = [path for name in ("train", "test") if (path := raw / f"{name}.txt").is_file()]
         lines, _ = drop_repeated(line for path in listings for line in read_list(path))
-    known = _scene_names(raw)
+    names = _scene_names(raw)
     return frames.by_scene(
-        lines, raw, lambda line: known.get(Path(line.image).stem) or _chunk(line)
+        lines, raw, lambda line: names.get(Path(line.image).stem) or _chunk(line)
     )
 
 
 def _frames(scene: frames.Scene, _: Options) -> frames.Frames:
-    """Return the frames of a scene of either form; the option is in its lines already."""
-    if scene.source.name == MATRICES:
-        return _frames_of_matrices(scene)
-    index = _read_index(scene.source)
-    return frames.frame_by_frame(partial(_plain_frame, scene.source, index), scene.lines or ())
+    """Yield the frames of a scene of either form; the option is in its lines already."""
+    source, lines = scene.source, scene.lines or ()
+    if source.name == MATRICES:
+        with _matrices(source) as file:
+            yield from frames.frame_by_frame(partial(_matrix_frame, source, file), lines)
+    else:
+        index = _read_index(source)
+        yield from frames.frame_by_frame(partial(_plain_frame, source, index), lines)
 
 
 def _scenes_of_matrices(path: Path, depths: str) -> list[frames.Scene]:
@@ -99,13 +102,6 @@ def _official_split(path: Path) -> dict[str, list[int]]:
     except Exception as error:  # scipy raises a dozen types for a damaged file
         reason = f"not readable as a MATLAB file with the split ({first_line(error)})"
         raise InputError(path, reason, f"download it from {SPLITS_HOME}") from None
-
-
-def _frames_of_matrices(scene: frames.Scene) -> frames.Frames:
-    with _matrices(scene.source) as file:
-        yield from frames.frame_by_frame(
-            partial(_matrix_frame, scene.source, file), scene.lines or ()
-        )
 
 
 @contextmanager
