@@ -56,7 +56,8 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
 
     If not `complete`, which the doctor needs, pairs with a missing or misplaced file are included.
     """
-    tables, others = _tables(root)
+    paths = sorted(path for path in root.iterdir() if path.suffix in TABLES)
+    tables = [path for path in paths if _lists_pairs(path)]
     if len(tables) > 1:
         names = ", ".join(path.name for path in tables)
         raise InputError(root, f"several tables ({names})", "keep only one")
@@ -70,7 +71,8 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         record for pair in found for record in _records(root, pair, complete)
     )
     if not records:
-        lists = f" ({', '.join(path.name for path in others)} lists none)" if others else ""
+        others = ", ".join(path.name for path in paths if path not in tables)
+        lists = f" ({others} lists none)" if others else ""
         raise InputError(
             root / index if tables else root,
             "no pairs" if tables else f"no dataset: neither {NAME} nor pairs{lists}",
@@ -86,13 +88,6 @@ def read(root: Path, *, complete: bool = True) -> Manifest:
         prepared={"from": index, **({"repeated": repeated} if repeated else {})},
         sha256=hashlib.sha256(names.encode("utf-8", "surrogatepass")).hexdigest(),
     )
-
-
-def _tables(root: Path) -> tuple[list[Path], list[Path]]:
-    """Return files that list pairs, and files that list something else, as a log of a training."""
-    paths = sorted(path for path in root.iterdir() if path.suffix in TABLES)
-    tables = [path for path in paths if _lists_pairs(path)]
-    return tables, [path for path in paths if path not in tables]
 
 
 def _lists_pairs(table: Path) -> bool:
