@@ -13,7 +13,7 @@ from idisc.data.dataset import open_dataset
 from idisc.data.prepare.runner import prepare
 from idisc.data.prepare.synthetic import FARTHEST, Options
 from idisc.data.synthetic import make_shot
-from idisc.data.synthetic.render import NEAREST, camera_rays, interval, render
+from idisc.data.synthetic.render import NEAREST, camera_rays, cast, interval, render
 from idisc.data.synthetic.scene import Light, Material, Pose, Scene, rotation, solid
 from idisc.errors import InputError
 from idisc.geometry import normals_from_depth, unproject
@@ -28,7 +28,7 @@ SUN = Light(position=(3e3, -5e3, 8e3), colour=(1, 1, 1))
 
 def shown(*shapes, pose=TILTED, sun=SUN):
     scene = Scene(shapes=shapes, lights=(sun,), ambient=(0.5, 0.5, 0.5))
-    return render(scene, CAMERA, pose, np.random.default_rng(0))
+    return render(scene, CAMERA, pose, cast(scene, CAMERA, pose), np.random.default_rng(0))
 
 
 @cache

@@ -9,7 +9,6 @@ from __future__ import annotations
 import colorsys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ Shares = Any
 """An array (P,) or (3, P): how much of the second colour each place has."""
 _ANY: Span = (0.0, 1.0)
 _GREY: Span = (0.0, 0.12)
+_NOISE = np.random.default_rng(2023).random(1 << 16, dtype=np.float32)  # of 256x256 cells
 
 
 class Finish(NamedTuple):
@@ -77,7 +77,9 @@ def make_material(generator: Generator, *names: str) -> Material:
     """Return a random material of one of these finishes."""
     finish = FINISHES[names[int(generator.integers(len(names)))]]
     hsv = [generator.uniform(*span) for span in (finish.hue, finish.saturation, finish.value)]
-    red, green, blue = (part**2 for part in colorsys.hsv_to_rgb(*hsv))  # photos take the root
+    red, green, blue = (
+        part**2 for part in colorsys.hsv_to_rgb(*hsv)
+    )  # linear light: photos have gamma 2
     return Material(
         colour=(red, green, blue),
         second=scaled((red, green, blue), finish.second),
@@ -125,14 +127,9 @@ class Surface:
         return number, inside, np.minimum(edge, np.minimum(self.v, self.height - self.v))
 
 
-@cache
-def _table() -> FloatArray:
-    return np.random.default_rng(2023).random(1 << 16, dtype=np.float32)
-
-
 def cell_noise(i: Cells, j: Cells, seed: int) -> FloatArray:
     """Return a number in [0, 1) for each cell (i, j) of a grid."""
-    return _table().take(((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255))
+    return _NOISE.take(((i + seed * 31) & 255) << 8 | ((j + seed * 17) & 255))
 
 
 def noise(u: FloatArray, v: FloatArray, seed: int) -> FloatArray:

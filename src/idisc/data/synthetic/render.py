@@ -133,14 +133,8 @@ def _window(
     return slice(*ends[0]), slice(*ends[1])
 
 
-def render(
-    scene: Scene, camera: Camera, pose: Pose, generator: Generator, hits: Hits | None = None
-) -> Shot:
-    """Render an image of `camera.size`; exposure and noise are drawn from the generator.
-
-    Rays that have been cast already can be passed as `hits`.
-    """
-    hits = hits or cast(scene, camera, pose)
+def render(scene: Scene, camera: Camera, pose: Pose, hits: Hits, generator: Generator) -> Shot:
+    """Render what `cast` has hit; exposure and noise are drawn from the generator."""
     index, rays = hits.shape.ravel(), hits.rays.reshape(3, -1)
     depth = np.minimum(hits.depth.ravel(), _INFINITY)
     points = np.array(pose.position)[:, None] + depth * rays

@@ -58,7 +58,7 @@ def make_shot(generator: Generator, kind: Kind, size: Size) -> Shot:
             camera = Camera.from_fov(fov_deg, size, origin="rendered")
             hits = cast(scene, camera, pose)
             if _shows_enough(hits, kind):
-                return render(scene, camera, pose, generator, hits)
+                return render(scene, camera, pose, hits, generator)
 
 
 def place_camera(generator: Generator, scene: Scene) -> Pose | None:
