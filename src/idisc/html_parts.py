@@ -49,10 +49,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") ->
 
 
 def entries(values: Mapping[str, str]) -> Markup:
-    """Return names and values for a `dl`, both escaped."""
-    return join(
+    """Return a list of names and their values, both escaped."""
+    rows = (
         Markup(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>") for name, text in values.items()
     )
+    return fill("entries", rows=join(rows))
 
 
 def legend(colours: str, low: str, high: str) -> Markup:

@@ -17,6 +17,7 @@ from PIL import Image
 from tests.fakes.scored import dataset_of
 
 from idisc import __version__
+from idisc.ancestry import Parent
 from idisc.configs import paper, recipes
 from idisc.data import catalog
 from idisc.data.dataset import Dataset
@@ -28,6 +29,7 @@ from idisc.evaluate.distances import Bin
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result, Row, evaluate
 from idisc.evaluate.units import UnitHint
+from idisc.prediction import ModelInfo
 
 PAPER = PROTOCOLS["paper"]
 NAMES = ("a.png", 'halls & <b>"rooms".png', "no truth.png")
@@ -204,6 +206,61 @@ def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result):
     assert "try --scale 0.00390625" in Page(doubtful).text
     for other in (UnitHint("inverse_depth", {"correlation": -0.9}), UnitHint("ratio")):
         assert tables.describe_hint(other) in Page(replace(result, unit_hint=other)).text
+
+
+CHILD = ModelInfo(
+    name="child",
+    sha256="12" * 32,
+    data="streets; rooms",
+    licence="CC BY-NC 4.0",
+    non_commercial=True,
+    parents=(Parent(name="mother", sha256="ab" * 32), Parent(name="grandmother")),
+)
+
+
+def sources_of(model, dataset):
+    """The groups of names and values at the end of the page."""
+    page = Page(replace(bare_result(dataset), model=model))
+    end = page.html.partition("<h2>Where the numbers come from</h2>")[2]
+    groups = re.findall(r"<h3>(.*?)</h3>(.*?)</dl>", end, re.DOTALL)
+    return {
+        title: dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", entries))
+        for title, entries in groups
+    }
+
+
+def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
+    sources = sources_of(CHILD, "nyu")
+    assert list(sources) == ["Model", "Dataset", "Evaluation"]
+    assert sources["Model"] == {
+        "name": "child",
+        "SHA-256": "12" * 32,
+        "licence of the model": "CC BY-NC 4.0",
+        "commercial use": "excluded",
+        "trained on": "streets; rooms",
+        "trained from": "mother (sha256 abababababab), grandmother (sha256 unknown)",
+        "checksum": "none in the file, so it is unverified",
+    }
+    assert sources["Dataset"]["licence of the dataset"] == catalog.NYU.licence
+    permissive = replace(CHILD, licence="MIT", non_commercial=False, verified=True, parents=())
+    model = sources_of(permissive, "kitti")["Model"]
+    assert (model["commercial use"], model["checksum"]) == (
+        "not excluded by these terms",
+        "verified",
+    )
+    assert sources_of(ModelInfo(name="x", sha256=""), "nyu")["Model"]["commercial use"] == "unknown"
+
+
+def test_json_has_the_terms_of_the_model_and_those_of_the_dataset():
+    record = report.to_json(replace(bare_result("kitti"), model=CHILD))
+    model, dataset = record["model"], record["dataset"]
+    assert (model["name"], model["licence"], model["non_commercial"]) == (
+        *("child", "CC BY-NC 4.0", True),
+    )
+    assert (model["data"], model["verified"]) == ("streets; rooms", False)
+    assert model["parents"][1] == {"name": "grandmother", "sha256": ""}
+    assert (dataset["licence"], dataset["non_commercial"]) == (catalog.KITTI.licence, True)
+    assert report.to_json(bare_result("kitti"))["model"] is None
 
 
 def test_the_csv_contains_every_number_exactly(result, tmp_path):

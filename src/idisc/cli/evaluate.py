@@ -13,7 +13,7 @@ import click
 from idisc import configs, files
 from idisc.cli import clusters, options, progress, tables
 from idisc.data import folder
-from idisc.errors import InputError, pluralize
+from idisc.errors import InputError, one_line, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
@@ -215,11 +215,15 @@ def _note_source(dataset: Dataset) -> None:
 
 def _tell(results: Sequence[Result], out: Path | None) -> None:
     """Print the results, and write reports if there is a folder for them."""
-    from idisc.evaluate.tables import describe_hint
+    from idisc.evaluate.tables import describe_hint, describe_sources
 
     for result in results:
         _print(result)
     first = results[0]
+    if first.model and first.model.non_commercial:
+        for title, values in describe_sources(first).items():
+            texts = "; ".join(f"{name}: {text}" for name, text in values.items())
+            tables.paragraph(one_line(f"{title}. {texts}."))
     if resized := first.about.get("resized"):
         tables.note(f"predictions of another size, by their aspect: {resized}")
     if first.unit_hint:

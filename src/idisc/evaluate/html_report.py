@@ -280,16 +280,14 @@ def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -
 
 def _sources(result: Result, record: Mapping[str, Any]) -> Markup:
     bootstrap = record["bootstrap"]
-    return entries(
-        {
-            **result.about,
-            "dataset": f"{result.spec.title} ({result.spec.name}), split {result.split}",
-            "manifest SHA-256": result.manifest_sha256 or "none",
-            "licence": result.spec.licence,
-            "protocol": result.protocol.name,
-            "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
-            "versions": " · ".join(f"{name} {text}" for name, text in record["versions"].items()),
-        }
+    measured = {
+        "protocol": result.protocol.name,
+        "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
+        "versions": " · ".join(f"{name} {text}" for name, text in record["versions"].items()),
+    }
+    groups = {**tables.describe_sources(result), "Evaluation": measured}
+    return join(
+        fill("group", title=title, content=entries(values)) for title, values in groups.items()
     )
 
 

@@ -32,7 +32,7 @@ from idisc.evaluate.units import UnitHint
 from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
-from idisc.prediction import Unit
+from idisc.prediction import ModelInfo
 from idisc.provenance_text import describe_licence
 from idisc.tasks import Task
 
@@ -93,6 +93,7 @@ class Result:
     median_ratio: float | None = None
     unit_hint: UnitHint | None = None  # if the ratio suggests another unit
     about: Mapping[str, str] = field(default_factory=dict)  # what made the predictions
+    model: ModelInfo | None = None  # the network that made them, if it is known
 
 
 class ScoringError(InputError):
@@ -164,7 +165,7 @@ def evaluate(
         raise together
     about = source.describe()
     try:
-        return [each.result(about, source.metres_per_unit, source.unit) for each in sums]
+        return [each.result(about, source.metres_per_unit, source.model) for each in sums]
     except DataError as error:  # no valid pixel in any picture
         raise error.within(dataset.source.root) from None
 
@@ -175,7 +176,7 @@ class _Source(NamedTuple):
     predict: Callable[[Sample], Output]
     describe: Callable[[], Mapping[str, str]]  # for the report; called after the predictions
     metres_per_unit: float | None = 1.0  # None: a network
-    unit: Unit = "metre"
+    model: ModelInfo | None = None
 
 
 def _open(
@@ -192,7 +193,7 @@ def _open(
             about["precision"] = model.precision
         if model.convention:
             about["convention"] = model.convention
-        source = _Source(partial(predict_sample, predictor), lambda: about, None, model.unit)
+        source = _Source(partial(predict_sample, predictor), lambda: about, None, model)
         return dataset.at_network_size(rule) if rule else dataset, source
     if isinstance(predictor, PredictionFiles):
         scale = predictor.reading.scale or 1.0
@@ -313,7 +314,9 @@ class _Sums:
         if scored.calibration is not None:
             self.calibration.merge(scored.calibration)
 
-    def result(self, about: Mapping[str, str], metres_per_unit: float | None, unit: Unit) -> Result:
+    def result(
+        self, about: Mapping[str, str], metres_per_unit: float | None, model: ModelInfo | None
+    ) -> Result:
         numbers = [row.numbers for row in self.rows]
         batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
@@ -322,7 +325,7 @@ class _Sums:
             raise DataError("predictions", "no value where the ground truth has one")
         totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
-        if self.ratios and unit == "metre":
+        if self.ratios and not (model and model.unit == "relative"):
             ratio = float(np.median(self.ratios))
             hint = units.check_unit(ratio, self.correlations, metres_per_unit)
         return Result(
@@ -342,6 +345,7 @@ class _Sums:
             median_ratio=ratio,
             unit_hint=hint,
             about=about,
+            model=model,
         )
 
 

@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from idisc import metrics
+from idisc.ancestry import UNKNOWN
 from idisc.configs import paper, recipes
 from idisc.errors import pluralize
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
+from idisc.prediction import ModelInfo
+from idisc.provenance_text import describe_parent
 
 _RESCALED = {
     "none": "not rescaled",
@@ -232,3 +235,33 @@ def describe_ratio(result: Result) -> str:
 def describe_hint(hint: UnitHint) -> str:
     """Return a likely reason for a large ratio as a sentence with its remedy."""
     return _HINTS[hint.code].format(**hint.details)
+
+
+def describe_sources(result: Result) -> dict[str, dict[str, str]]:
+    """Return the origin and the terms of the predictions, then of the dataset, as name -> text."""
+    predictions = {"Predictions": dict(result.about)} if result.about else {}
+    if result.model:
+        predictions = {"Model": _describe_model(result.model)}
+    spec = result.spec
+    dataset = {
+        "name": f"{spec.title} ({spec.name}), split {result.split}",
+        "licence of the dataset": spec.licence,
+        "manifest SHA-256": result.manifest_sha256 or "none",
+    }
+    return {**predictions, "Dataset": dataset}
+
+
+def _describe_model(model: ModelInfo) -> dict[str, str]:
+    commercial = UNKNOWN if model.licence == UNKNOWN else "not excluded by these terms"
+    found = {
+        "name": model.name,
+        "SHA-256": model.sha256,
+        "licence of the model": model.licence,
+        "commercial use": "excluded" if model.non_commercial else commercial,
+        "trained on": model.data,
+        "trained from": ", ".join(map(describe_parent, model.parents)) or UNKNOWN,
+        "checksum": "verified" if model.verified else "none in the file, so it is unverified",
+        "precision": "" if model.precision in ("fp32", UNKNOWN) else model.precision,
+        "convention": model.convention or "",
+    }
+    return {name: text for name, text in found.items() if text}
