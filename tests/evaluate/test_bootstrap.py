@@ -9,7 +9,7 @@ import pytest
 from idisc import metrics
 from idisc.evaluate import bootstrap
 from idisc.evaluate.protocols import PROTOCOLS
-from idisc.evaluate.run import reported
+from idisc.evaluate.scoring import reported
 from idisc.metrics import Terms
 
 IMAGE = PROTOCOLS["paper"]
@@ -34,7 +34,7 @@ def pictures(count=8):
 
 def intervals(terms, protocol):
     numbers = [reported(each.metrics(), protocol) if each.pixels else {} for each in terms]
-    return bootstrap.intervals(terms, numbers, protocol, BATCH_SIZE)
+    return bootstrap.bootstrap_intervals(terms, numbers, protocol, BATCH_SIZE)
 
 
 def total(terms, protocol):
@@ -99,7 +99,9 @@ def test_a_median_has_an_interval_by_image_only():
 def test_points_in_space_are_averaged_by_image_under_every_protocol():
     terms = pictures(4)
     numbers = [{"chamfer": value} for value in (0.1, 0.2, 0.3, 0.6)]
-    found = [bootstrap.intervals(terms, numbers, each, 2) for each in (IMAGE, PIXEL, BATCH)]
+    found = [
+        bootstrap.bootstrap_intervals(terms, numbers, each, 2) for each in (IMAGE, PIXEL, BATCH)
+    ]
     assert found[0] == found[1] == found[2]
     low, high = found[0]["chamfer"]
     assert 0.1 <= low < 0.3 < high <= 0.6

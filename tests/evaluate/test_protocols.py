@@ -203,8 +203,8 @@ def test_batches_have_the_size_of_the_released_code_whatever_recipes_there_are(
     data = replace(recipe.data, test=catalog.find(dataset).published_as)
     own = replace(recipe, data=data, train=replace(recipe.train, batch_size=3))
     monkeypatch.setitem(recipes.RECIPES, "own", own)
-    assert CODE.batch_of(catalog.find(dataset)) == BATCHES[dataset]
-    assert replace(CODE, batch_size=5).batch_of(catalog.find(dataset)) == 5
+    assert CODE.batch_size_of(catalog.find(dataset)) == BATCHES[dataset]
+    assert replace(CODE, batch_size=5).batch_size_of(catalog.find(dataset)) == 5
 
 
 def test_a_changed_protocol_is_named_after_what_was_changed():

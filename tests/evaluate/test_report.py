@@ -27,7 +27,8 @@ from idisc.evaluate import html_report, report, tables
 from idisc.evaluate.calibration import MEANING, Calibration, Part
 from idisc.evaluate.distances import Bin
 from idisc.evaluate.protocols import PROTOCOLS
-from idisc.evaluate.run import Result, Row, evaluate
+from idisc.evaluate.run import Result, evaluate
+from idisc.evaluate.scoring import Row
 from idisc.evaluate.units import UnitHint
 from idisc.prediction import ModelInfo
 

@@ -19,7 +19,8 @@ from idisc.data.decode import NormalMap, write_normals
 from idisc.data.manifest import Manifest, Record
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS
-from idisc.evaluate.run import KEPT, Extras, ScoringError, evaluate, predict_sample, score
+from idisc.evaluate.run import MAX_WORST, ScoringError, evaluate, predict_sample
+from idisc.evaluate.scoring import Extras, score
 from idisc.predict.engine import RawOutput
 from idisc.predict.predictor import Predictor
 
@@ -107,7 +108,7 @@ def test_failures_are_kept_and_named_together_by_cause(tmp_path):
     assert len({error.reason for error in failures}) == 2
     message = str(caught.value)
     assert message.startswith(f"{tmp_path}: 8 of 9 pictures cannot be scored: p0.png: prediction, ")
-    assert "p4.png: prediction, and 2 more: " in message
+    assert "p4.png: prediction and 2 more: " in message
     assert message.count("logarithm") == 2  # each cause once
 
 
@@ -291,7 +292,7 @@ def test_the_worst_pictures_are_kept_worst_first(tmp_path):
         f"p{number:02d}": [[2.0 + 0.1 * rank] * 2] for rank, number in enumerate(order.tolist())
     }
     worst = result_of(tmp_path, PAPER, targets, guesses).worst
-    expected = [f"p{number:02d}.png" for number in order[::-1]][:KEPT]
+    expected = [f"p{number:02d}.png" for number in order[::-1]][:MAX_WORST]
     assert [case.row.name for case in worst] == expected
     assert worst[0].prediction[0, 0] == pytest.approx(3.0)
     assert worst[0].valid.tolist() == [[True, True], [False, False]]

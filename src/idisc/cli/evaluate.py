@@ -115,7 +115,8 @@ def command(
     """
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
-    from idisc.evaluate.run import Extras, evaluate
+    from idisc.evaluate.run import evaluate
+    from idisc.evaluate.scoring import Extras
     from idisc.predict.predictor import load
 
     source: Predictor | PredictionFiles

@@ -124,7 +124,8 @@ def _panels(
     """Write panels of evenly spaced pictures, and of the worst pictures of the first network."""
     from idisc.data.dataset import evenly_spaced
     from idisc.evaluate.protocols import PROTOCOLS
-    from idisc.evaluate.run import predict_sample, score
+    from idisc.evaluate.run import predict_sample
+    from idisc.evaluate.scoring import score
     from idisc.evaluate.tables import ranking_metric
     from idisc.explain import figures
 

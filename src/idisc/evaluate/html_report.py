@@ -18,7 +18,8 @@ from idisc.charts import INK, QUIET
 from idisc.evaluate import tables
 from idisc.evaluate.calibration import MEANING, Part
 from idisc.evaluate.distances import Bin
-from idisc.evaluate.run import Case, Result
+from idisc.evaluate.run import Result
+from idisc.evaluate.scoring import Case
 from idisc.evaluate.tables import TableRow
 from idisc.html_parts import Markup, entries, fill, join, legend, picture_address, section, table
 from idisc.tasks import Task

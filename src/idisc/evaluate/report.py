@@ -100,9 +100,9 @@ def _protocol(result: Result) -> dict[str, Any]:
         **dataclasses.asdict(protocol),
         "applied": {
             "window": protocol.window_of(spec),
-            "min_depth": protocol.least_of(spec),
+            "min_depth": protocol.min_depth_of(spec),
             "max_depth": protocol.cap_of(spec),
-            "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,
+            "batch_size": protocol.batch_size_of(spec) if protocol.averaging == "batch" else None,
         },
     }
 

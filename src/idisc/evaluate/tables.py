@@ -211,14 +211,12 @@ def describe_protocol(result: Result) -> str:
     if not spec.task.metric:
         parts.append(f"Every pixel with ground truth counts, {where}.")
     else:
-        cap = protocol.cap_of(spec)
+        low, cap = protocol.min_depth_of(spec), protocol.cap_of(spec)
         bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
-        parts.append(
-            f"Ground truth of more than {protocol.least_of(spec):g} m and {bound} counts, {where}."
-        )
+        parts.append(f"Ground truth of more than {low:g} m and {bound} counts, {where}.")
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
         parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
-    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_of(spec)))
+    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_size_of(spec)))
     return " ".join(parts)
 
 
