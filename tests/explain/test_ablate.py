@@ -40,11 +40,8 @@ def test_a_single_level_cannot_be_left_out():
     assert np.array_equal(ablate.alone(explanation)[0].prediction, explanation.depth)
 
 
-def test_idrs_are_muted_one_by_one_or_together():
+def test_idrs_are_muted_together():
     explanation = explained.explanation()
-    each = ablate.mute_each(explanation, 1, [2, 4])
-    assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]
-    assert np.array_equal(each[1].prediction, explanation.muted({1: {4}}))
     both = ablate.mute(explanation, {1: {4, 2}, 0: {1}})
     assert both.name == "without 0:1 and 1:2,4"
     assert np.array_equal(both.prediction, explanation.muted({0: {1}, 1: {2, 4}}))

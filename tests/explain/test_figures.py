@@ -35,7 +35,7 @@ def comparison(seed=0, normals=False):
 
 def figures_of(explanation):
     """The figures that show a prediction of depth or normals."""
-    effects = dict(zip([2, 5], ablate.mute_each(explanation, 1, [2, 5]), strict=True))
+    effects = {idr: ablate.mute(explanation, {1: {idr}}) for idr in (2, 5)}
     alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
     return {
         "levels": figures.levels(explanation, alone, without, NAME),

@@ -166,7 +166,7 @@ class PhotoRun:
         yield "levels", figures.levels(explanation, alone, without, name)
         for level, usage in selected:
             idrs = self.selection.idrs_of(usage, MUTED_IDRS)
-            effects = dict(zip(idrs, ablate.mute_each(explanation, level.index, idrs), strict=True))
+            effects = {idr: ablate.mute(explanation, {level.index: {idr}}) for idr in idrs}
             yield f"muting_level{level.index}", figures.muting(explanation, level, effects, name)
         if self.selection.muted:
             effect = ablate.mute(explanation, self.selection.muted)

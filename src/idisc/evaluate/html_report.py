@@ -1,6 +1,6 @@
 """An evaluation result as one self-contained HTML page, from the templates of `assets/report/`.
 
-The charts need matplotlib (extra `figures`); without it a line says so in their place.
+The charts need matplotlib (extra `figures`); without it, the page says so in their place.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from idisc.html_parts import Markup, entries, fill, join, legend, picture_addres
 from idisc.tasks import Task
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
-PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
+PICTURE_WIDTH = 640  # pixels at most: sharp at a quarter of the page, a few MB for all pictures
 _DEVIATION = "Error by deviation of the levels"
-_WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
+_WIDE = 2.0  # aspect ratio above which there are two pictures in a row instead of four
 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """Return the whole page; `record` is the JSON of the result, for hashes and versions."""
-    maker = next(iter(result.about.values()), "")  # the first entry names what predicted
-    lead = [maker, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
+    source = next(iter(result.about.values()), "")  # the name of the network or of the files
+    lead = [source, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
     return fill(
         "page",
         kind="evaluation",
@@ -84,26 +84,17 @@ def _paper(result: Result) -> Markup:
 
 def _paper_table(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
     """Return some of the columns, with the rows that have a number in them."""
-    columns = [columns[place] for place in places]
-    rows = [row._replace(values=tuple(row.values[place] for place in places)) for row in rows]
-    rows = [row for row in rows if any(value is not None for value in row.values)]
-    best = [
-        tables.best_of(column, [row.values[place] for row in rows])
-        for place, column in enumerate(columns)
-    ]
-    body = []
-    for number, row in enumerate(rows):
-        texts = [
-            tables.format_value(column, value)
-            for column, value in zip(columns, row.values, strict=True)
-        ]
-        cells = [
-            fill("best", text=text) if best[place] == number else text
-            for place, text in enumerate(texts)
-        ]
-        body.append([fill("network", name=row.name, note=row.note), *cells])
-    arrows = [f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}" for name in columns]
-    return table(["network", *arrows], body, kind="paper")
+    rows = [row for row in rows if any(row.values[place] is not None for place in places)]
+    head = ["network"]
+    body: list[list[str]] = [[fill("network", name=row.name, note=row.note)] for row in rows]
+    for place in places:
+        name, values = columns[place], [row.values[place] for row in rows]
+        head.append(f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}")
+        best = tables.best_of(name, values)
+        for number, (cells, value) in enumerate(zip(body, values, strict=True)):
+            text = tables.format_value(name, value)
+            cells.append(fill("best", text=text) if number == best else text)
+    return table(head, body, kind="paper")
 
 
 def _all_metrics(result: Result) -> Markup:
@@ -122,24 +113,24 @@ def _all_metrics(result: Result) -> Markup:
     return section(
         "All metrics",
         "Intervals come from resampling the pictures with replacement: they show how far a number"
-        " would move with other pictures of the same kind.",
+        " would change with other pictures of the same kind.",
         table(head, rows, kind="metrics"),
     )
 
 
 def _charts(result: Result) -> Markup:
     name = tables.ranking_metric(result)
-    meaning, found = tables.MEANINGS[name], result.calibration
+    meaning, curve = tables.MEANINGS[name], result.calibration
     plots: dict[str, tuple[str, Any]] = {}
     if bins := result.by_distance:
         text = "Mean of |error| / depth over all pixels at that distance, and their number below."
         plots["Error by distance"] = text, partial(_plot_distances, bins)
-    if found:
+    if curve:
         text = (
-            f"{MEANING} Rank correlation over all pixels: {found.rank_correlation:.2f};"
-            f" mean |error| is {found.error_per_std:.1f} times the mean deviation."
+            f"{MEANING} Rank correlation over all pixels: {curve.rank_correlation:.2f};"
+            f" mean |error| is {curve.error_per_std:.1f} times the mean deviation."
         )
-        plots[_DEVIATION] = text, partial(_plot_deviations, found.parts)
+        plots[_DEVIATION] = text, partial(_plot_deviations, curve.parts)
     values = np.array([row.numbers[name] for row in result.rows if row.numbers])
     values = values[np.isfinite(values)]
     if len(values):
@@ -151,7 +142,7 @@ def _charts(result: Result) -> Markup:
             section(title, text, charts.draw(plot, title)) for title, (text, plot) in plots.items()
         )
     note = fill("note", text=charts.MISSING)
-    return join([section(_DEVIATION, plots[_DEVIATION][0]), note] if found else [note])
+    return join([section(_DEVIATION, plots[_DEVIATION][0]), note] if curve else [note])
 
 
 def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
@@ -163,12 +154,12 @@ def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
         f" ({each.pixels / total:.1%})"
         for each in bins
     ]
-    usual = bins[0].stop - bins[0].start  # the last bin may be wider
-    x, width = [each.start for each in bins], 0.96 * usual
+    step = bins[0].stop - bins[0].start  # the last bin may be wider
+    x, width = [each.start for each in bins], 0.96 * step
     charts.bars(upper, x, [each.abs_rel for each in bins], width, tooltips)
     shares = [100 * each.pixels / total for each in bins]
     charts.bars(lower, x, shares, width, tooltips, QUIET)
-    upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + usual))
+    upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + step))
     lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
 
 
@@ -213,26 +204,23 @@ def _worst(result: Result) -> Markup:
     task = result.spec.task
     targets = [case.sample.target for case in result.worst]
     limit = task.error_limit(result.spec.domain, *targets)
-    colours = (
-        " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
-        " near; sparse points are drawn thicker than they are."
-    )
     text = (
         f"By {name}, the worst first. The colours of errors end at {_error_text(limit, task)};"
         " larger errors have the same red. Grey: no ground truth, or not counted by the protocol."
     )
-    return section(
-        "Worst pictures",
-        text + colours * task.metric,
-        join(_case(case, name, limit) for case in cases),
-    )
+    if task.metric:
+        text += (
+            " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
+            " near; sparse points are drawn thicker than they are."
+        )
+    return section("Worst pictures", text, join(_case(case, name, limit) for case in cases))
 
 
 def _case(case: Case, name: str, limit: float) -> Markup:
-    shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
+    names = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
     numbers = [
         f"{metric} {tables.format_value(metric, case.row.numbers[metric], unit=True)}"
-        for metric in shown
+        for metric in names
         if metric in case.row.numbers
     ]
     height, width = case.sample.image.shape[:2]
@@ -271,8 +259,8 @@ def _error_text(error: float, task: Task) -> str:
 
 
 def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -> Markup:
-    # Without colour subsampling, because the legend is compared with single pixels of a sparse map.
-    # Not optimised: Pillow then underestimates the size of noise and fails.
+    # Without colour subsampling, because readers compare single pixels of sparse maps with the
+    # legend. Not optimised, because Pillow then underestimates the size of noisy files and fails.
     source = picture_address(Image.fromarray(picture), "JPEG", quality=85, subsampling=0)
     height, width = picture.shape[:2]
     image = fill("image", source=source, width=width, height=height, caption=caption, name=name)

@@ -1,4 +1,4 @@
-"""Results as text: comparison with the paper, units, directions, digits, protocol, hints.
+"""Results as text: comparison with the paper, units, digits, protocol, hints, origin and terms.
 
 The numbers of the paper are in `paper`; this module decides which of them belong to a result.
 """
@@ -33,7 +33,6 @@ _AVERAGED = {
     " roots and deviations are taken by picture: these numbers depend on the batch size, here N ="
     " {size}, and change with it.",
 }
-
 
 _HINTS = {
     "unit": "predictions look like {unit}, but were read with {used:.6g} m per unit; try --scale"
@@ -93,7 +92,7 @@ MEANINGS: dict[str, Meaning] = {
 
 
 def format_value(name: str, value: float | None, unit: bool = False) -> str:
-    """Return the value of a metric with sensible digits; None and NaN give an empty string."""
+    """Return the value of a metric with sensible digits; empty for None, NaN and infinity."""
     if value is None or not math.isfinite(value):
         return ""
     meaning = MEANINGS[name]
@@ -103,7 +102,7 @@ def format_value(name: str, value: float | None, unit: bool = False) -> str:
 
 
 def describe_pictures(result: Result) -> str:
-    """Return how many pictures were scored, compared with the paper, and what is left out."""
+    """Return how many pictures were scored, compared with the paper, and what was left out."""
     count, counts = len(result.rows), result.spec.counts
     stated = counts.train if result.split == "train" else counts.test
     pictures = pluralize(count - result.skipped, "picture")
@@ -130,7 +129,7 @@ def headline(result: Result) -> tuple[str, ...]:
 
 
 def ranking_metric(result: Result) -> str:
-    """Return the metric by which pictures are ranked; small is good."""
+    """Return the metric by which pictures are ranked; lower is better."""
     return next(name for name in result.spec.task.ranking if name in result.totals)
 
 
@@ -154,20 +153,20 @@ def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]
 
 def best_of(column: str, values: list[float | None]) -> int | None:
     """Return the index of the best value of a column; None if there are not two to compare."""
-    there = [
-        (value, place)
-        for place, value in enumerate(values)
+    known = [
+        (value, index)
+        for index, value in enumerate(values)
         if value is not None and math.isfinite(value)
     ]
-    if len(there) < 2:
+    if len(known) < 2:
         return None
-    return (max if MEANINGS[column].higher else min)(there)[1]
+    return (max if MEANINGS[column].higher else min)(known)[1]
 
 
 def _published(result: Result) -> dict[str, Mapping[str, float]]:
     """Return the numbers of the paper for the dataset by recipe.
 
-    There are none if predictions were aligned to the ground truth, and those of the paper were not.
+    There are none if the protocol aligns predictions to the ground truth and the paper does not.
     """
     dataset, rescaled = result.spec.published_as, result.protocol.rescale_of(result.spec)
     if rescaled not in ("none", PROTOCOLS["paper"].rescale_of(result.spec)):
@@ -221,7 +220,7 @@ def describe_protocol(result: Result) -> str:
 
 
 def describe_ratio(result: Result) -> str:
-    """Return the ratio of predictions to ground truth as a sentence; empty for normals."""
+    """Return the ratio of predictions to ground truth as a sentence; empty if it is unknown."""
     if result.median_ratio is None:
         return ""
     return (
@@ -231,7 +230,7 @@ def describe_ratio(result: Result) -> str:
 
 
 def describe_hint(hint: UnitHint) -> str:
-    """Return a likely reason for a large ratio as a sentence with its remedy."""
+    """Return a hint about the unit of predictions as a sentence with its remedy."""
     return _HINTS[hint.code].format(**hint.details)
 
 
