@@ -12,36 +12,27 @@ from idisc.evaluate.units import check_unit, correlation_with
 
 
 @pytest.mark.parametrize(
-    ("used", "ratio", "scale"),
+    ("used", "ratio", "code", "scale"),
     [
-        (0.001, 0.256, 1 / 256),  # KITTI's files, read as millimetres
-        (1 / 256, 1000 / 256 * 1.1, 0.001),  # millimetres, read as KITTI's; 10 % too far
-        (1.0, 1000.0, 0.001),  # floats in millimetres
-        (1.0, 80.0, 0.01),
-        (0.001, 5.0, 1 / 5000),
-        (0.001, 1 / 1000, 1.0),  # metres
+        (0.001, 0.256, "unit", 1 / 256),  # KITTI's files, read as millimetres
+        (1 / 256, 1000 / 256 * 1.1, "unit", 0.001),  # millimetres, read as KITTI's; 10 % too far
+        (1.0, 1000.0, "unit", 0.001),  # floats in millimetres
+        (1.0, 80.0, "unit", 0.01),
+        (0.001, 5.0, "unit", 1 / 5000),
+        (0.001, 1 / 1000, "unit", 1.0),  # metres
+        (1.0, 1.0, None, None),
+        (0.001, 0.6, None, None),  # a bad network
+        (1.0, 3.0, None, None),  # no unit
+        (1.0, 1e6, "ratio", None),
+        (1.0, 0.0, "ratio", None),  # a protocol may clamp predictions of 0 m
+        (None, 0.256, None, None),  # a network predicts metres
+        (None, 1000.0, "ratio", None),
     ],
 )
-def test_the_ratio_of_a_known_unit_suggests_its_scale(used, ratio, scale):
-    hint = check_unit(ratio, [0.9], used)
-    assert (hint.code, hint.details["scale"], hint.details["used"]) == ("unit", scale, used)
-
-
-@pytest.mark.parametrize(
-    ("used", "ratio", "code"),
-    [
-        (1.0, 1.0, None),
-        (0.001, 0.6, None),  # a bad network
-        (1.0, 3.0, None),  # no unit
-        (1.0, 1e6, "ratio"),
-        (1.0, 0.0, "ratio"),  # a protocol may clamp predictions of 0 m
-        (None, 0.256, None),  # a network predicts metres
-        (None, 1000.0, "ratio"),
-    ],
-)
-def test_other_ratios_suggest_no_unit(used, ratio, code):
+def test_the_ratio_of_a_known_unit_suggests_its_scale(used, ratio, code, scale):
     hint = check_unit(ratio, [0.9], used)
     assert (hint and hint.code) == code
+    assert (hint and hint.details.get("scale")) == scale
 
 
 Maps = NDArray[np.float32]
