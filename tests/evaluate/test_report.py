@@ -129,16 +129,15 @@ def test_a_result_is_compared_with_the_numbers_of_the_paper(result, columns, nam
     assert [row.name for row in rows] == ["this result", *names.split()]
     assert notes in [row.note for row in rows]
     numbers = paper.KITTI_BENCHMARK if result.protocol.name == "kitti-devkit" else paper.RESULTS
-    for row in rows:
-        expected = numbers.get(row.name, result.totals)
-        assert row.values == tuple(expected.get(column) for column in found)
+    assert [row.numbers for row in rows[1:]] == [numbers[row.name] for row in rows[1:]]
+    assert rows[0].numbers == result.totals
 
 
 def test_point_clouds_are_compared_in_a_table_of_their_own():
     columns, rows = tables.compare_with_paper(bare_result("nyu", **CLOUDS))
     assert columns[-7:] == (*(f"f1_{d}" for d in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)), "chamfer")
-    assert rows[-1].values[-7:] == (0.278, 0.520, 0.770, 0.878, 0.955, 0.981, 0.131)
-    assert rows[1].values[-1] is None
+    assert (rows[-1].numbers["f1_0.05"], rows[-1].numbers["chamfer"]) == (0.278, 0.131)
+    assert "chamfer" not in rows[1].numbers
     assert len(Page(bare_result("nyu", **CLOUDS)).all_of("table")) == 3
 
 
@@ -206,19 +205,16 @@ CHILD = ModelInfo(
 )
 
 
-def sources_of(model, dataset):
+def sources_of(result):
     """The groups of names and values at the end of the page."""
-    page = Page(replace(bare_result(dataset), model=model))
-    end = page.html.partition("<h2>Where the numbers come from</h2>")[2]
+    end = Page(result).html.partition("<h2>Where the numbers come from</h2>")[2]
     groups = re.findall(r"<h3>(.*?)</h3>(.*?)</dl>", end, re.DOTALL)
-    return {
-        title: dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", entries))
-        for title, entries in groups
-    }
+    return {title: dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", rows)) for title, rows in groups}
 
 
 def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
-    sources = sources_of(CHILD, "nyu")
+    result = replace(bare_result("kitti"), model=CHILD)
+    sources = sources_of(result)
     assert list(sources) == ["Model", "Dataset", "Evaluation"]
     assert sources["Model"] == {
         "name": "child",
@@ -229,26 +225,28 @@ def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
         "trained from": "mother (sha256 abababababab), grandmother (sha256 unknown)",
         "checksum": "none in the file, so it is unverified",
     }
-    assert sources["Dataset"]["licence of the dataset"] == catalog.NYU.licence
-    permissive = replace(CHILD, licence="MIT", non_commercial=False, verified=True, parents=())
-    model = sources_of(permissive, "kitti")["Model"]
-    assert (model["commercial use"], model["checksum"]) == (
-        "not excluded by these terms",
-        "verified",
-    )
-    assert sources_of(ModelInfo(name="x", sha256=""), "nyu")["Model"]["commercial use"] == "unknown"
-
-
-def test_json_has_the_terms_of_the_model_and_those_of_the_dataset():
-    record = report.to_json(replace(bare_result("kitti"), model=CHILD))
-    model, dataset = record["model"], record["dataset"]
-    assert (model["name"], model["licence"], model["non_commercial"]) == (
-        *("child", "CC BY-NC 4.0", True),
-    )
-    assert (model["data"], model["verified"]) == ("streets; rooms", False)
-    assert model["parents"][1] == {"name": "grandmother", "sha256": ""}
+    assert sources["Dataset"]["licence of the dataset"] == catalog.KITTI.licence
+    record = json.loads(json.dumps(report.to_json(result)))
+    fields = ("name", "licence", "non_commercial", "data", "verified")
+    assert [record["model"][name] for name in fields] == [
+        *("child", "CC BY-NC 4.0", True, "streets; rooms", False)
+    ]
+    assert record["model"]["parents"][1] == {"name": "grandmother", "sha256": ""}
+    dataset = record["dataset"]
     assert (dataset["licence"], dataset["non_commercial"]) == (catalog.KITTI.licence, True)
-    assert report.to_json(bare_result("kitti"))["model"] is None
+
+
+@pytest.mark.parametrize(
+    ("terms", "commercial", "checksum"),
+    [
+        ({"licence": "MIT", "verified": True}, "not excluded by these terms", "verified"),
+        ({}, "unknown", "none in the file, so it is unverified"),
+    ],
+)
+def test_other_terms_and_checksums_are_shown(terms, commercial, checksum):
+    model = ModelInfo(name="x", sha256="", **terms)
+    found = sources_of(replace(bare_result("nyu"), model=model))["Model"]
+    assert (found["commercial use"], found["checksum"]) == (commercial, checksum)
 
 
 def test_the_csv_contains_every_number_exactly(result, tmp_path):

@@ -36,7 +36,7 @@ def comparison(seed=0, normals=False):
 def figures_of(explanation):
     """The figures that show a prediction of depth or normals."""
     effects = {idr: ablate.mute(explanation, {1: {idr}}) for idr in (2, 5)}
-    alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
+    alone, without = ablate.levels_alone(explanation), ablate.leave_one_out(explanation)
     return {
         "levels": figures.levels(explanation, alone, without, NAME),
         "muting": figures.muting(explanation, explanation.levels[1], effects, NAME),

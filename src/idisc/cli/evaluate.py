@@ -261,7 +261,10 @@ def _print(result: Result) -> None:
     tables.show(
         f"{result.spec.title}, {texts.describe_pictures(result)}; protocol {result.protocol.name}",
         ["", *columns],
-        [[row.name, *map(format_value, columns, row.values)] for row in rows],
+        [
+            [row.name, *(format_value(name, row.numbers.get(name)) for name in columns)]
+            for row in rows
+        ],
         {row.name: row.note for row in rows},
     )
     for name in dict.fromkeys([*texts.headline(result), *result.totals]):
@@ -270,7 +273,7 @@ def _print(result: Result) -> None:
         value = format_value(name, result.totals[name], unit=True)
         click.echo(f"  {name:<16}{value:>12}  {ends}")
     if result.calibration:
-        tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
+        tables.paragraph(texts.describe_calibration(result.calibration))
     if ratio := texts.describe_ratio(result):
         tables.paragraph(ratio)
     tables.paragraph(

@@ -107,6 +107,7 @@ def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> lis
     about = {
         **folder.about,
         "dataset": f"{dataset.spec.title} ({dataset.spec.name}), split {dataset.split}",
+        "licence of the dataset": dataset.spec.licence,
         "manifest SHA-256": dataset.source.sha256 or "none",
     }
     page, record = folder.path / "usage.html", folder.path / "usage.json"

@@ -162,7 +162,7 @@ class PhotoRun:
             yield f"idrs_level{level.index}", sheet
         yield "partition", figures.partition(explanation, name)
         yield "similarity", figures.similarity(usages, name)
-        alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
+        alone, without = ablate.levels_alone(explanation), ablate.leave_one_out(explanation)
         yield "levels", figures.levels(explanation, alone, without, name)
         for level, usage in selected:
             idrs = self.selection.idrs_of(usage, MUTED_IDRS)

@@ -44,14 +44,6 @@ class Calibration:
     rank_correlation: float  # Spearman's, of level_std and |error| over all pixels
     error_per_std: float  # mean |error| / mean level_std
 
-    def __str__(self) -> str:
-        first, last = self.parts[0], self.parts[-1]
-        return (
-            f"rank correlation with |error| {self.rank_correlation:.2f}; mean |error|"
-            f" {first.abs_error:.3f} m at the smallest deviation ({first.level_std:.3f} m),"
-            f" {last.abs_error:.3f} m at the largest ({last.level_std:.3f} m)"
-        )
-
 
 class CalibrationSums:
     """Sums over pictures: `add` each of them, then take the `result`."""

@@ -47,8 +47,8 @@ class Distances:
             self._widen()
         slots, error = (t * self.per_metre + _ROUNDING).astype(int), p - t
         values = (np.ones_like(t), np.abs(error) / t, np.abs(error), error)
-        for sums, each in zip(self.sums, values, strict=True):
-            sums += np.bincount(slots, each, minlength=_SLOTS)
+        for sums, weights in zip(self.sums, values, strict=True):
+            sums += np.bincount(slots, weights, minlength=_SLOTS)
 
     def merge(self, other: Distances) -> None:
         """Add the sums over other pictures, whose slots may become wider."""

@@ -72,29 +72,28 @@ def _paper(result: Result) -> Markup:
     columns, rows = tables.compare_with_paper(result)
     if len(rows) < 2:
         return Markup()
-    clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
-    others = [place for place in range(len(columns)) if place not in clouds]
+    clouds = [name for name in columns if metrics.is_of_clouds(name)]
+    others = [name for name in columns if name not in clouds]
     return section(
         "Comparison with the paper",
         "The numbers that the paper reports for its own networks. It does not state how it"
         " averages, and every protocol gives different numbers. Bold: the best of a column.",
-        join(_paper_table(places, columns, rows) for places in (others, clouds) if places),
+        join(_paper_table(names, rows) for names in (others, clouds) if names),
     )
 
 
-def _paper_table(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
-    """Return some of the columns, with the rows that have a number in them."""
-    rows = [row for row in rows if any(row.values[place] is not None for place in places)]
-    head = ["network"]
+def _paper_table(columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
+    """Return a table of some metrics, with the rows that have a number in it."""
+    rows = [row for row in rows if any(name in row.numbers for name in columns)]
+    head = [f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}" for name in columns]
     body: list[list[str]] = [[fill("network", name=row.name, note=row.note)] for row in rows]
-    for place in places:
-        name, values = columns[place], [row.values[place] for row in rows]
-        head.append(f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}")
+    for name in columns:
+        values = [row.numbers.get(name) for row in rows]
         best = tables.best_of(name, values)
-        for number, (cells, value) in enumerate(zip(body, values, strict=True)):
+        for index, value in enumerate(values):
             text = tables.format_value(name, value)
-            cells.append(fill("best", text=text) if number == best else text)
-    return table(head, body, kind="paper")
+            body[index].append(fill("best", text=text) if index == best else text)
+    return table(["network", *head], body, kind="paper")
 
 
 def _all_metrics(result: Result) -> Markup:
@@ -147,17 +146,17 @@ def _charts(result: Result) -> Markup:
 
 def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    total = sum(each.pixels for each in bins)
+    total = sum(bin_.pixels for bin_ in bins)
     tooltips = [
-        f"{each.start:g} to {each.stop:g} m: abs_rel {each.abs_rel:.3f}, mean |error|"
-        f" {each.abs_error:.2f} m, bias {each.bias:+.2f} m, {each.pixels:,} pixels"
-        f" ({each.pixels / total:.1%})"
-        for each in bins
+        f"{bin_.start:g} to {bin_.stop:g} m: abs_rel {bin_.abs_rel:.3f}, mean |error|"
+        f" {bin_.abs_error:.2f} m, bias {bin_.bias:+.2f} m, {bin_.pixels:,} pixels"
+        f" ({bin_.pixels / total:.1%})"
+        for bin_ in bins
     ]
     step = bins[0].stop - bins[0].start  # the last bin may be wider
-    x, width = [each.start for each in bins], 0.96 * step
-    charts.bars(upper, x, [each.abs_rel for each in bins], width, tooltips)
-    shares = [100 * each.pixels / total for each in bins]
+    x, width = [bin_.start for bin_ in bins], 0.96 * step
+    charts.bars(upper, x, [bin_.abs_rel for bin_ in bins], width, tooltips)
+    shares = [100 * bin_.pixels / total for bin_ in bins]
     charts.bars(lower, x, shares, width, tooltips, QUIET)
     upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + step))
     lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
@@ -166,14 +165,14 @@ def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
 def _plot_deviations(parts: Sequence[Part], figure: Any) -> None:
     axes = figure.subplots()
     tooltips = [
-        f"deviation {each.level_std:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
-        f" {each.abs_rel:.3f}, {each.pixels:,} pixels"
-        for each in parts
+        f"deviation {part.level_std:.3f} m: mean |error| {part.abs_error:.3f} m, abs_rel"
+        f" {part.abs_rel:.3f}, {part.pixels:,} pixels"
+        for part in parts
     ]
     places = np.arange(len(parts))
-    charts.bars(axes, (places + 0.02).tolist(), [each.abs_error for each in parts], 0.96, tooltips)
-    axes.hlines([each.level_std for each in parts], places, places + 1, INK, linestyles="dashed")
-    axes.set_xticks(places + 0.5, [f"{each.level_std:.2g}" for each in parts])
+    charts.bars(axes, (places + 0.02).tolist(), [part.abs_error for part in parts], 0.96, tooltips)
+    axes.hlines([part.level_std for part in parts], places, places + 1, INK, linestyles="dashed")
+    axes.set_xticks(places + 0.5, [f"{part.level_std:.2g}" for part in parts])
     axes.set(title="mean |error|, m; dashed: deviation", xlabel="mean deviation of each tenth, m")
 
 

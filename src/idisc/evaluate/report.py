@@ -61,7 +61,9 @@ def to_json(result: Result) -> dict[str, Any]:
         "level_std": curve and {"meaning": MEANING, **dataclasses.asdict(curve)},
         "median_ratio": result.median_ratio,
         "unit_hint": hint and {**dataclasses.asdict(hint), "message": describe_hint(hint)},
-        "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
+        "paper": {
+            row.name: {column: row.numbers.get(column) for column in columns} for row in rows[1:]
+        },
         "about": dict(result.about),
         "versions": versions(),
     }

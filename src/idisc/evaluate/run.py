@@ -129,15 +129,19 @@ def evaluate(
             if progress:
                 progress(done, len(dataset))
     if failures:
-        reason = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
-        scoring_error = ScoringError(dataset.source.root, reason)
-        scoring_error.failures = tuple(failures)
-        raise scoring_error
+        raise _scoring_error(dataset, failures)
     about = source.describe()
     try:
         return [sum_.result(source, about) for sum_ in sums]
     except DataError as error:  # no valid pixel in any picture
         raise error.within(dataset.source.root) from None
+
+
+def _scoring_error(dataset: Dataset, failures: Sequence[IdiscError]) -> ScoringError:
+    reason = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
+    error = ScoringError(dataset.source.root, reason)
+    error.failures = tuple(failures)
+    return error
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,8 @@ def _open(
         return dataset.at_network_size(rule) if rule else dataset, source
     if isinstance(predictor, PredictionFiles):
         scale = predictor.reading.scale or 1.0
-        return dataset, _Source(lambda each: Output(predictor(each)), predictor.about, scale)
-    return dataset, _Source(lambda each: Output(predictor(each)))
+        return dataset, _Source(lambda sample: Output(predictor(sample)), predictor.about, scale)
+    return dataset, _Source(lambda sample: Output(predictor(sample)))
 
 
 def predict_sample(predictor: Predictor, sample: Sample) -> Output:
@@ -196,7 +200,7 @@ def _check_protocols(
 ) -> None:
     """Refuse metrics of depth for a dataset of normals, and relative depth as metres."""
     depth_only = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
-    depth_only |= {f"--protocol {each.name}": each.numbers != "all" for each in protocols}
+    depth_only |= {f"--protocol {one.name}": one.numbers != "all" for one in protocols}
     for option, chosen in depth_only.items():
         if chosen and not spec.task.metric:
             raise InputError(option, f"compares depth, {spec.name} holds {spec.task.name}")

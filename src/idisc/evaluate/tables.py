@@ -13,6 +13,7 @@ from idisc import metrics
 from idisc.ancestry import UNKNOWN
 from idisc.configs import paper, recipes
 from idisc.errors import pluralize
+from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
@@ -38,8 +39,8 @@ _HINTS = {
     "unit": "predictions look like {unit}, but were read with {used:.6g} m per unit; try --scale"
     " {scale:.8g}",
     "inverse_depth": "predictions look like inverse depth or disparity (rank correlation with the"
-    " depth {correlation:.2f}); convert them to metres, or name other files",
-    "ratio": "predictions and ground truth differ by more than any network is wrong; check the unit"
+    " depth {correlation:.2f}); convert them to metres, or pass other files",
+    "ratio": "predictions and ground truth differ by more than any network errs; check the unit"
     " of both: --scale for predictions, idisc doctor for ground truth",
 }
 
@@ -54,11 +55,11 @@ class Meaning(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The numbers of one network in the order of the columns; None without a number."""
+    """The numbers of one network by metric."""
 
     name: str
     note: str
-    values: tuple[float | None, ...]
+    numbers: Mapping[str, float]
 
 
 MEANINGS: dict[str, Meaning] = {
@@ -134,7 +135,7 @@ def ranking_metric(result: Result) -> str:
 
 
 def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
-    """Return the columns of the paper for that dataset, and rows of this result and its networks.
+    """Return the metrics of the paper for that dataset, and rows of this result and its networks.
 
     If the paper has no numbers for the dataset, there is one row, and the columns are all metrics.
     """
@@ -142,13 +143,9 @@ def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]
     # Networks that were trained on the dataset report most metrics; zero-shot ones may add some.
     ordered = sorted(published, key=lambda name: _zero_shot(name) is not None)
     columns = tuple(dict.fromkeys(metric for name in ordered for metric in published[name]))
-    columns = columns or tuple(result.totals)
-    ours = TableRow("this result", "", tuple(result.totals.get(column) for column in columns))
-    rows = [
-        TableRow(name, _note(name, result), tuple(numbers.get(column) for column in columns))
-        for name, numbers in published.items()
-    ]
-    return columns, [ours, *rows]
+    rows = [TableRow(name, _note(name, result), found) for name, found in published.items()]
+    ours = TableRow("this result", "", result.totals)
+    return columns or tuple(result.totals), [ours, *rows]
 
 
 def best_of(column: str, values: list[float | None]) -> int | None:
@@ -226,6 +223,17 @@ def describe_ratio(result: Result) -> str:
     return (
         f"Predictions are {result.median_ratio:.3g} times the ground truth before any rescaling"
         " (median over the pixels of each picture, then over the pictures)."
+    )
+
+
+def describe_calibration(curve: Calibration) -> str:
+    """Return how the error grows with the standard deviation of levels."""
+    first, last = curve.parts[0], curve.parts[-1]
+    return (
+        f"Standard deviation of levels: rank correlation with |error| {curve.rank_correlation:.2f};"
+        f" mean |error| {first.abs_error:.3f} m at the smallest deviation"
+        f" ({first.level_std:.3f} m), {last.abs_error:.3f} m at the largest"
+        f" ({last.level_std:.3f} m). No error bound."
     )
 
 

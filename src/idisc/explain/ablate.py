@@ -34,7 +34,7 @@ class Effect:
         return float(np.quantile(np.abs(self.change), 0.99))
 
 
-def alone(explanation: Explanation) -> list[Effect]:
+def levels_alone(explanation: Explanation) -> list[Effect]:
     """Return the prediction of each level alone; the whole prediction is their mean."""
     return [
         effect(explanation, f"{level.name} alone", explanation.fused({level.index}))

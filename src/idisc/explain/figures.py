@@ -136,9 +136,9 @@ def levels(
     """Show each level alone, its difference to the prediction, and the prediction without it."""
     scales = _Scales.of(explanation, alone, without)
     first = [Tile(_photo(explanation)), scales.captioned(explanation.prediction)]
-    first += [scales.captioned(each.prediction) for each in alone]
-    second = [None, None, *(scales.change(each) for each in alone)]
-    third = [None, None, *(scales.change(each) for each in without)]
+    first += [scales.captioned(effect.prediction) for effect in alone]
+    second = [None, None, *map(scales.change, alone)]
+    third = [None, None, *map(scales.change, without)]
     ranges = (
         "of depths: their range without 2 % of the pixels at each end; " if scales.depth else ""
     )
@@ -166,8 +166,8 @@ def muting(
     return Grid(
         rows=[
             [Tile(image), *(_attention(image, level.attention[idr]) for idr in effects)],
-            [scales.prediction(each) for each in predictions],
-            [None, *(scales.change(effect) for effect in effects.values())],
+            [*map(scales.prediction, predictions)],
+            [None, *map(scales.change, effects.values())],
         ],
         columns=["nothing muted", *(f"IDR {idr}" for idr in effects)],
         row_labels=["attention", f"{scales.task.name} without it", "change"],
