@@ -213,7 +213,8 @@ def sources_of(result):
 
 
 def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
-    result = replace(bare_result("kitti"), model=CHILD)
+    result = replace(bare_result("kitti"), model=CHILD, about={"weights": "child"})
+    assert "child (not for commercial use) · " in Page(result).text
     sources = sources_of(result)
     assert list(sources) == ["Model", "Dataset", "Evaluation"]
     assert sources["Model"] == {

@@ -33,6 +33,8 @@ _WIDE = 2.0  # aspect ratio above which there are two pictures in a row instead 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """Return the whole page; `record` is the JSON of the result, for hashes and versions."""
     source = next(iter(result.about.values()), "")  # the name of the network or of the files
+    if result.model and result.model.non_commercial:
+        source += " (not for commercial use)"
     lead = [source, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
     return fill(
         "page",
