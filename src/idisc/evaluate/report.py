@@ -55,7 +55,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "model": result.model and dataclasses.asdict(result.model),
         "protocol": _protocol(result),
         "totals": result.totals,
-        "intervals": {name: list(ends) for name, ends in result.intervals.items()},
+        "intervals": result.intervals,
         "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
         "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
         "level_std": curve and {"meaning": MEANING, **dataclasses.asdict(curve)},

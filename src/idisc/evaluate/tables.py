@@ -143,7 +143,7 @@ def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]
     # Networks that were trained on the dataset report most metrics; zero-shot ones may add some.
     ordered = sorted(published, key=lambda name: _zero_shot(name) is not None)
     columns = tuple(dict.fromkeys(metric for name in ordered for metric in published[name]))
-    rows = [TableRow(name, _note(name, result), found) for name, found in published.items()]
+    rows = [TableRow(name, _note(name, result), numbers) for name, numbers in published.items()]
     ours = TableRow("this result", "", result.totals)
     return columns or tuple(result.totals), [ours, *rows]
 
@@ -258,7 +258,7 @@ def describe_sources(result: Result) -> dict[str, dict[str, str]]:
 
 def _describe_model(model: ModelInfo) -> dict[str, str]:
     commercial = UNKNOWN if model.licence == UNKNOWN else "not excluded by these terms"
-    found = {
+    fields = {
         "name": model.name,
         "SHA-256": model.sha256,
         "licence of the model": model.licence,
@@ -269,4 +269,4 @@ def _describe_model(model: ModelInfo) -> dict[str, str]:
         "precision": "" if model.precision in ("fp32", UNKNOWN) else model.precision,
         "convention": model.convention or "",
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in fields.items() if text}

@@ -83,7 +83,7 @@ def draw(grid: Grid) -> Any:
     width, height = layout.size
     figure = Figure(figsize=layout.size, dpi=DPI)
 
-    def place(x: float, y: float, wide: float, high: float) -> Any:
+    def axes_at(x: float, y: float, wide: float, high: float) -> Any:
         """Return axes whose upper left corner is x, y inches from that of the figure."""
         return figure.add_axes((x / width, 1 - (y + high) / height, wide / width, high / height))
 
@@ -98,7 +98,7 @@ def draw(grid: Grid) -> Any:
     for row, top in zip(grid.rows, layout.tops, strict=True):
         for tile, left, wide in zip(row, layout.lefts, layout.widths, strict=False):
             if tile is not None:
-                _draw_tile(place(left, top, wide, wide / _aspect(tile)), tile, wide)
+                _draw_tile(axes_at(left, top, wide, wide / _aspect(tile)), tile, wide)
     for text, top, high in zip(grid.row_labels, layout.tops, layout.heights, strict=False):
         label = _wrap(text, _ROW_LABEL, _SMALL)
         write(_MARGIN, top + high / 2, label, _SMALL, va="center")
@@ -107,7 +107,7 @@ def draw(grid: Grid) -> Any:
         write(left + wide / 2, layout.tops[0] - 0.06, heading, _HEADING, ha="center")
     for number, bar in enumerate(grid.bars):
         x = _MARGIN + 0.1 + number * (_BAR[0] + 0.45)
-        _draw_bar(figure, place(x, height - 0.28, _BAR[0], _BAR[1]), bar)
+        _draw_bar(figure, axes_at(x, height - 0.28, _BAR[0], _BAR[1]), bar)
     return figure
 
 
