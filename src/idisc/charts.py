@@ -1,8 +1,8 @@
 """Charts as SVG for HTML reports, drawn by matplotlib (extra `figures`).
 
-Colours refer to the CSS variables of `assets/report/page.html`, so that a chart follows the page
-into dark mode and onto paper, and text stays text in the font of the page. The gid of an artist,
-if it contains a space, is shown as its tooltip.
+Colours refer to the CSS variables of `assets/report/page.html`, so that charts have the colours of
+the page in dark mode and in print. Text stays text, in the font of the page. The gid of an artist
+becomes its tooltip if it contains a space.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_available() -> bool:
 
 
 def styled(parameters: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Return matplotlib's default style with some parameters, whatever the user has configured."""
+    """Return a context with matplotlib's default style and some parameters, not the user's."""
     require("matplotlib", extra="figures")
     from matplotlib import style
 
@@ -65,7 +65,7 @@ def styled(parameters: Mapping[str, Any]) -> AbstractContextManager[None]:
 
 
 def draw(plot: Callable[[Any], None], label: str, size: tuple[int, int] = (480, 290)) -> Markup:
-    """Return what `plot` draws into a matplotlib figure as inline SVG.
+    """Return a chart as inline SVG; `plot` draws it into a matplotlib figure.
 
     `size` is (width, height) in points, `label` describes the chart to screen readers.
     """
@@ -91,7 +91,7 @@ def bars(
     tooltips: Sequence[str],
     colour: str = ACCENT,
 ) -> None:
-    """Draw bars that begin at `x`, each with a tooltip of several words."""
+    """Draw bars whose left edges are at `x`, each with a tooltip of several words."""
     drawn = axes.bar(x, heights, width, align="edge", color=colour, edgecolor="none")
     for bar, tooltip in zip(drawn, tooltips, strict=True):
         bar.set_gid(tooltip)

@@ -26,7 +26,8 @@ class Markup(str):
 
 def fill(template: str, **values: object) -> Markup:
     """Fill in a template of `assets/report/`; values other than `Markup` are escaped."""
-    return Markup(_template(template).substitute({k: _escaped(v) for k, v in values.items()}))
+    texts = {name: _escaped(value) for name, value in values.items()}
+    return Markup(_template(template).substitute(texts))
 
 
 def join(parts: Iterable[Markup]) -> Markup:
@@ -35,7 +36,7 @@ def join(parts: Iterable[Markup]) -> Markup:
 
 
 def section(title: str, text: str, content: str = Markup()) -> Markup:
-    """Return a heading, a note below it, and what they introduce."""
+    """Return a section: a heading, a note below it, and the content."""
     return fill("section", title=title, text=text, content=content)
 
 
@@ -49,10 +50,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") ->
 
 
 def entries(values: Mapping[str, str]) -> Markup:
-    """Return names and values for a `dl`, both escaped."""
-    return join(
+    """Return a list of names and their values, both escaped."""
+    rows = (
         Markup(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>") for name, text in values.items()
     )
+    return fill("entries", rows=join(rows))
 
 
 def legend(colours: str, low: str, high: str) -> Markup:
@@ -61,7 +63,7 @@ def legend(colours: str, low: str, high: str) -> Markup:
 
 
 def picture_address(picture: Image.Image, kind: str, **options: Any) -> str:
-    """Return a data URI that holds the picture as a file of that kind, JPEG or PNG."""
+    """Return a data URI of the picture as a file of that kind, JPEG or PNG."""
     buffer = io.BytesIO()
     picture.save(buffer, format=kind, **options)
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -107,7 +107,10 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(own, tmp_path, capsys
     call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
     assert run("evaluate", *call) == 0
     terms = "CC BY-NC 4.0; not for commercial use"
-    assert capsys.readouterr().err == f"model model.onnx, licence {terms}\n"
+    stdout, stderr = capsys.readouterr()
+    assert stderr == f"model model.onnx, licence {terms}\n"
+    assert "licence of the model: CC BY-NC 4.0; commercial use: excluded" in stdout
+    assert "licence of the dataset: yours" in stdout
     record = json.loads((tmp_path / "report/report.json").read_text())
     assert (record["about"]["weights"], record["about"]["licence"]) == ("model.onnx", terms)
     assert len(record["about"]["weights_sha256"]) == 64

@@ -69,23 +69,17 @@ def test_depth_is_stored_to_the_nearest_256th_and_never_as_none(images, tmp_path
         assert np.asarray(stored)[0, : len(depths)].tolist() == list(depths.values())
 
 
-def test_bad_predictions_and_pictures_are_named_and_leave_nothing(images, tmp_path):
+def test_what_cannot_be_submitted_is_named_and_leaves_nothing(images, tmp_path):
+    depth, out = predicting(1.0), tmp_path / "out"
     with refused(CheckpointError, f"{images / NAMES[0]}: brightness"):
-        write_submission(predicting(1.0, np.nan), images, tmp_path / "out")
+        write_submission(predicting(1.0, np.nan), images, out)
+    with refused(InputError, "brightness"):
+        write_submission(predicting(1.0, task=NORMALS), images, out)
+    with refused(InputError, images):  # a folder that exists is not overwritten
+        write_submission(depth, images, images)
+    with refused(InputError, tmp_path):  # no pictures
+        write_submission(depth, tmp_path, out)
     Image.new("RGB", (1242, 375)).save(images / NAMES[0])
     with refused(InputError, images / NAMES[0]):
-        write_submission(predicting(1.0), images, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_wrong_folders_and_tasks_are_errors(images, tmp_path):
-    depth, normals = predicting(1.0), predicting(1.0, task=NORMALS)
-    wrong = [
-        (depth, tmp_path, tmp_path / "out"),  # without pictures
-        (depth, tmp_path / "none", tmp_path / "out"),
-        (normals, images, tmp_path / "out"),
-        (depth, images, images),  # not overwritten
-    ]
-    for predictor, folder, out in wrong:
-        with pytest.raises(InputError):
-            write_submission(predictor, folder, out)
+        write_submission(depth, images, out)
+    assert not out.exists()

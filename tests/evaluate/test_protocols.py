@@ -7,7 +7,6 @@ import pytest
 from tests.fakes.scored import sample_of
 
 from idisc import configs
-from idisc.configs import recipes
 from idisc.data import catalog
 from idisc.data.framing import Place
 from idisc.errors import InputError
@@ -33,7 +32,7 @@ def flat(dataset, depth=5.0):
 
 
 def test_relative_depth_is_aligned_by_scale_and_shift_of_its_inverse():
-    spec, target = catalog.find("nyu"), np.linspace(1, 9, 12, dtype=np.float32).reshape(3, 4)
+    spec, target = catalog.NYU, np.linspace(1, 9, 12, dtype=np.float32).reshape(3, 4)
     relative, valid = 1 / (30 / target + 2), np.ones((3, 4), bool)
     valid[0, 0] = False
     found = PROTOCOLS["affine"].adjusted(relative, target, valid, spec)
@@ -122,22 +121,17 @@ def test_ground_truth_at_the_cap_is_left_out_and_just_below_it_counts(protocol, 
 @pytest.mark.parametrize(
     ("protocol", "least"), [(PAPER, 0.01), (CODE, 0.01), (DEVKIT, 0.01), (BTS, 1e-3)]
 )
-def test_ground_truth_must_be_above_the_smallest_depth(protocol, least):
-    above = float(np.nextafter(np.float32(least), np.float32(1)))
-    below = float(np.nextafter(np.float32(least), np.float32(0)))
-    assert counts(protocol, "nyu", 0, below, above) == [False, False, True]
+def test_ground_truth_must_be_finite_and_above_the_smallest_depth(protocol, least):
+    below, above = (float(np.nextafter(np.float32(least), np.float32(end))) for end in (0, 1))
+    assert counts(protocol, "nyu", np.nan, np.inf, 0, below, above) == [*4 * [False], True]
 
 
-def test_ground_truth_that_is_not_finite_never_counts():
-    assert counts(DEVKIT, "kitti", np.nan, np.inf, 5) == [False, False, True]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=list(PROTOCOLS))
-def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(protocol):
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_own_car_below_the_rear_camera_of_ddad_never_counts(name):
     target = np.full(SIZES["ddad"], 5, np.float32)
-    rear = protocol.valid(sample_of(target, sensor="CAMERA_09"), catalog.DDAD)
+    rear = PROTOCOLS[name].valid(sample_of(target, sensor="CAMERA_09"), catalog.DDAD)
     assert box(rear) == (0, 729, 0, 1919)
-    assert protocol.valid(sample_of(target, sensor="CAMERA_01"), catalog.DDAD).all()
+    assert PROTOCOLS[name].valid(sample_of(target, sensor="CAMERA_01"), catalog.DDAD).all()
 
 
 def test_every_pixel_with_a_normal_counts():
@@ -147,64 +141,50 @@ def test_every_pixel_with_a_normal_counts():
     assert (valid.sum(), valid[2, 3]) == (47, False)
 
 
-def adjusted(protocol, dataset, prediction, target):
-    p, t = np.float32([prediction]), np.float32([target])
-    return protocol.adjusted(p, t, t > 0, catalog.find(dataset))[0].tolist()
+BY_MEDIAN, BY_MEAN = replace(PAPER, rescale="median"), replace(PAPER, rescale="mean")
+FAR = [0.0001, 2.0, 50.0], [1, 1, 1]  # predictions and ground truth
+UNSCALED = [1.0, 2.0, 6.0, 40.0], [2.0, 3.0, 10.0, 0.0]  # the last has no truth
 
 
-def test_predictions_are_clamped_into_the_range_of_ground_truth_or_left_alone():
-    prediction = [0.0001, 2.0, 50.0]
-    assert adjusted(BTS, "nyu", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 10])
-    assert adjusted(BTS, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 50])
-    assert adjusted(ZOEDEPTH, "sunrgbd", prediction, [1, 1, 1]) == pytest.approx([0.001, 2, 8])
-    assert adjusted(PAPER, "nyu", prediction, [1, 1, 1]) == pytest.approx(prediction)
-    assert adjusted(CODE, "nyu", prediction, [1, 1, 1]) == pytest.approx(prediction)
-    endless = replace(DEVKIT, clamp=True)
-    assert adjusted(endless, "kitti", prediction, [1, 1, 1]) == pytest.approx([0.01, 2, 50])
+@pytest.mark.parametrize(
+    ("protocol", "dataset", "pair", "expected"),
+    [  # clamped into the range of ground truth, or left alone
+        (BTS, "nyu", FAR, [0.001, 2, 10]),
+        (BTS, "kitti", FAR, [0.001, 2, 50]),
+        (ZOEDEPTH, "sunrgbd", FAR, [0.001, 2, 8]),
+        (PAPER, "nyu", FAR, FAR[0]),
+        (CODE, "nyu", FAR, FAR[0]),
+        (replace(DEVKIT, clamp=True), "kitti", FAR, [0.01, 2, 50]),
+        # rescaled by the valid pixels: 3 / 2, 5 / 3
+        (BY_MEDIAN, "nyu", UNSCALED, [1.5, 3, 9, 60]),
+        (BY_MEAN, "nyu", UNSCALED, [5 / 3, 10 / 3, 10, 200 / 3]),
+        (BY_MEDIAN, "nyu", ([2.0], [0.0]), [2.0]),
+        # the paper rescales DIODE only, and its code nothing
+        (PAPER, "diode", ([1.0, 3.0], [4.0, 4.0]), [2, 6]),
+        (PAPER, "nyu", ([1.0, 3.0], [4.0, 4.0]), [1, 3]),
+        (CODE, "diode", ([1.0, 3.0], [4.0, 4.0]), [1, 3]),
+        # rescaled first
+        (replace(BTS, rescale="mean"), "nyu", ([2.0, 4.0], [6.0, 15.0]), [7, 10]),
+    ],
+)
+def test_predictions_are_rescaled_and_clamped(protocol, dataset, pair, expected):
+    prediction, target = np.float32([pair])[0]
+    found = protocol.adjusted(prediction, target, target > 0, catalog.find(dataset))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_a_prediction_is_rescaled_by_the_median_or_the_mean_of_its_valid_pixels():
-    prediction, target = [1.0, 2.0, 6.0, 40.0], [2.0, 3.0, 10.0, 0.0]  # the last has no truth
-    by_median = replace(PAPER, rescale="median")  # 3 / 2
-    assert adjusted(by_median, "nyu", prediction, target) == pytest.approx([1.5, 3, 9, 60])
-    by_mean = replace(PAPER, rescale="mean")  # 5 / 3
-    found = adjusted(by_mean, "nyu", prediction, target)
-    assert found == pytest.approx([5 / 3, 10 / 3, 10, 200 / 3])
-
-
-def test_the_paper_rescales_diode_only_and_its_code_nothing():
-    prediction, target = [1.0, 3.0], [4.0, 4.0]
-    assert adjusted(PAPER, "diode", prediction, target) == pytest.approx([2, 6])
-    assert adjusted(PAPER, "nyu", prediction, target) == prediction
-    assert adjusted(CODE, "diode", prediction, target) == prediction
-
-
-def test_a_rescaled_prediction_is_clamped_afterwards():
-    protocol = replace(BTS, rescale="mean")
-    assert adjusted(protocol, "nyu", [2.0, 4.0], [6.0, 15.0]) == pytest.approx([7, 10])
-
-
-def test_a_prediction_without_pixels_or_depth_is_not_rescaled():
-    by_median = replace(PAPER, rescale="median")
-    assert adjusted(by_median, "nyu", [2.0], [0.0]) == [2.0]
+def test_predictions_without_depth_cannot_be_rescaled():
     with pytest.raises(InputError):
-        adjusted(by_median, "nyu", [-1.0, -1.0], [2.0, 2.0])
+        BY_MEDIAN.adjusted(*np.float32([[-1, -1], [2, 2]]), np.array([True, True]), catalog.NYU)
 
 
 BATCHES = dict.fromkeys(("nyu", "nyu_labelled", "sunrgbd", "diode", "kitti", "folder"), 8)
 BATCHES |= {"nyu_normals": 16, "argoverse": 4, "ddad": 4, "ddad:paper": 4}
 
 
-@pytest.mark.parametrize("dataset", BATCHES)
-def test_batches_have_the_size_of_the_released_code_whatever_recipes_there_are(
-    dataset, monkeypatch
-):
-    recipe = recipes.RECIPES["nyu_swinl"]
-    data = replace(recipe.data, test=catalog.find(dataset).published_as)
-    own = replace(recipe, data=data, train=replace(recipe.train, batch_size=3))
-    monkeypatch.setitem(recipes.RECIPES, "own", own)
-    assert CODE.batch_of(catalog.find(dataset)) == BATCHES[dataset]
-    assert replace(CODE, batch_size=5).batch_of(catalog.find(dataset)) == 5
+def test_batches_have_the_size_of_the_released_code():
+    assert {name: CODE.batch_size_of(catalog.find(name)) for name in BATCHES} == BATCHES
+    assert replace(CODE, batch_size=5).batch_size_of(catalog.NYU) == 5
 
 
 def test_a_changed_protocol_is_named_after_what_was_changed():

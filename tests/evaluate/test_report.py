@@ -14,20 +14,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from tests.fakes.scored import dataset_of
+from tests.fakes.scored import dataset_of, normals_dataset
 
 from idisc import __version__
+from idisc.ancestry import Parent
 from idisc.configs import paper, recipes
 from idisc.data import catalog
-from idisc.data.dataset import Dataset
-from idisc.data.decode import NormalMap
-from idisc.data.manifest import Manifest, Record
 from idisc.evaluate import html_report, report, tables
-from idisc.evaluate.calibration import MEANING, Calibration, Part
+from idisc.evaluate.calibration import Calibration, Part
 from idisc.evaluate.distances import Bin
 from idisc.evaluate.protocols import PROTOCOLS
-from idisc.evaluate.run import Result, Row, evaluate
+from idisc.evaluate.run import Result, evaluate
+from idisc.evaluate.scoring import Row
 from idisc.evaluate.units import UnitHint
+from idisc.prediction import ModelInfo
 
 PAPER = PROTOCOLS["paper"]
 NAMES = ("a.png", 'halls & <b>"rooms".png', "no truth.png")
@@ -36,13 +36,10 @@ TOTALS = {"d05": 0.8, "d1": 0.9, "rmse": 0.4, "abs_rel": 0.1, "silog": 12.3, "rm
 
 
 def ramps(root, size, factor=1.0):
-    """Three images with ramps of depth; the last one has no ground truth."""
-    depths = {
-        Path(name).stem: np.tile(np.linspace(1 + number, 4 + number, size[1]), (size[0], 1))
-        * (factor if number < 2 else 0)
-        for number, name in enumerate(NAMES)
-    }
-    return dataset_of(root, depths)
+    """Three pictures whose depth grows to the right; the last one has no ground truth."""
+    ramp = np.tile(np.linspace(1, 4, size[1]), (size[0], 1))
+    depths = (factor * ramp, factor * (ramp + 1), 0 * ramp)
+    return dataset_of(root, {Path(name).stem: d for name, d in zip(NAMES, depths, strict=True)})
 
 
 def ten_percent_too_far(sample):
@@ -52,7 +49,7 @@ def ten_percent_too_far(sample):
 @pytest.fixture
 def result(tmp_path):
     dataset = ramps(tmp_path, (48, 64))
-    return replace(evaluate(dataset, ten_percent_too_far, [PAPER])[0], about=ABOUT)
+    return replace(evaluate(dataset, ten_percent_too_far)[0], about=ABOUT)
 
 
 def bare_result(dataset, protocol="paper", **totals):
@@ -91,6 +88,7 @@ class Page(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
+PARTS = tuple(Part(0.1 * n, 0.2 * n, 0.05 * n, 100) for n in range(1, 4))
 NYU = "nyu_r101 nyu_eb5 nyu_swint nyu_swinb nyu_swinl"
 KITTI = "kitti_r101 kitti_eb5 kitti_swint kitti_swinb kitti_swinl"
 DEVKIT = {"silog": 10.0, "sq_rel_percent": 2.0, "abs_rel_percent": 9.0, "irmse": 11.0}
@@ -131,16 +129,15 @@ def test_a_result_is_compared_with_the_numbers_of_the_paper(result, columns, nam
     assert [row.name for row in rows] == ["this result", *names.split()]
     assert notes in [row.note for row in rows]
     numbers = paper.KITTI_BENCHMARK if result.protocol.name == "kitti-devkit" else paper.RESULTS
-    for row in rows:
-        expected = numbers.get(row.name, result.totals)
-        assert row.values == tuple(expected.get(column) for column in found)
+    assert [row.numbers for row in rows[1:]] == [numbers[row.name] for row in rows[1:]]
+    assert rows[0].numbers == result.totals
 
 
 def test_point_clouds_are_compared_in_a_table_of_their_own():
     columns, rows = tables.compare_with_paper(bare_result("nyu", **CLOUDS))
     assert columns[-7:] == (*(f"f1_{d}" for d in (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)), "chamfer")
-    assert rows[-1].values[-7:] == (0.278, 0.520, 0.770, 0.878, 0.955, 0.981, 0.131)
-    assert rows[1].values[-1] is None
+    assert (rows[-1].numbers["f1_0.05"], rows[-1].numbers["chamfer"]) == (0.278, 0.131)
+    assert "chamfer" not in rows[1].numbers
     assert len(Page(bare_result("nyu", **CLOUDS)).all_of("table")) == 3
 
 
@@ -151,19 +148,11 @@ def test_every_number_of_the_paper_has_a_meaning_and_a_recipe():
             assert set(numbers) <= set(tables.MEANINGS)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("d1", 0.94, "0.940"),
-        ("rmse", 12.18, "12.18"),
-        ("silog", 10.914, "10.91"),
-        ("mean_deg", 14.62, "14.6"),
-        ("rmse", math.nan, ""),
-        ("rmse", None, ""),
-    ],
-)
-def test_numbers_have_sensible_digits(name, value, expected):
-    assert tables.format_value(name, value) == expected
+def test_numbers_have_sensible_digits():
+    values = {"d1": 0.94, "rmse": 12.18, "silog": 10.914, "mean_deg": 14.62, "abs_rel": math.nan}
+    texts = [tables.format_value(name, value) for name, value in values.items()]
+    assert texts == ["0.940", "12.18", "10.91", "14.6", ""]
+    assert tables.format_value("rmse", None) == ""
 
 
 def test_the_best_of_a_column_follows_its_direction():
@@ -173,37 +162,92 @@ def test_the_best_of_a_column_follows_its_direction():
 
 
 def test_json_has_no_nan_and_contains_the_origin_of_the_numbers(tmp_path):
-    result = replace(bare_result("nyu"), about=ABOUT, intervals={"d1": (0.8, math.inf)})
-    report.write(result, tmp_path)
+    curve = Calibration(PARTS, 0.5, math.nan)
+    unusual = {"about": ABOUT, "intervals": {"d1": (0.8, math.inf)}, "calibration": curve}
+    report.write(replace(bare_result("nyu"), **unusual), tmp_path)
     text = (tmp_path / "report.json").read_text("utf-8")
     assert not re.search(r"\b(NaN|Infinity)\b", text)
-    read = json.loads(text)
-    assert (read["totals"]["rmse_log"], read["totals"]["d1"]) == (None, 0.9)
-    assert read["intervals"]["d1"] == [0.8, None]
-    assert read["protocol"]["name"] == "paper"
-    assert read["protocol"]["applied"] == {
-        "window": "dataset",
-        "min_depth": 0.01,
-        "max_depth": 10,
-        "batch_size": None,
-    }
-    assert read["bootstrap"] == {"level": 0.95, "resamples": 1000, "seed": 13}
-    assert read["about"] == ABOUT
-    assert read["versions"]["idisc"] == __version__
-    assert read["paper"]["nyu_swinl"]["d1"] == 0.940
+    record = json.loads(text)
+    assert (record["totals"]["rmse_log"], record["totals"]["d1"]) == (None, 0.9)
+    assert record["intervals"]["d1"] == [0.8, None]
+    applied = {"window": "dataset", "min_depth": 0.01, "max_depth": 10, "batch_size": None}
+    assert (record["protocol"]["name"], record["protocol"]["applied"]) == ("paper", applied)
+    assert record["bootstrap"] == {"level": 0.95, "resamples": 1000, "seed": 13}
+    assert (record["about"], record["versions"]["idisc"]) == (ABOUT, __version__)
+    assert record["paper"]["nyu_swinl"]["d1"] == 0.940
+    assert (record["level_std"]["rank_correlation"], record["level_std"]["error_per_std"]) == (
+        *(0.5, None),
+    )
+    part = {"level_std": 0.2, "abs_error": 0.4, "abs_rel": 0.1, "pixels": 100}
+    assert record["level_std"]["parts"][1] == part
 
 
 def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result):
-    read = report.to_json(result)
-    assert (read["median_ratio"], read["unit_hint"]) == (pytest.approx(1.1), None)
+    record = report.to_json(result)
+    assert (record["median_ratio"], record["unit_hint"]) == (pytest.approx(1.1), None)
     assert "Predictions are 1.1 times the ground truth" in Page(result).text
-    hint = UnitHint("unit", {"unit": "1/256 m (KITTI)", "scale": 1 / 256, "used": 0.001})
-    doubtful = replace(result, median_ratio=0.256, unit_hint=hint)
-    record = report.to_json(doubtful)["unit_hint"]
-    assert (record["code"], record["details"]["scale"]) == ("unit", 1 / 256)
-    assert "try --scale 0.00390625" in Page(doubtful).text
-    for other in (UnitHint("inverse_depth", {"correlation": -0.9}), UnitHint("ratio")):
-        assert tables.describe_hint(other) in Page(replace(result, unit_hint=other)).text
+    unit = UnitHint("unit", {"unit": "1/256 m (KITTI)", "scale": 1 / 256, "used": 0.001})
+    assert "try --scale 0.00390625" in tables.describe_hint(unit)
+    for hint in (unit, UnitHint("inverse_depth", {"correlation": -0.9}), UnitHint("ratio")):
+        hinted = replace(result, unit_hint=hint)
+        assert tables.describe_hint(hint) in Page(hinted).text
+        found = report.to_json(hinted)["unit_hint"]
+        assert (found["code"], found["details"]) == (hint.code, hint.details)
+
+
+CHILD = ModelInfo(
+    name="child",
+    sha256="12" * 32,
+    data="streets; rooms",
+    licence="CC BY-NC 4.0",
+    non_commercial=True,
+    parents=(Parent(name="mother", sha256="ab" * 32), Parent(name="grandmother")),
+)
+
+
+def sources_of(result):
+    """The groups of names and values at the end of the page."""
+    end = Page(result).html.partition("<h2>Where the numbers come from</h2>")[2]
+    groups = re.findall(r"<h3>(.*?)</h3>(.*?)</dl>", end, re.DOTALL)
+    return {title: dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", rows)) for title, rows in groups}
+
+
+def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
+    result = replace(bare_result("kitti"), model=CHILD, about={"weights": "child"})
+    assert "child (not for commercial use) · " in Page(result).text
+    sources = sources_of(result)
+    assert list(sources) == ["Model", "Dataset", "Evaluation"]
+    assert sources["Model"] == {
+        "name": "child",
+        "SHA-256": "12" * 32,
+        "licence of the model": "CC BY-NC 4.0",
+        "commercial use": "excluded",
+        "trained on": "streets; rooms",
+        "trained from": "mother (sha256 abababababab), grandmother (sha256 unknown)",
+        "checksum": "none in the file, so it is unverified",
+    }
+    assert sources["Dataset"]["licence of the dataset"] == catalog.KITTI.licence
+    record = json.loads(json.dumps(report.to_json(result)))
+    fields = ("name", "licence", "non_commercial", "data", "verified")
+    assert [record["model"][name] for name in fields] == [
+        *("child", "CC BY-NC 4.0", True, "streets; rooms", False)
+    ]
+    assert record["model"]["parents"][1] == {"name": "grandmother", "sha256": ""}
+    dataset = record["dataset"]
+    assert (dataset["licence"], dataset["non_commercial"]) == (catalog.KITTI.licence, True)
+
+
+@pytest.mark.parametrize(
+    ("terms", "commercial", "checksum"),
+    [
+        ({"licence": "MIT", "verified": True}, "not excluded by these terms", "verified"),
+        ({}, "unknown", "none in the file, so it is unverified"),
+    ],
+)
+def test_other_terms_and_checksums_are_shown(terms, commercial, checksum):
+    model = ModelInfo(name="x", sha256="", **terms)
+    found = sources_of(replace(bare_result("nyu"), model=model))["Model"]
+    assert (found["commercial use"], found["checksum"]) == (commercial, checksum)
 
 
 def test_the_csv_contains_every_number_exactly(result, tmp_path):
@@ -215,9 +259,9 @@ def test_the_csv_contains_every_number_exactly(result, tmp_path):
         assert int(line["pixels"]) == row.pixels
         assert {name: float(line[name]) for name in result.totals if line[name]} == row.numbers
     assert lines[2]["abs_rel"] == ""  # no ground truth
-    read = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    assert (read["dataset"]["scored"], read["dataset"]["skipped"]) == (2, 1)
-    assert sum(each["pixels"] for each in read["by_distance"]) == 2 * 48 * 64
+    record = report.to_json(result)
+    assert (record["dataset"]["scored"], record["dataset"]["skipped"]) == (2, 1)
+    assert sum(bin_["pixels"] for bin_ in record["by_distance"]) == 2 * 48 * 64
 
 
 def test_the_same_result_gives_the_same_bytes(result, tmp_path):
@@ -263,29 +307,16 @@ def test_large_pictures_are_reduced_and_far_errors_have_the_colours_of_a_road(tm
 
 
 def test_normals_are_reported_as_angles(tmp_path):
-    towards = np.zeros((480, 640, 3), np.uint8) + np.uint8([128, 128, 255])
-    for name in ("rgb.png", "normals.png"):
-        Image.fromarray(towards).save(tmp_path / name)
-    records = (Record(image="rgb.png", target="normals.png", split="test"),)
-    source = Manifest(dataset="nyu_normals", target=NormalMap(), records=records, root=tmp_path)
+    dataset = normals_dataset(tmp_path, np.tile(np.float32([0, 0, 1]), (48, 64, 1)))
     tilted = np.float32([1, 0, 1])
-    dataset = Dataset(source, "test", catalog.NYU_NORMALS)
-    result = evaluate(dataset, lambda sample: np.zeros_like(sample.target) + tilted, [PAPER])[0]
-    page = Page(result)
+    page = Page(evaluate(dataset, lambda sample: np.zeros_like(sample.target) + tilted)[0])
     assert "≥ 30°" in page.text
     assert "mean_deg 44.8°" in page.text
     assert "no interval" in page.text  # one picture cannot be resampled
     assert "Error by distance" not in page.text
 
 
-@pytest.mark.parametrize("dataset", ["diode", "kitti", "nyu_normals"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_every_protocol_is_described(dataset, protocol):
-    assert protocol in tables.describe_protocol(bare_result(dataset, protocol, mean_deg=1.0))
-
-
 BINS = (Bin(0, 10, 300, 0.05, 0.2, -0.1), Bin(10, 20, 100, 0.1, 1.5, 0.4))
-PARTS = tuple(Part(0.1 * n, 0.2 * n, 0.05 * n, 100) for n in range(1, 4))
 CHARTED = replace(
     bare_result("kitti"),
     by_distance=BINS,
@@ -297,18 +328,13 @@ CHARTED = replace(
 def test_charts_have_labels_and_tooltips():
     pytest.importorskip("matplotlib")
     page = Page(CHARTED)
-    drawings = [each for each in page.all_of("svg") if each.get("role") == "img"]
-    assert [each["aria-label"] for each in drawings] == [
-        "Error by distance",
-        "Error by deviation of the levels",
-        "Picture by picture",
+    assert [drawing["aria-label"] for drawing in page.all_of("svg")] == [
+        *("Error by distance", "Error by deviation of the levels", "Picture by picture")
     ]
     assert "10 to 20 m: abs_rel 0.100, mean |error| 1.50 m, bias +0.40 m, 100 pixels" in page.text
-    assert "distance of the ground truth, m" in page.text
     assert "deviation 0.200 m: mean |error| 0.400 m, abs_rel 0.100, 100 pixels" in page.text
     assert "0.1 to 0.2: 5 pictures" in page.text
     assert "median 0.19" in page.text
-    assert "idisc[figures]" not in page.text
 
 
 def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(monkeypatch):
@@ -323,13 +349,5 @@ def test_without_matplotlib_the_page_names_the_extra_that_adds_charts(monkeypatc
 def test_perfect_predictions_can_be_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     dataset = ramps(tmp_path, (8, 8))
-    exact = evaluate(dataset, lambda sample: np.maximum(sample.target, 1), [PAPER])[0]
+    exact = evaluate(dataset, lambda sample: np.maximum(sample.target, 1))[0]
     assert "median 0" in Page(exact).text
-
-
-def test_json_contains_the_curve_of_the_deviation(result):
-    assert report.to_json(result)["level_std"] is None
-    record = report.to_json(CHARTED)["level_std"]
-    assert record["meaning"] == MEANING
-    assert (record["rank_correlation"], record["error_per_std"]) == (0.5, None)
-    assert record["parts"][1] == {"level_std": 0.2, "abs_error": 0.4, "abs_rel": 0.1, "pixels": 100}

@@ -27,7 +27,7 @@ def test_the_changes_of_leaving_out_each_level_cancel():
         "without level 2 (stride 4)",
     ]
     np.testing.assert_allclose(sum(effect.change for effect in effects), 0, atol=1e-5)
-    alone = ablate.alone(explained.explanation())
+    alone = ablate.levels_alone(explained.explanation())
     for each, effect in zip(alone, effects, strict=True):  # mean - each, halved
         expected = -each.change / 2
         np.testing.assert_allclose(effect.change, expected, atol=1e-5)
@@ -37,14 +37,11 @@ def test_a_single_level_cannot_be_left_out():
     network = explained.network(replace(TINY, resolutions=1))
     explanation = explain(network, explained.picture())
     assert ablate.leave_one_out(explanation) == []
-    assert np.array_equal(ablate.alone(explanation)[0].prediction, explanation.depth)
+    assert np.array_equal(ablate.levels_alone(explanation)[0].prediction, explanation.depth)
 
 
-def test_idrs_are_muted_one_by_one_or_together():
+def test_idrs_are_muted_together():
     explanation = explained.explanation()
-    each = ablate.mute_each(explanation, 1, [2, 4])
-    assert [effect.name for effect in each] == ["level 1, IDR 2", "level 1, IDR 4"]
-    assert np.array_equal(each[1].prediction, explanation.muted({1: {4}}))
     both = ablate.mute(explanation, {1: {4, 2}, 0: {1}})
     assert both.name == "without 0:1 and 1:2,4"
     assert np.array_equal(both.prediction, explanation.muted({0: {1}, 1: {2, 4}}))

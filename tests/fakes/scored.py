@@ -1,6 +1,5 @@
 """Samples and datasets with ground truth, and predictions of them that are a tenth too far."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ from tests.fakes import indoor
 
 from idisc.data import catalog
 from idisc.data.dataset import Dataset, Sample, open_dataset
-from idisc.data.decode import DepthMap
+from idisc.data.decode import DepthMap, NormalMap, write_normals
 from idisc.data.framing import Place
 from idisc.data.manifest import Manifest, Record
 
@@ -33,16 +32,24 @@ def dataset_of(root, targets, camera=None):
     for number, (name, depth) in enumerate(targets.items()):
         np.save(root / f"{number}.npy", depth.astype(np.float32))
         Image.new("RGB", depth.shape[::-1]).save(root / f"{name}.png")
-        record = Record(image=f"{name}.png", target=f"{number}.npy", split="test")
-        records.append(replace(record, size=depth.shape, intrinsics=camera))
+        files = {"image": f"{name}.png", "target": f"{number}.npy"}
+        records.append(Record(**files, split="test", size=depth.shape, intrinsics=camera))
+    return _opened(root, catalog.FOLDER, DepthMap(metres_per_unit=1.0), records)
+
+
+def normals_dataset(root, normals):
+    """Normals (H, W, 3) of one black image, a.png."""
+    write_normals(root / "n.png", normals, NormalMap())
+    Image.new("RGB", normals.shape[1::-1]).save(root / "a.png")
+    records = [Record(image="a.png", target="n.png", split="test")]
+    return _opened(root, catalog.SYNTHETIC_NORMALS, NormalMap(), records)
+
+
+def _opened(root, spec, target, records):
     source = Manifest(
-        dataset="folder",
-        target=DepthMap(metres_per_unit=1.0),
-        records=tuple(records),
-        root=root,
-        sha256="5ha",
+        dataset=spec.name, target=target, records=tuple(records), root=root, sha256="5ha"
     )
-    return Dataset(source, "test", catalog.FOLDER)
+    return Dataset(source, "test", spec)
 
 
 def a_tenth_too_far(data, name, out, factor=1.1):

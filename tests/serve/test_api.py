@@ -145,7 +145,7 @@ def test_an_explanation_has_maps_and_muting_changes_depth(client, server):
     token = kept(client)
     about = client.post(f"/results/{token}/explain").json()
     coarse, fine = about["levels"]
-    assert (about["quantiles"], about["least_range"]) == ([*idrs.QUANTILES], idrs.LEAST_RANGE)
+    assert (about["quantiles"], about["least_range"]) == ([*idrs.QUANTILES], idrs.MIN_RANGE)
     assert (coarse["stride"], coarse["size"], coarse["idrs"]) == (16, [3, 4], 3)
     assert coarse["dominant"] == pytest.approx([5 / 16, 6 / 16, 5 / 16])
     assert (coarse["partition_peak"], fine["partition_peak"]) == (1.0, 0.0)

@@ -11,7 +11,7 @@ from tests.fakes import pairs
 from idisc.data.dataset import open_dataset
 from idisc.errors import DataError
 from idisc.evaluate.protocols import PAPER
-from idisc.evaluate.run import score
+from idisc.evaluate.scoring import score
 from idisc.model.network import IDisc
 from idisc.tasks import NORMALS
 from idisc.train import validation

@@ -13,7 +13,7 @@ import click
 from idisc import configs, files
 from idisc.cli import clusters, options, progress, tables
 from idisc.data import folder
-from idisc.errors import InputError, pluralize
+from idisc.errors import InputError, one_line, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.dataset import Dataset
@@ -115,7 +115,8 @@ def command(
     """
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
-    from idisc.evaluate.run import Extras, evaluate
+    from idisc.evaluate.run import evaluate
+    from idisc.evaluate.scoring import Extras
     from idisc.predict.predictor import load
 
     source: Predictor | PredictionFiles
@@ -215,11 +216,15 @@ def _note_source(dataset: Dataset) -> None:
 
 def _tell(results: Sequence[Result], out: Path | None) -> None:
     """Print the results, and write reports if there is a folder for them."""
-    from idisc.evaluate.tables import describe_hint
+    from idisc.evaluate.tables import describe_hint, describe_sources
 
     for result in results:
         _print(result)
     first = results[0]
+    if first.model and first.model.non_commercial:
+        for title, values in describe_sources(first).items():
+            texts = "; ".join(f"{name}: {text}" for name, text in values.items())
+            tables.paragraph(one_line(f"{title}. {texts}."))
     if resized := first.about.get("resized"):
         tables.note(f"predictions of another size, by their aspect: {resized}")
     if first.unit_hint:
@@ -256,7 +261,10 @@ def _print(result: Result) -> None:
     tables.show(
         f"{result.spec.title}, {texts.describe_pictures(result)}; protocol {result.protocol.name}",
         ["", *columns],
-        [[row.name, *map(format_value, columns, row.values)] for row in rows],
+        [
+            [row.name, *(format_value(name, row.numbers.get(name)) for name in columns)]
+            for row in rows
+        ],
         {row.name: row.note for row in rows},
     )
     for name in dict.fromkeys([*texts.headline(result), *result.totals]):
@@ -265,7 +273,7 @@ def _print(result: Result) -> None:
         value = format_value(name, result.totals[name], unit=True)
         click.echo(f"  {name:<16}{value:>12}  {ends}")
     if result.calibration:
-        tables.paragraph(f"Standard deviation of levels: {result.calibration}. No error bound.")
+        tables.paragraph(texts.describe_calibration(result.calibration))
     if ratio := texts.describe_ratio(result):
         tables.paragraph(ratio)
     tables.paragraph(

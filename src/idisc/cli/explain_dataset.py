@@ -107,6 +107,7 @@ def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> lis
     about = {
         **folder.about,
         "dataset": f"{dataset.spec.title} ({dataset.spec.name}), split {dataset.split}",
+        "licence of the dataset": dataset.spec.licence,
         "manifest SHA-256": dataset.source.sha256 or "none",
     }
     page, record = folder.path / "usage.html", folder.path / "usage.json"
@@ -124,7 +125,8 @@ def _panels(
     """Write panels of evenly spaced pictures, and of the worst pictures of the first network."""
     from idisc.data.dataset import evenly_spaced
     from idisc.evaluate.protocols import PROTOCOLS
-    from idisc.evaluate.run import predict_sample, score
+    from idisc.evaluate.run import predict_sample
+    from idisc.evaluate.scoring import score
     from idisc.evaluate.tables import ranking_metric
     from idisc.explain import figures
 

@@ -162,11 +162,11 @@ class PhotoRun:
             yield f"idrs_level{level.index}", sheet
         yield "partition", figures.partition(explanation, name)
         yield "similarity", figures.similarity(usages, name)
-        alone, without = ablate.alone(explanation), ablate.leave_one_out(explanation)
+        alone, without = ablate.levels_alone(explanation), ablate.leave_one_out(explanation)
         yield "levels", figures.levels(explanation, alone, without, name)
         for level, usage in selected:
             idrs = self.selection.idrs_of(usage, MUTED_IDRS)
-            effects = dict(zip(idrs, ablate.mute_each(explanation, level.index, idrs), strict=True))
+            effects = {idr: ablate.mute(explanation, {level.index: {idr}}) for idr in idrs}
             yield f"muting_level{level.index}", figures.muting(explanation, level, effects, name)
         if self.selection.muted:
             effect = ablate.mute(explanation, self.selection.muted)

@@ -18,37 +18,36 @@ from idisc.metrics import METRICS, PUBLISHED, TEXTBOOK, Double, Metric, Terms
 RESAMPLES, SEED = 1000, 13
 
 
-def intervals(
+def bootstrap_intervals(
     terms: Sequence[Terms],
     numbers: Sequence[Mapping[str, float]],
     protocol: Protocol,
     batch_size: int,
 ) -> dict[str, tuple[float, float]]:
     """Return intervals by metric from the terms and numbers of each picture, in the same order."""
-    there = [index for index, each in enumerate(terms) if each.pixels]
-    if len(there) < 2:
+    pairs = [pair for pair in zip(terms, numbers, strict=True) if pair[0].pixels]
+    if len(pairs) < 2:
         return {}
-    terms, numbers = [terms[i] for i in there], [numbers[i] for i in there]
-    names = list(numbers[0])
-    picks = np.random.default_rng(SEED).integers(len(there), size=(RESAMPLES, len(there)))
-    if protocol.averaging == "batch":  # roots and deviations by image, with the released formulas
-        published = [each.metrics(PUBLISHED) for each in terms]
-        numbers = [{**ours, **theirs} for ours, theirs in zip(numbers, published, strict=True)]
-    found = {}
+    terms, numbers = zip(*pairs, strict=True)
+    names, averaging = list(numbers[0]), protocol.averaging
+    picks = np.random.default_rng(SEED).integers(len(pairs), size=(RESAMPLES, len(pairs)))
+    if averaging == "batch":  # roots and deviations by image, with the released formulas
+        numbers = [{**values, **image.metrics(PUBLISHED)} for image, values in pairs]
+    intervals = {}
     for name in names:
-        metric, batch = METRICS.get(name), protocol.averaging == "batch"
-        if name == "median_deg" and protocol.averaging != "image":
+        metric = METRICS.get(name)
+        if name == "median_deg" and averaging != "image":
             continue  # it has no terms to pool
-        if not metric or protocol.averaging == "image" or (batch and metric.kind != "mean"):
-            means = np.array([each[name] for each in numbers])[picks].mean(axis=1)
-        elif batch:
-            means = _by_batch(terms, metric, picks, batch_size)
+        if not metric or averaging == "image" or (averaging == "batch" and metric.kind != "mean"):
+            totals = np.array([values[name] for values in numbers])[picks].mean(axis=1)
+        elif averaging == "batch":
+            totals = _by_batch(terms, metric, picks, batch_size)
         else:
-            means = _by_pixel(terms, metric, picks)
-        if not np.isnan(means).any():
-            low, high = np.percentile(means, [2.5, 97.5])
-            found[name] = (float(low), float(high))
-    return found
+            totals = _by_pixel(terms, metric, picks)
+        if not np.isnan(totals).any():
+            low, high = np.percentile(totals, [2.5, 97.5])
+            intervals[name] = (float(low), float(high))
+    return intervals
 
 
 def _by_pixel(terms: Sequence[Terms], metric: Metric, picks: NDArray[np.int64]) -> Double:
@@ -78,7 +77,6 @@ def _by_batch(
 
 def _columns(terms: Sequence[Terms], metric: Metric) -> tuple[Double, Double, Double]:
     """Return pixels, mean and squares of each picture, (images,)."""
-    moments = [each.moments[metric.quantity] for each in terms]
-    rows = [(each.pixels, *of) for each, of in zip(terms, moments, strict=True)]
+    rows = [(image.pixels, *image.moments[metric.quantity]) for image in terms]
     pixels, mean, squares = np.array(rows, np.float64).T
     return pixels, mean, squares

@@ -1,9 +1,9 @@
 """Calibration: whether the error of a network grows with the standard deviation of its levels.
 
 This deviation, `level_std`, does not bound the error, because the levels share an encoder and can
-be wrong together. The curve shows its value on a dataset: pixels are put in ten parts of equal
-number by their deviation, and each part has its mean error. The curve is flat if the deviation
-carries no information.
+be wrong together. The curve shows how informative it is on a dataset: pixels are sorted by their
+deviation into ten parts of equal size, and each part has its mean error. The curve is flat if the
+deviation carries no information.
 
 Pixels are counted in bins of 8 % width, so that memory does not grow with the dataset; the rank of
 a pixel is the mean rank of its bin.
@@ -23,7 +23,7 @@ MEANING = (
     " reliability; it is no error bound."
 )
 PARTS = 10
-_FIRST, _LAST, _BINS = 1e-4, 1e3, 210  # metres of the first and last edge; 30 bins per decade
+_FIRST_EDGE, _LAST_EDGE, _BINS = 1e-4, 1e3, 210  # metres, metres; 30 bins per decade
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,6 @@ class Calibration:
     parts: tuple[Part, ...]
     rank_correlation: float  # Spearman's, of level_std and |error| over all pixels
     error_per_std: float  # mean |error| / mean level_std
-
-    def __str__(self) -> str:
-        first, last = self.parts[0], self.parts[-1]
-        return (
-            f"rank correlation with |error| {self.rank_correlation:.2f}; mean |error|"
-            f" {first.abs_error:.3f} m at the smallest deviation ({first.level_std:.3f} m),"
-            f" {last.abs_error:.3f} m at the largest ({last.level_std:.3f} m)"
-        )
 
 
 class CalibrationSums:
@@ -88,27 +80,28 @@ class CalibrationSums:
         )
 
     def _parts(self, pixels: NDArray[np.float64]) -> list[Part]:
-        """Return bins joined to about ten parts; a bin is never divided."""
+        """Return the bins joined to ten parts of about equal size; no bin is divided."""
         middle = np.cumsum(pixels) - pixels / 2
         numbers = np.minimum((middle * PARTS / pixels.sum()).astype(int), PARTS - 1)
-        found = []
+        parts = []
         for number in range(PARTS):
             count = pixels[numbers == number].sum()
             if count:
                 std, error, rel = (self.sums[:, numbers == number].sum(1) / count).tolist()
-                found.append(Part(std, error, rel, int(count)))
-        return found
+                parts.append(Part(std, error, rel, int(count)))
+        return parts
 
 
 def _bins(metres: FloatArray) -> NDArray[np.intp]:
     """Return the bin of each length; 0 below the first edge, the last beyond the last edge."""
-    steps = np.log(np.maximum(metres, _FIRST / 2) / _FIRST) * (_BINS / np.log(_LAST / _FIRST))
-    found: NDArray[np.intp] = np.clip(np.floor(steps).astype(np.intp) + 1, 0, _BINS + 1)
-    return found
+    decades = np.log(_LAST_EDGE / _FIRST_EDGE)
+    steps = np.log(np.maximum(metres, _FIRST_EDGE / 2) / _FIRST_EDGE) * (_BINS / decades)
+    bins: NDArray[np.intp] = np.clip(np.floor(steps).astype(np.intp) + 1, 0, _BINS + 1)
+    return bins
 
 
 def _spearman(joint: NDArray[np.float64]) -> float:
-    """Return the correlation of mean ranks from counts; NaN if one of both is constant."""
+    """Return the correlation of mean ranks from counts; NaN if one of the two is constant."""
     deviations = []
     for axis in (1, 0):
         counts = joint.sum(axis=axis)

@@ -7,17 +7,16 @@ fit, so the result does not depend on the order of the pictures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc.metrics import FloatArray
 
-MOST_BINS = 16
-FAR = 0.995  # of the pixels are in bins of equal width; those further away share one bin
+MAX_BINS = 16
+NEAR_SHARE = 0.995  # of the pixels are in bins of equal width; those further away share one bin
 _SLOTS, _SLOTS_PER_METRE = 2000, 1000.0  # at first, up to 2 m
 _ROUNDING = 2e-4  # slots: float32 stores 1.9 m as a little less, and 1.9 m begins a slot
 
@@ -48,8 +47,8 @@ class Distances:
             self._widen()
         slots, error = (t * self.per_metre + _ROUNDING).astype(int), p - t
         values = (np.ones_like(t), np.abs(error) / t, np.abs(error), error)
-        for sums, each in zip(self.sums, values, strict=True):
-            sums += np.bincount(slots, each, minlength=_SLOTS)
+        for sums, weights in zip(self.sums, values, strict=True):
+            sums += np.bincount(slots, weights, minlength=_SLOTS)
 
     def merge(self, other: Distances) -> None:
         """Add the sums over other pictures, whose slots may become wider."""
@@ -60,37 +59,28 @@ class Distances:
         self.sums += other.sums
 
     def bins(self) -> tuple[Bin, ...]:
-        """Return at most MOST_BINS of equal width, and one for all that is further away."""
+        """Return at most MAX_BINS of equal width, and one for all that is further away."""
         pixels = self.sums[0]
-        (there,) = pixels.nonzero()
-        if not there.size:
+        (filled,) = pixels.nonzero()
+        if not filled.size:
             return ()
         share = np.cumsum(pixels) / pixels.sum()
-        first, end, last = there[0], int(np.argmax(share >= FAR)) + 1, there[-1] + 1
-        width = next(
-            step for step in _round_numbers() if -(-end // step) - first // step <= MOST_BINS
-        )
+        first, end, last = filled[0], int(np.argmax(share >= NEAR_SHARE)) + 1, filled[-1] + 1
+        round_numbers = (digit * 10**power for power in count() for digit in (1, 2, 5))
+        width = next(n for n in round_numbers if -(-end // n) - first // n <= MAX_BINS)
         far = -(-end // width) * width
         edges = [*range(first // width * width, far + 1, width)]
         if last > far:
             edges.append(-(-last // width) * width)
-        found = (self._bin(start, stop) for start, stop in pairwise(edges))
-        return tuple(each for each in found if each.pixels)
+        bins = (self._bin(start, stop) for start, stop in pairwise(edges))
+        return tuple(bin_ for bin_ in bins if bin_.pixels)
 
     def _bin(self, start: int, stop: int) -> Bin:
         pixels, *sums = self.sums[:, start:stop].sum(axis=1).tolist()
-        means = [each / max(pixels, 1) for each in sums]
+        means = [total / max(pixels, 1) for total in sums]
         return Bin(start / self.per_metre, stop / self.per_metre, int(pixels), *means)
 
     def _widen(self) -> None:
         joined: NDArray[np.float64] = self.sums.reshape(4, -1, 10).sum(axis=2)
         self.sums = np.pad(joined, ((0, 0), (0, _SLOTS - joined.shape[1])))
         self.per_metre /= 10
-
-
-def _round_numbers() -> Iterator[int]:
-    """Yield 1, 2, 5, 10, 20, 50 ... without an end."""
-    power = 1
-    while True:
-        yield from (power, 2 * power, 5 * power)
-        power *= 10

@@ -1,6 +1,6 @@
 """An evaluation result as one self-contained HTML page, from the templates of `assets/report/`.
 
-The charts need matplotlib (extra `figures`); without it a line says so in their place.
+The charts need matplotlib (extra `figures`); without it, the page says so in their place.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ from idisc.charts import INK, QUIET
 from idisc.evaluate import tables
 from idisc.evaluate.calibration import MEANING, Part
 from idisc.evaluate.distances import Bin
-from idisc.evaluate.run import Case, Result
+from idisc.evaluate.run import Result
+from idisc.evaluate.scoring import Case
 from idisc.evaluate.tables import TableRow
 from idisc.html_parts import Markup, entries, fill, join, legend, picture_address, section, table
 from idisc.tasks import Task
 from idisc.visualize import DEPTH_COLOURS, ERROR_COLOURS, Picture
 
-PICTURE_WIDTH = 640  # pixels, at most: sharp at a quarter of a page, a few MB in all
+PICTURE_WIDTH = 640  # pixels at most: sharp at a quarter of the page, a few MB for all pictures
 _DEVIATION = "Error by deviation of the levels"
-_WIDE = 2.0  # width over height from which pictures stand two in a row instead of four
+_WIDE = 2.0  # aspect ratio above which there are two pictures in a row instead of four
 
 
 def page(result: Result, record: Mapping[str, Any]) -> str:
     """Return the whole page; `record` is the JSON of the result, for hashes and versions."""
-    maker = next(iter(result.about.values()), "")  # the first entry names what predicted
-    lead = [maker, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
+    source = next(iter(result.about.values()), "")  # the name of the network or of the files
+    if result.model and result.model.non_commercial:
+        source += " (not for commercial use)"
+    lead = [source, tables.describe_pictures(result), f"protocol {result.protocol.name}"]
     return fill(
         "page",
         kind="evaluation",
@@ -71,38 +74,28 @@ def _paper(result: Result) -> Markup:
     columns, rows = tables.compare_with_paper(result)
     if len(rows) < 2:
         return Markup()
-    clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
-    others = [place for place in range(len(columns)) if place not in clouds]
+    clouds = [name for name in columns if metrics.is_of_clouds(name)]
+    others = [name for name in columns if name not in clouds]
     return section(
         "Comparison with the paper",
         "The numbers that the paper reports for its own networks. It does not state how it"
         " averages, and every protocol gives different numbers. Bold: the best of a column.",
-        join(_paper_table(places, columns, rows) for places in (others, clouds) if places),
+        join(_paper_table(names, rows) for names in (others, clouds) if names),
     )
 
 
-def _paper_table(places: Sequence[int], columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
-    """Return some of the columns, with the rows that have a number in them."""
-    columns = [columns[place] for place in places]
-    rows = [row._replace(values=tuple(row.values[place] for place in places)) for row in rows]
-    rows = [row for row in rows if any(value is not None for value in row.values)]
-    best = [
-        tables.best_of(column, [row.values[place] for row in rows])
-        for place, column in enumerate(columns)
-    ]
-    body = []
-    for number, row in enumerate(rows):
-        texts = [
-            tables.format_value(column, value)
-            for column, value in zip(columns, row.values, strict=True)
-        ]
-        cells = [
-            fill("best", text=text) if best[place] == number else text
-            for place, text in enumerate(texts)
-        ]
-        body.append([fill("network", name=row.name, note=row.note), *cells])
-    arrows = [f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}" for name in columns]
-    return table(["network", *arrows], body, kind="paper")
+def _paper_table(columns: Sequence[str], rows: Sequence[TableRow]) -> Markup:
+    """Return a table of some metrics, with the rows that have a number in it."""
+    rows = [row for row in rows if any(name in row.numbers for name in columns)]
+    head = [f"{name} {'↑' if tables.MEANINGS[name].higher else '↓'}" for name in columns]
+    body: list[list[str]] = [[fill("network", name=row.name, note=row.note)] for row in rows]
+    for name in columns:
+        values = [row.numbers.get(name) for row in rows]
+        best = tables.best_of(name, values)
+        for index, value in enumerate(values):
+            text = tables.format_value(name, value)
+            body[index].append(fill("best", text=text) if index == best else text)
+    return table(["network", *head], body, kind="paper")
 
 
 def _all_metrics(result: Result) -> Markup:
@@ -121,24 +114,24 @@ def _all_metrics(result: Result) -> Markup:
     return section(
         "All metrics",
         "Intervals come from resampling the pictures with replacement: they show how far a number"
-        " would move with other pictures of the same kind.",
+        " would change with other pictures of the same kind.",
         table(head, rows, kind="metrics"),
     )
 
 
 def _charts(result: Result) -> Markup:
     name = tables.ranking_metric(result)
-    meaning, found = tables.MEANINGS[name], result.calibration
+    meaning, curve = tables.MEANINGS[name], result.calibration
     plots: dict[str, tuple[str, Any]] = {}
     if bins := result.by_distance:
         text = "Mean of |error| / depth over all pixels at that distance, and their number below."
         plots["Error by distance"] = text, partial(_plot_distances, bins)
-    if found:
+    if curve:
         text = (
-            f"{MEANING} Rank correlation over all pixels: {found.rank_correlation:.2f};"
-            f" mean |error| is {found.error_per_std:.1f} times the mean deviation."
+            f"{MEANING} Rank correlation over all pixels: {curve.rank_correlation:.2f};"
+            f" mean |error| is {curve.error_per_std:.1f} times the mean deviation."
         )
-        plots[_DEVIATION] = text, partial(_plot_deviations, found.parts)
+        plots[_DEVIATION] = text, partial(_plot_deviations, curve.parts)
     values = np.array([row.numbers[name] for row in result.rows if row.numbers])
     values = values[np.isfinite(values)]
     if len(values):
@@ -150,38 +143,38 @@ def _charts(result: Result) -> Markup:
             section(title, text, charts.draw(plot, title)) for title, (text, plot) in plots.items()
         )
     note = fill("note", text=charts.MISSING)
-    return join([section(_DEVIATION, plots[_DEVIATION][0]), note] if found else [note])
+    return join([section(_DEVIATION, plots[_DEVIATION][0]), note] if curve else [note])
 
 
 def _plot_distances(bins: Sequence[Bin], figure: Any) -> None:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-    total = sum(each.pixels for each in bins)
+    total = sum(bin_.pixels for bin_ in bins)
     tooltips = [
-        f"{each.start:g} to {each.stop:g} m: abs_rel {each.abs_rel:.3f}, mean |error|"
-        f" {each.abs_error:.2f} m, bias {each.bias:+.2f} m, {each.pixels:,} pixels"
-        f" ({each.pixels / total:.1%})"
-        for each in bins
+        f"{bin_.start:g} to {bin_.stop:g} m: abs_rel {bin_.abs_rel:.3f}, mean |error|"
+        f" {bin_.abs_error:.2f} m, bias {bin_.bias:+.2f} m, {bin_.pixels:,} pixels"
+        f" ({bin_.pixels / total:.1%})"
+        for bin_ in bins
     ]
-    usual = bins[0].stop - bins[0].start  # the last bin may be wider
-    x, width = [each.start for each in bins], 0.96 * usual
-    charts.bars(upper, x, [each.abs_rel for each in bins], width, tooltips)
-    shares = [100 * each.pixels / total for each in bins]
+    step = bins[0].stop - bins[0].start  # the last bin may be wider
+    x, width = [bin_.start for bin_ in bins], 0.96 * step
+    charts.bars(upper, x, [bin_.abs_rel for bin_ in bins], width, tooltips)
+    shares = [100 * bin_.pixels / total for bin_ in bins]
     charts.bars(lower, x, shares, width, tooltips, QUIET)
-    upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + usual))
+    upper.set(title="abs_rel", xlim=(bins[0].start, bins[-1].start + step))
     lower.set(title="pixels, %", xlabel="distance of the ground truth, m")
 
 
 def _plot_deviations(parts: Sequence[Part], figure: Any) -> None:
     axes = figure.subplots()
     tooltips = [
-        f"deviation {each.level_std:.3f} m: mean |error| {each.abs_error:.3f} m, abs_rel"
-        f" {each.abs_rel:.3f}, {each.pixels:,} pixels"
-        for each in parts
+        f"deviation {part.level_std:.3f} m: mean |error| {part.abs_error:.3f} m, abs_rel"
+        f" {part.abs_rel:.3f}, {part.pixels:,} pixels"
+        for part in parts
     ]
     places = np.arange(len(parts))
-    charts.bars(axes, (places + 0.02).tolist(), [each.abs_error for each in parts], 0.96, tooltips)
-    axes.hlines([each.level_std for each in parts], places, places + 1, INK, linestyles="dashed")
-    axes.set_xticks(places + 0.5, [f"{each.level_std:.2g}" for each in parts])
+    charts.bars(axes, (places + 0.02).tolist(), [part.abs_error for part in parts], 0.96, tooltips)
+    axes.hlines([part.level_std for part in parts], places, places + 1, INK, linestyles="dashed")
+    axes.set_xticks(places + 0.5, [f"{part.level_std:.2g}" for part in parts])
     axes.set(title="mean |error|, m; dashed: deviation", xlabel="mean deviation of each tenth, m")
 
 
@@ -212,26 +205,23 @@ def _worst(result: Result) -> Markup:
     task = result.spec.task
     targets = [case.sample.target for case in result.worst]
     limit = task.error_limit(result.spec.domain, *targets)
-    colours = (
-        " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
-        " near; sparse points are drawn thicker than they are."
-    )
     text = (
         f"By {name}, the worst first. The colours of errors end at {_error_text(limit, task)};"
         " larger errors have the same red. Grey: no ground truth, or not counted by the protocol."
     )
-    return section(
-        "Worst pictures",
-        text + colours * task.metric,
-        join(_case(case, name, limit) for case in cases),
-    )
+    if task.metric:
+        text += (
+            " Depth colours cover the middle 96 % of the ground truth of each picture, pale is"
+            " near; sparse points are drawn thicker than they are."
+        )
+    return section("Worst pictures", text, join(_case(case, name, limit) for case in cases))
 
 
 def _case(case: Case, name: str, limit: float) -> Markup:
-    shown = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
+    names = dict.fromkeys((name, "rmse", "d1", "silog", "median_deg", "a11.5"))
     numbers = [
         f"{metric} {tables.format_value(metric, case.row.numbers[metric], unit=True)}"
-        for metric in shown
+        for metric in names
         if metric in case.row.numbers
     ]
     height, width = case.sample.image.shape[:2]
@@ -270,8 +260,8 @@ def _error_text(error: float, task: Task) -> str:
 
 
 def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -> Markup:
-    # Without colour subsampling, because the legend is compared with single pixels of a sparse map.
-    # Not optimised: Pillow then underestimates the size of noise and fails.
+    # Without colour subsampling, because readers compare single pixels of sparse maps with the
+    # legend. Not optimised, because Pillow then underestimates the size of noisy files and fails.
     source = picture_address(Image.fromarray(picture), "JPEG", quality=85, subsampling=0)
     height, width = picture.shape[:2]
     image = fill("image", source=source, width=width, height=height, caption=caption, name=name)
@@ -280,16 +270,14 @@ def _picture(picture: Picture, caption: str, name: str, scale: str = Markup()) -
 
 def _sources(result: Result, record: Mapping[str, Any]) -> Markup:
     bootstrap = record["bootstrap"]
-    return entries(
-        {
-            **result.about,
-            "dataset": f"{result.spec.title} ({result.spec.name}), split {result.split}",
-            "manifest SHA-256": result.manifest_sha256 or "none",
-            "licence": result.spec.licence,
-            "protocol": result.protocol.name,
-            "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
-            "versions": " · ".join(f"{name} {text}" for name, text in record["versions"].items()),
-        }
+    measured = {
+        "protocol": result.protocol.name,
+        "intervals": f"95 %, {bootstrap['resamples']} resamples, seed {bootstrap['seed']}",
+        "versions": " · ".join(f"{name} {text}" for name, text in record["versions"].items()),
+    }
+    groups = {**tables.describe_sources(result), "Evaluation": measured}
+    return join(
+        fill("group", title=title, content=entries(values)) for title, values in groups.items()
     )
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from idisc import files
-from idisc.data.catalog import KITTI_UNITS
+from idisc.data.catalog import KITTI, KITTI_UNITS
 from idisc.data.decode import write_png
 from idisc.errors import IdiscError, InputError
+from idisc.evaluate.run import check_task
 from idisc.images import read_image
 from idisc.predict.predictor import Predictor
 
@@ -36,10 +37,7 @@ def write_submission(
         raise InputError(
             images, "contains no PNG", "the folder test_depth_prediction_anonymous/image is needed"
         )
-    task = predictor.engine.task
-    if not task.metric:
-        name = predictor.model.name
-        raise InputError(name, f"predicts {task.name}", "the benchmark is for depth")
+    check_task(predictor.model.name, predictor.engine.task, KITTI)
     if predictor.model.unit == "relative":
         raise InputError(predictor.model.name, "its depth is relative, the benchmark is in metres")
     with files.atomic_folder(out) as draft:

@@ -1,8 +1,8 @@
 """Predictions on disk, matched to pictures by name: 16-bit PNG, NPY, NPZ; normals as 8-bit PNG.
 
 A prediction for `rgb/kitchen_0004/rgb_00045.jpg` may be called `rgb/kitchen_0004/rgb_00045.png`,
-`kitchen_0004/rgb_00045.npy` or `rgb_00045.png`, also with `_` for `/`, if that is unique. All files
-may be in further folders, the same ones for all.
+`kitchen_0004/rgb_00045.npy` or `rgb_00045.png`, if that is unique, and `_` may replace `/`. All
+files may be below further folders, which are the same for all of them.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import DEPTH, Task
 
 SUFFIXES = (".png", *ARRAYS)
-_ASPECT = 0.05  # in log: networks see KITTI's 375x1242 as 192x640 or 320x1024, its crop is 0.04 off
+# How far the logarithms of equal aspect ratios may differ: networks see KITTI's 375x1242 as 192x640
+# or 320x1024, which is up to 0.04 off.
+_ASPECT_TOLERANCE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How files of predictions are read."""
 
-    scale: float | None = None  # metres of one unit; integers need it, floats are metres without
-    # For other sizes than those of ground truth and full frame: an error, or a resize with aligned
-    # corners to that of the two whose aspect it has.
+    scale: float | None = None  # metres per unit; required for integers, floats default to metres
+    # Files of another size than the ground truth or the full frame: raise an error, or resize them,
+    # with aligned corners, to the one of the two that has their aspect ratio.
     fit: Literal["error", "resize"] = "error"
-    # For pixels of 0, less or NaN, which are no prediction: an error, or they are not scored.
+    # Pixels without a prediction (0, negative or not finite): raise an error, or do not score them.
     holes: Literal["error", "skip"] = "error"
     task: Task = DEPTH
 
@@ -46,15 +48,15 @@ class Reading:
 
 
 class PredictionFiles:
-    """A folder of predictions, one for each record."""
+    """A folder with one prediction for each record."""
 
     def __init__(self, folder: Path, records: Sequence[Record], reading: Reading) -> None:
         self.reading, self.folder = reading, folder
-        self.paths = _matched(folder, [record.image for record in records])
+        self.paths = _match(folder, [record.image for record in records])
         self.resized = {"scored crop": 0, "full frame": 0}  # files, by what they were resized to
 
     def about(self) -> dict[str, str]:
-        """Return what the predictions are and how they were read, for the report."""
+        """Return which files were scored and how they were read, for the report."""
         about = {
             "predictions": self.folder.resolve().name,
             "predictions_sha256": files.sha256(*self.paths.values()),
@@ -70,25 +72,25 @@ class PredictionFiles:
         return about
 
     def __call__(self, sample: Sample) -> FloatArray:
-        """Return the prediction for a sample, (Hg, Wg) metres or (Hg, Wg, 3), in its target's size.
+        """Return the prediction for a sample at the size of its target: (Hg, Wg) or (Hg, Wg, 3).
 
-        Holes are NaN if they may be skipped.
+        Depth is in metres; holes are NaN if they may be skipped.
         """
         path = self.paths[sample.record.image]
-        values = self._decoded(path)
+        values = self._read(path)
         size, (top, left, full) = _size(sample.target), sample.place
         crop = np.s_[top : top + size[0], left : left + size[1]]
         if _size(values) == size:
             return self._without_holes(values, path)
-        if _size(values) == full:  # holes outside the crop do not matter
+        if _size(values) == full:  # cropped first, as holes outside the crop do not matter
             return self._without_holes(values[crop], path)
         whole = self._shows_full_frame(_size(values), size, full, path)
         self.resized["full frame" if whole else "scored crop"] += 1
-        values = self._without_holes(values, path)  # first, as a resize would mix them in
+        values = self._without_holes(values, path)  # first, as a resize would blend them in
         return resize_map(values, full)[crop] if whole else resize_map(values, size)
 
     def _shows_full_frame(self, found: Size, size: Size, full: Size, path: Path) -> bool:
-        """Tell by its aspect ratio what a prediction of another size shows: full frame or crop."""
+        """Return whether a file of another size has the aspect ratio of the full frame."""
         expected = " or ".join(dict.fromkeys(size_text(each) for each in (size, full)))
         reason = f"{describe_size(found)} pixels, {expected} expected"
         if self.reading.fit == "error":
@@ -96,7 +98,7 @@ class PredictionFiles:
         off_size, off_full = (
             abs(math.log(found[1] * other[0] / (found[0] * other[1]))) for other in (size, full)
         )
-        if size != full and min(off_size, off_full) > _ASPECT:
+        if size != full and min(off_size, off_full) > _ASPECT_TOLERANCE:
             raise InputError(
                 path,
                 f"{reason}; its aspect is neither that of the scored crop nor of the full frame",
@@ -117,7 +119,7 @@ class PredictionFiles:
             )
         return np.where(holes, np.float32(np.nan), values)
 
-    def _decoded(self, path: Path) -> FloatArray:
+    def _read(self, path: Path) -> FloatArray:
         task = self.reading.task
         if task.directions:
             if path.suffix.lower() == ".png":
@@ -140,28 +142,27 @@ def _size(values: FloatArray) -> Size:
     return values.shape[0], values.shape[1]
 
 
-def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
+def _match(folder: Path, images: Sequence[str]) -> dict[str, Path]:
     """Return the file of each picture; one error names all pictures without one.
 
-    The number of leading folders that is left off is the one with most matches. It is the same for
-    all pictures, and the folder is the same for all files, so that a file of another scene with the
-    same number is not used for a missing one.
+    Leading folders of the pictures may be missing in the names of the files, and the files may be
+    in further folders. Both are the same for all pictures, so that a file of another scene with the
+    same number is not used for a missing one. The choice with the most matches is taken.
     """
-    index = _by_ending(folder)
+    index = _index_by_ending(folder)
     best: list[_Match] = [{}]
-    for leave_off in range(max(len(PurePosixPath(image).parts) for image in images)):
-        matches = _matches(images, index, leave_off)
-        longest = max(map(len, matches), default=0)
-        if longest > len(best[0]):
-            best = [match for match in matches if len(match) == longest]
+    for omitted in range(max(len(PurePosixPath(image).parts) for image in images)):
+        matches = _matches(images, index, omitted)
+        most = max(map(len, matches), default=0)
+        if most > len(best[0]):
+            best = [match for match in matches if len(match) == most]
     found: dict[str, Path] = {}
-    for image in images:
+    for image in best[0]:
         paths = [path for match in best for path in match.get(image, [])]
         if len(paths) > 1:
             names = ", ".join(str(path.relative_to(folder)) for path in paths[:3])
             raise InputError(folder, f"several predictions for {image}: {names}")
-        if paths and image in best[0]:
-            found[image] = paths[0]
+        found[image] = paths[0]
     if not found:
         raise _unmatched(folder, images, index)
     missing = [image for image in images if image not in found]
@@ -172,7 +173,7 @@ def _matched(folder: Path, images: Sequence[str]) -> dict[str, Path]:
 
 
 def _unmatched(folder: Path, images: Sequence[str], index: _Index) -> InputError:
-    """Return an error that shows an expected name next to an existing one."""
+    """Return an error that contrasts an expected name with an existing one."""
     first = PurePosixPath(images[0])
     names = [path.relative_to(folder) for files in index.values() for _, path in files]
     name = next((name for name in names if first.stem in name.stem), names[0])
@@ -189,10 +190,10 @@ def _unmatched(folder: Path, images: Sequence[str], index: _Index) -> InputError
 _Match = dict[str, list[Path]]
 """Files by picture, all of them below one folder."""
 _Index = dict[str, list[tuple[str, Path]]]
-"""Files by every ending of their path without suffix, each with what comes before the ending."""
+"""Files by every ending of their path without suffix, each with the folder before that ending."""
 
 
-def _by_ending(folder: Path) -> _Index:
+def _index_by_ending(folder: Path) -> _Index:
     if not folder.is_dir():
         raise InputError(folder, "no such folder of predictions")
     index: _Index = defaultdict(list)
@@ -206,15 +207,18 @@ def _by_ending(folder: Path) -> _Index:
     return index
 
 
-def _matches(images: Sequence[str], index: _Index, leave_off: int) -> list[_Match]:
-    """Return the files of the pictures for each folder; a file is for one picture only."""
+def _matches(images: Sequence[str], index: _Index, omitted: int) -> list[_Match]:
+    """Return a match for each folder, without the first `omitted` folders of the pictures.
+
+    A file matches the first picture of its name only.
+    """
     matches: dict[str, _Match] = defaultdict(dict)
     taken: set[Path] = set()
     for image in images:
-        parts = PurePosixPath(image).with_suffix("").parts[leave_off:]
-        files = index.get("/".join(parts)) or index.get("_".join(parts)) or []
-        for root, path in files:
+        parts = PurePosixPath(image).with_suffix("").parts[omitted:]
+        candidates = index.get("/".join(parts)) or index.get("_".join(parts)) or []
+        for root, path in candidates:
             if path not in taken:
                 matches[root].setdefault(image, []).append(path)
-        taken.update(path for _, path in files)
+        taken.update(path for _, path in candidates)
     return list(matches.values())

@@ -1,7 +1,7 @@
-"""PROTOCOLS: window, range, clamp, rescaling and averaging of an evaluation under one name.
+"""PROTOCOLS: window, depth range, clamping, rescaling and averaging under one name.
 
-The same predictions have other scores under each of them, so every result carries the name of its
-protocol and the changes that were made to it.
+The same predictions have different scores under each protocol, so every result carries the name of
+its protocol, including any changes that were made to it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ class Protocol:
     """How predictions and ground truth become numbers."""
 
     name: str
-    averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
-    batch_size: int = 0  # of averaging=batch; 0: the dataset's `published_batch`
-    # Scored pixels: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
-    # et al. instead of Garg's, on the crop as in the released code; Garg's for pictures of one's
-    # own; all.
+    averaging: Literal["image", "pixel", "batch"] = "image"  # see metrics.AVERAGES
+    batch_size: int = 0  # for averaging=batch; 0: the dataset's `published_batch`
+    # The part of the picture that is scored. dataset: the dataset's window, on its crop. none: all.
+    # full_frame: KITTI's window, on the full frame. eigen: KITTI's window of Eigen et al. (not Garg
+    # et al.), on the crop as in the released code. garg: that of Garg et al. for any pictures.
     window: WindowName = "dataset"
-    min_depth: float = 0.0  # metres, ground truth must be above it; 0: the dataset's
-    # Largest ground truth: where the code has a bound, where the paper states one, ZoeDepth's.
+    min_depth: float = 0.0  # metres; ground truth must be above it; 0: the dataset's
+    # The upper bound of ground truth: that of the released code (which some datasets lack), that of
+    # the paper's text, ZoeDepth's, or none.
     cap: Literal["code", "paper", "zoedepth", "none"] = "code"
-    max_depth: float = 0.0  # metres, another bound instead; 0: as `cap` says
-    clamp: bool = False  # predictions into the range of ground truth
-    # Predictions times one number per picture; paper: the mean of the ground truth for DIODE;
-    # inverse: scale and shift of 1 / depth by least squares, as relative depth needs it.
+    max_depth: float = 0.0  # metres; replaces the bound of `cap`; 0: that of `cap`
+    clamp: bool = False  # clamp predictions to the range of ground truth
+    # How a prediction is aligned to its ground truth. median, mean: one factor. paper: `mean` for
+    # DIODE, else `none`. inverse: for relative depth, scale and shift of 1 / depth (least squares).
     rescale: Literal["none", "median", "mean", "paper", "inverse"] = "none"
     numbers: Literal["all", "kitti_benchmark"] = "all"  # which metrics to report
     source: str = ""  # who uses it
@@ -54,15 +55,15 @@ class Protocol:
                 raise InputError("protocol", f"{name} {value}", "0 or more is needed")
 
     def average(self, spec: DatasetSpec) -> metrics.Average:
-        """Return a new average over the images of a dataset."""
-        return metrics.average(self.averaging, self.batch_of(spec))
+        """Return a new average over the pictures of a dataset."""
+        return metrics.average(self.averaging, self.batch_size_of(spec))
 
-    def batch_of(self, spec: DatasetSpec) -> int:
+    def batch_size_of(self, spec: DatasetSpec) -> int:
         """Return the number of pictures in a batch when averaging by batch."""
         return self.batch_size or spec.published_batch
 
     def cap_of(self, spec: DatasetSpec) -> float | None:
-        """Return the depth in metres from which ground truth is ignored; None: no limit."""
+        """Return the depth in metres below which ground truth counts; None: no limit."""
         if self.max_depth:
             return self.max_depth
         if self.cap == "none" or (self.cap == "code" and not spec.capped):
@@ -70,8 +71,8 @@ class Protocol:
         bounds = ZOEDEPTH_CAPS if self.cap == "zoedepth" else {}
         return bounds.get(spec.name, spec.max_depth)
 
-    def least_of(self, spec: DatasetSpec) -> float:
-        """Return the depth in metres up to which ground truth is ignored."""
+    def min_depth_of(self, spec: DatasetSpec) -> float:
+        """Return the depth in metres that ground truth must exceed."""
         return self.min_depth or spec.min_depth
 
     def rescale_of(self, spec: DatasetSpec) -> Literal["none", "median", "mean", "inverse"]:
@@ -98,7 +99,7 @@ class Protocol:
         """Return the mask (H, W) of the ground truth that counts."""
         target = sample.target
         size = target.shape[0], target.shape[1]
-        valid = has_value(target, self.least_of(spec))
+        valid = has_value(target, self.min_depth_of(spec))
         valid &= scene_mask(size, spec, sample.record.sensor)
         cap = self.cap_of(spec)
         if cap is not None and sample.task.metric:
@@ -115,25 +116,23 @@ class Protocol:
         self, prediction: FloatArray, target: FloatArray, valid: Mask, spec: DatasetSpec
     ) -> FloatArray:
         """Return a depth prediction (H, W) rescaled by its valid pixels, then clamped."""
-        if self.rescale_of(spec) == "inverse":
+        rescale = self.rescale_of(spec)
+        if rescale == "inverse":
             fit = fit_inverse(prediction[valid], target[valid])
             prediction = fit.metres(prediction, self.cap_of(spec) or FURTHEST_M)
-        else:
-            factor = self._factor(prediction[valid], target[valid], spec)
-            prediction = prediction * np.float32(factor)
+        elif rescale != "none" and valid.any():
+            statistic = np.median if rescale == "median" else np.mean
+            ours, true = (
+                float(statistic(m[valid].astype(np.float64))) for m in (prediction, target)
+            )
+            if not ours > 0:
+                raise InputError(
+                    "prediction", f"its {rescale} is {ours:g} m, so it cannot be rescaled"
+                )
+            prediction = prediction * np.float32(true / ours)
         if self.clamp:
-            prediction = prediction.clip(self.least_of(spec), self.cap_of(spec))
+            prediction = prediction.clip(self.min_depth_of(spec), self.cap_of(spec))
         return prediction
-
-    def _factor(self, prediction: FloatArray, target: FloatArray, spec: DatasetSpec) -> float:
-        kind = self.rescale_of(spec)
-        if kind in ("none", "inverse") or not len(target):
-            return 1.0
-        middle = np.median if kind == "median" else np.mean
-        ours = float(middle(prediction.astype(np.float64)))
-        if not ours > 0:
-            raise InputError("prediction", f"its {kind} is {ours:g} m, so it cannot be rescaled")
-        return float(middle(target.astype(np.float64))) / ours
 
 
 PAPER = Protocol(
@@ -188,11 +187,11 @@ PROTOCOLS: dict[str, Protocol] = {
 
 def changed(protocol: Protocol, result: Protocol) -> Protocol:
     """Return `result` under a name that states how it differs from `protocol`."""
-    differing = [
+    changes = [
         f"{name}={getattr(result, name)}"
         for name in Protocol.__dataclass_fields__
         if name != "name" and getattr(result, name) != getattr(protocol, name)
     ]
-    if not differing:
-        return protocol
-    return replace(result, name=f"{protocol.name} with {', '.join(differing)}")
+    return (
+        replace(result, name=f"{protocol.name} with {', '.join(changes)}") if changes else protocol
+    )

@@ -1,6 +1,6 @@
 """The files of a result: report.json, images.csv (one line per picture) and report.html.
 
-The same result gives the same bytes: only the stated versions depend on the machine.
+The same result gives the same bytes; only the stated versions depend on the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def write(result: Result, folder: Path) -> None:
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Return everything but pictures as JSON values; NaN and infinity become null."""
+    """Return the whole result except pictures as JSON values; NaN and infinity become null."""
     columns, rows = compare_with_paper(result)
     curve, hint = result.calibration, result.unit_hint
     record = {
@@ -49,25 +49,29 @@ def to_json(result: Result) -> dict[str, Any]:
             "holes": result.holes,
             "manifest_sha256": result.manifest_sha256,
             "prepared": dict(result.prepared),
+            "licence": result.spec.licence,
+            "non_commercial": result.spec.non_commercial,
         },
+        "model": result.model and dataclasses.asdict(result.model),
         "protocol": _protocol(result),
         "totals": result.totals,
-        "intervals": {name: list(ends) for name, ends in result.intervals.items()},
+        "intervals": result.intervals,
         "bootstrap": {"level": 0.95, "resamples": RESAMPLES, "seed": SEED},
         "by_distance": [dataclasses.asdict(bin_) for bin_ in result.by_distance],
         "level_std": curve and {"meaning": MEANING, **dataclasses.asdict(curve)},
         "median_ratio": result.median_ratio,
         "unit_hint": hint and {**dataclasses.asdict(hint), "message": describe_hint(hint)},
-        "paper": {row.name: dict(zip(columns, row.values, strict=True)) for row in rows[1:]},
+        "paper": {
+            row.name: {column: row.numbers.get(column) for column in columns} for row in rows[1:]
+        },
         "about": dict(result.about),
         "versions": versions(),
     }
-    cleaned: dict[str, Any] = _without_nan(record)
-    return cleaned
+    return {name: _without_nan(value) for name, value in record.items()}
 
 
 def to_csv(result: Result) -> str:
-    """Return one line for each picture: name, valid pixels, every metric in full precision."""
+    """Return a line for each picture: name, scored pixels, and every metric in full precision."""
     names = next((tuple(row.numbers) for row in result.rows if row.numbers), ())
     buffer = io.StringIO(newline="")
     lines = csv.writer(buffer, lineterminator="\n")
@@ -81,25 +85,25 @@ def to_csv(result: Result) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages in use; torch and onnxruntime only if imported."""
-    engines = {name: sys.modules.get(name) for name in ("torch", "onnxruntime")}
+    engines = [name for name in ("torch", "onnxruntime") if sys.modules.get(name)]
     return {
         "idisc": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        **{name: str(module.__version__) for name, module in engines.items() if module},
+        **{name: str(sys.modules[name].__version__) for name in engines},
     }
 
 
 def _protocol(result: Result) -> dict[str, Any]:
-    """Return the fields of the protocol, and under `applied` their values on this dataset."""
+    """Return the fields of the protocol and, under `applied`, their values for this dataset."""
     protocol, spec = result.protocol, result.spec
     return {
         **dataclasses.asdict(protocol),
         "applied": {
             "window": protocol.window_of(spec),
-            "min_depth": protocol.least_of(spec),
+            "min_depth": protocol.min_depth_of(spec),
             "max_depth": protocol.cap_of(spec),
-            "batch_size": protocol.batch_of(spec) if protocol.averaging == "batch" else None,
+            "batch_size": protocol.batch_size_of(spec) if protocol.averaging == "batch" else None,
         },
     }
 

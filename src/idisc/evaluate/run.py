@@ -1,8 +1,8 @@
-"""Evaluation: a dataset, predictions and protocols give rows for each picture, and totals.
+"""Evaluation: the predictions for a dataset are scored under one or several protocols.
 
 Predictions come from a `Predictor`, from files (`PredictionFiles`) or from any function of a
-sample. Pictures are scored one by one and in order, so that no result depends on batches or
-processes unless the protocol itself does (averaging by batch).
+sample. Pictures are scored one by one and summed up in order, so that no result depends on the
+number of processes, and none on batches unless the protocol averages by batch.
 """
 
 from __future__ import annotations
@@ -16,59 +16,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from idisc import geometry, metrics
+from idisc import metrics
 from idisc.ancestry import UNKNOWN
 from idisc.data import manifest
 from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, Sample
 from idisc.data.decode import FloatArray
-from idisc.errors import DataError, IdiscError, InputError, MissingExtra
-from idisc.evaluate import bootstrap, calibration, units
-from idisc.evaluate.calibration import Calibration
+from idisc.errors import DataError, IdiscError, InputError, MissingExtra, first_names
+from idisc.evaluate import units
+from idisc.evaluate.bootstrap import bootstrap_intervals
+from idisc.evaluate.calibration import Calibration, CalibrationSums
 from idisc.evaluate.distances import Bin, Distances
 from idisc.evaluate.predictions import PredictionFiles
-from idisc.evaluate.protocols import PAPER, Mask, Protocol
+from idisc.evaluate.protocols import PAPER, Protocol
+from idisc.evaluate.scoring import NO_EXTRAS, Case, Extras, Row, reported, score
 from idisc.evaluate.units import UnitHint
 from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
 from idisc.predict.predictor import Output, Predictor
-from idisc.prediction import Unit
+from idisc.prediction import ModelInfo
 from idisc.provenance_text import describe_licence
 from idisc.tasks import Task
 
 SamplePredictor = Callable[[Sample], FloatArray]
 """Maps a sample to depth (Hg, Wg) in metres or normals (Hg, Wg, 3), in the size of its target."""
 Progress = Callable[[int, int], None]
-KEPT = 8  # worst pictures kept for the report
-_NAMED = 5  # pictures of one cause, and causes, that an error names
-
-
-@dataclass(frozen=True, kw_only=True)
-class Extras:
-    """Metrics of whole depth maps, which are computed on request; means over pictures."""
-
-    clouds: bool = False  # F1 and chamfer distance of point clouds, for which a camera is needed
-    boundaries: bool = False  # F1 of depth edges, for ground truth with exact edges
-
-
-@dataclass(frozen=True)
-class Row:
-    """The metrics of one picture."""
-
-    name: str
-    pixels: int  # valid ones
-    numbers: dict[str, float]  # empty without a valid pixel
-    holes: int = 0  # pixels that would count if the prediction had a value there
-
-
-@dataclass(frozen=True)
-class Case:
-    """A scored picture with its prediction, for figures and reports."""
-
-    row: Row
-    sample: Sample
-    prediction: FloatArray  # at the ground truth's size, rescaled and clamped by the protocol
-    valid: Mask  # pixels that count
+MAX_WORST = 8  # worst pictures kept for the report
+_MAX_NAMED = 5  # causes that an error names, and pictures of each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +61,13 @@ class Result:
     worst: tuple[Case, ...]  # worst first
     calibration: Calibration | None = None  # of depth with a standard deviation of levels
     skipped: int  # pictures without a valid pixel
-    holes: float = 0.0  # share of the pixels that count which predictions leave out
-    # Of prediction / ground truth over the pixels of a picture, then over the pictures; before any
-    # rescaling. None for normals and relative depth.
+    holes: float = 0.0  # share of the valid pixels that were not scored
+    # The median of prediction / ground truth over the pixels of a picture, then over the pictures,
+    # before any rescaling. None for normals and relative depth.
     median_ratio: float | None = None
     unit_hint: UnitHint | None = None  # if the ratio suggests another unit
     about: Mapping[str, str] = field(default_factory=dict)  # what made the predictions
+    model: ModelInfo | None = None  # the network that made them, if it is known
 
 
 class ScoringError(InputError):
@@ -102,19 +77,16 @@ class ScoringError(InputError):
 
     def __str__(self) -> str:
         """Render the first causes, each with the first subjects that have it."""
-        causes: dict[tuple[str, str], list[str]] = {}
+        subjects: dict[tuple[str, str], list[str]] = {}
         for error in self.failures:
-            causes.setdefault((error.reason, error.remedy), []).append(error.subject)
-        parts = [
-            str(InputError(_first(", ", subjects, ""), *cause))
-            for cause, subjects in causes.items()
+            subjects.setdefault((error.reason, error.remedy), []).append(error.subject)
+        causes = [
+            str(InputError(first_names(names, _MAX_NAMED), *cause))
+            for cause, names in subjects.items()
         ]
-        return ": ".join(filter(None, [super().__str__(), _first("; ", parts, " causes")]))
-
-
-def _first(separator: str, texts: Sequence[str], noun: str) -> str:
-    more = f"{separator}and {len(texts) - _NAMED} more{noun}" if len(texts) > _NAMED else ""
-    return separator.join(texts[:_NAMED]) + more
+        if len(causes) > _MAX_NAMED:
+            causes[_MAX_NAMED:] = [f"and {len(causes) - _MAX_NAMED} more causes"]
+        return ": ".join(filter(None, [super().__str__(), "; ".join(causes)]))
 
 
 def evaluate(
@@ -122,60 +94,64 @@ def evaluate(
     predictor: Predictor | PredictionFiles | SamplePredictor,
     protocols: Sequence[Protocol] = (PAPER,),
     *,
-    extras: Extras = Extras(),
+    extras: Extras = NO_EXTRAS,
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
     """Score predictions on a dataset, the same predictions under each of the protocols.
 
     A network sees the pictures at the size that `Predictor.size_rule` chooses, unless the dataset
-    was opened with a size. If pictures cannot be scored, a ScoringError names all of them: totals
-    over the others would be mistaken for totals over all.
+    was opened with a size. If some pictures cannot be scored, a ScoringError names all of them,
+    because totals over the others would be mistaken for totals over all.
 
     Pictures are scored in this process, or by the workers of `executor`, which need the files of
-    the dataset at the same paths; results are summed up in the order of the dataset either way.
+    the dataset at the same paths. Results are summed up in the order of the dataset either way.
     """
     dataset, source = _open(dataset, predictor)
-    _check_extras(dataset.spec, protocols, extras)
-    if isinstance(predictor, Predictor):
-        _check_unit(predictor, dataset.spec, protocols)
-    sums = [_Sums(dataset, protocol) for protocol in protocols]
-    failures: list[IdiscError] = []
+    _check_protocols(dataset.spec, source.model, protocols, extras)
     scoring = _Scoring(dataset, source.predict, tuple(protocols), extras)
     outcomes: Generator[Outcome[Any, list[_Scored]], None, None]
     if executor is None:
-        outcomes = HERE.map(scoring.score_read, _read_ahead(dataset))
+        samples = _read_ahead(dataset)
+        outcomes = HERE.map(lambda coming: scoring.score(coming.result()), samples)
     else:
         outcomes = executor.map(scoring, range(len(dataset)))
+    sums = [_Sums(dataset, protocol) for protocol in protocols]
+    failures: list[IdiscError] = []
     with closing(outcomes):
         for done, outcome in enumerate(in_order(outcomes), start=1):
             error = outcome.error
             if isinstance(error, IdiscError) and not isinstance(error, MissingExtra):
                 failures.append(error)  # a missing extra is the same for every picture
             else:
-                for each, scored in zip(sums, outcome.result(), strict=True):
-                    each.add(scored)
+                for sum_, scored in zip(sums, outcome.result(), strict=True):
+                    sum_.add(scored)
             if progress:
                 progress(done, len(dataset))
     if failures:
-        failed = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
-        together = ScoringError(dataset.source.root, failed)
-        together.failures = tuple(failures)
-        raise together
+        raise _scoring_error(dataset, failures)
     about = source.describe()
     try:
-        return [each.result(about, source.metres_per_unit, source.unit) for each in sums]
+        return [sum_.result(source, about) for sum_ in sums]
     except DataError as error:  # no valid pixel in any picture
         raise error.within(dataset.source.root) from None
 
 
-class _Source(NamedTuple):
+def _scoring_error(dataset: Dataset, failures: Sequence[IdiscError]) -> ScoringError:
+    reason = f"{len(failures)} of {len(dataset)} pictures cannot be scored"
+    error = ScoringError(dataset.source.root, reason)
+    error.failures = tuple(failures)
+    return error
+
+
+@dataclass(frozen=True)
+class _Source:
     """Predictions of any origin."""
 
     predict: Callable[[Sample], Output]
-    describe: Callable[[], Mapping[str, str]]  # for the report; called after the predictions
-    metres_per_unit: float | None = 1.0  # None: a network
-    unit: Unit = "metre"
+    describe: Callable[[], Mapping[str, str]] = dict  # for the report; called after predictions
+    scale: float | None = 1.0  # metres of one stored unit; None: a network
+    model: ModelInfo | None = None
 
 
 def _open(
@@ -183,21 +159,25 @@ def _open(
 ) -> tuple[Dataset, _Source]:
     """Return the dataset as a network sees it, and the predictions."""
     if isinstance(predictor, Predictor):
-        check_task(predictor.model.name, predictor.engine.task, dataset.spec)
-        rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
         model = predictor.model
-        about = {"weights": model.name, "weights_sha256": model.sha256}
-        about["licence"] = describe_licence(model)
+        check_task(model.name, predictor.engine.task, dataset.spec)
+        rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
+        about = {
+            "weights": model.name,
+            "weights_sha256": model.sha256,
+            "licence": describe_licence(model),
+        }
         if model.precision not in ("fp32", UNKNOWN):
             about["precision"] = model.precision
         if model.convention:
             about["convention"] = model.convention
-        source = _Source(partial(predict_sample, predictor), lambda: about, None, model.unit)
+        predict = partial(predict_sample, predictor)
+        source = _Source(predict, lambda: about, None, model)
         return dataset.at_network_size(rule) if rule else dataset, source
     if isinstance(predictor, PredictionFiles):
         scale = predictor.reading.scale or 1.0
-        return dataset, _Source(lambda each: Output(predictor(each)), predictor.about, scale)
-    return dataset, _Source(lambda each: Output(predictor(each)), dict)
+        return dataset, _Source(lambda sample: Output(predictor(sample)), predictor.about, scale)
+    return dataset, _Source(lambda sample: Output(predictor(sample)))
 
 
 def predict_sample(predictor: Predictor, sample: Sample) -> Output:
@@ -215,24 +195,22 @@ def check_task(name: str, task: Task, spec: DatasetSpec) -> None:
         raise InputError(name, f"predicts {task.name}, {spec.name} holds {spec.task.name}")
 
 
-def _check_unit(predictor: Predictor, spec: DatasetSpec, protocols: Sequence[Protocol]) -> None:
-    """Refuse relative depth under a protocol that would read it as metres."""
+def _check_protocols(
+    spec: DatasetSpec, model: ModelInfo | None, protocols: Sequence[Protocol], extras: Extras
+) -> None:
+    """Refuse metrics of depth for a dataset of normals, and relative depth as metres."""
+    depth_only = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
+    depth_only |= {f"--protocol {one.name}": one.numbers != "all" for one in protocols}
+    for option, chosen in depth_only.items():
+        if chosen and not spec.task.metric:
+            raise InputError(option, f"compares depth, {spec.name} holds {spec.task.name}")
     for protocol in protocols:
-        if predictor.model.unit == "relative" and protocol.rescale_of(spec) != "inverse":
+        if model and model.unit == "relative" and protocol.rescale_of(spec) != "inverse":
             raise InputError(
-                predictor.model.name,
+                model.name,
                 f"its depth is relative, and protocol {protocol.name} expects metres",
                 "choose --protocol affine, or --set rescale=inverse",
             )
-
-
-def _check_extras(spec: DatasetSpec, protocols: Sequence[Protocol], extras: Extras) -> None:
-    """Refuse metrics of depth for a dataset of normals before anything is read."""
-    of_depth = {"--clouds": extras.clouds, "--boundaries": extras.boundaries}
-    of_depth |= {f"--protocol {each.name}": each.numbers != "all" for each in protocols}
-    for option, chosen in of_depth.items():
-        if chosen and not spec.task.metric:
-            raise InputError(option, f"compares depth, {spec.name} holds {spec.task.name}")
 
 
 class _Scored(NamedTuple):
@@ -243,7 +221,7 @@ class _Scored(NamedTuple):
     distances: Distances | None = None  # depth only, as all that follow
     ratio: float = np.nan  # median of prediction / ground truth
     correlation: float = np.nan
-    calibration: calibration.CalibrationSums | None = None
+    calibration: CalibrationSums | None = None
 
 
 @dataclass(frozen=True)
@@ -257,9 +235,6 @@ class _Scoring:
 
     def __call__(self, index: int) -> list[_Scored]:
         return self.score(_read(self.dataset, index))
-
-    def score_read(self, coming: Future[Sample]) -> list[_Scored]:
-        return self.score(coming.result())
 
     def score(self, sample: Sample) -> list[_Scored]:
         output = self.predict(sample)
@@ -275,7 +250,7 @@ class _Scoring:
         distances.add(adjusted, target)
         deviations = None
         if output.level_std is not None:
-            deviations = calibration.CalibrationSums()
+            deviations = CalibrationSums()
             factor = np.median(adjusted / predicted)  # of a protocol that rescales
             deviations.add(factor * output.level_std[case.valid], adjusted - target, target)
         ratio = float(np.median(predicted / target))
@@ -289,8 +264,7 @@ class _Sums:
     def __init__(self, dataset: Dataset, protocol: Protocol) -> None:
         self.dataset, self.protocol = dataset, protocol
         self.average = protocol.average(dataset.spec)
-        self.distances = Distances()
-        self.calibration = calibration.CalibrationSums()
+        self.distances, self.calibration = Distances(), CalibrationSums()
         self.rows: list[Row] = []
         self.terms: list[Terms] = []
         self.worst: list[Case] = []
@@ -302,37 +276,36 @@ class _Sums:
         case, terms = scored.case, scored.terms
         self.average.add(terms)
         self.rows.append(case.row)
-        self.terms.append(replace(terms, angles_deg=None))  # a million of them for each picture
-        self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:KEPT]
-        if scored.distances is None:
-            return
-        self.distances.merge(scored.distances)
-        self.ratios.append(scored.ratio)
+        self.terms.append(replace(terms, angles_deg=None))  # up to a million of them per picture
+        self.worst = sorted([*self.worst, case], key=_badness, reverse=True)[:MAX_WORST]
+        if scored.distances is not None:
+            self.distances.merge(scored.distances)
+            self.ratios.append(scored.ratio)
         if not np.isnan(scored.correlation):
             self.correlations.append(scored.correlation)
         if scored.calibration is not None:
             self.calibration.merge(scored.calibration)
 
-    def result(self, about: Mapping[str, str], metres_per_unit: float | None, unit: Unit) -> Result:
+    def result(self, source: _Source, about: Mapping[str, str]) -> Result:
+        dataset, protocol = self.dataset, self.protocol
         numbers = [row.numbers for row in self.rows]
-        batch_size = self.protocol.batch_of(self.dataset.spec)
         holes = sum(row.holes for row in self.rows)
         pixels = holes + sum(row.pixels for row in self.rows)
         if holes and holes == pixels:
             raise DataError("predictions", "no value where the ground truth has one")
-        totals = reported(self.average.result(), self.protocol) | _mean_of_extras(self.rows)
         ratio, hint = None, None
-        if self.ratios and unit == "metre":
+        if self.ratios and not (source.model and source.model.unit == "relative"):
             ratio = float(np.median(self.ratios))
-            hint = units.check_unit(ratio, self.correlations, metres_per_unit)
+            hint = units.check_unit(ratio, self.correlations, source.scale)
+        batch_size = protocol.batch_size_of(dataset.spec)
         return Result(
-            spec=self.dataset.spec,
-            split=self.dataset.split,
-            protocol=self.protocol,
-            manifest_sha256=self.dataset.source.sha256,
-            prepared=self.dataset.source.prepared,
-            totals=totals,
-            intervals=bootstrap.intervals(self.terms, numbers, self.protocol, batch_size),
+            spec=dataset.spec,
+            split=dataset.split,
+            protocol=protocol,
+            manifest_sha256=dataset.source.sha256,
+            prepared=dataset.source.prepared,
+            totals=reported(self.average.result(), protocol) | _mean_of_extras(numbers),
+            intervals=bootstrap_intervals(self.terms, numbers, protocol, batch_size),
             rows=tuple(self.rows),
             by_distance=self.distances.bins(),
             worst=tuple(self.worst),
@@ -342,11 +315,12 @@ class _Sums:
             median_ratio=ratio,
             unit_hint=hint,
             about=about,
+            model=source.model,
         )
 
 
 def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
-    """Yield the samples in order; the next one is read during the prediction of the present one."""
+    """Yield the samples in order; each is read while the one before it is predicted."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         coming = pool.submit(_read, dataset, 0)
         for index in range(len(dataset)):
@@ -368,64 +342,11 @@ def _read(dataset: Dataset, index: int) -> Sample:
     return sample
 
 
-def score(
-    sample: Sample,
-    prediction: FloatArray,
-    protocol: Protocol,
-    spec: DatasetSpec,
-    extras: Extras = Extras(),
-) -> tuple[Case, Terms]:
-    """Score one picture under a protocol: return what was compared, and the terms to average."""
-    target = sample.target
-    if prediction.shape != target.shape:
-        raise DataError(
-            sample.record.image,
-            f"prediction of shape {prediction.shape}, ground truth of {target.shape}",
-            f"a network for {spec.task.name} is needed",
-        )
-    valid, holes = protocol.valid(sample, spec), 0
-    try:
-        if spec.task.metric:
-            there = ~np.isnan(prediction)  # files may have holes
-            holes = int((valid & ~there).sum())
-            valid &= there
-            prediction = protocol.adjusted(prediction, target, valid, spec)
-        terms = spec.task.terms(prediction[valid], target[valid])
-    except InputError as error:
-        raise error.within(sample.record.image) from None
-    numbers = reported(terms.metrics(), protocol) if terms.pixels else {}
-    if extras.clouds and terms.pixels:
-        numbers |= _cloud_numbers(sample, prediction, valid)
-    if extras.boundaries and terms.pixels:
-        numbers["boundary_f1"] = metrics.boundary_f1(prediction, target, valid)
-    row = Row(sample.record.image, terms.pixels, numbers, holes)
-    return Case(row, sample, prediction, valid), terms
-
-
-def _cloud_numbers(sample: Sample, prediction: FloatArray, valid: Mask) -> dict[str, float]:
-    """Return F1 and chamfer distance of the valid pixels as points in space."""
-    if sample.camera is None:
-        raise DataError(sample.record.image, "no camera known, so no point cloud (--clouds)")
-    camera = sample.camera.resized((sample.target.shape[0], sample.target.shape[1]))
-    return metrics.cloud_metrics(
-        geometry.unproject(prediction, camera)[valid],
-        geometry.unproject(sample.target, camera)[valid],
-    )
-
-
-def reported(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
-    """Return the metrics that a protocol reports; KITTI's benchmark has its own."""
-    own, shared = set(metrics.KITTI_BENCHMARK), {"silog"}
-    if protocol.numbers == "kitti_benchmark":
-        return {name: value for name, value in numbers.items() if name in own}
-    return {name: value for name, value in numbers.items() if name not in own - shared}
-
-
-def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
+def _mean_of_extras(numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return means over the pictures that have the metric, under every protocol."""
-    names = dict.fromkeys(n for row in rows for n in row.numbers if metrics.is_of_maps(n))
-    found = {name: [row.numbers.get(name, np.nan) for row in rows] for name in names}
-    return {name: float(np.nanmean(v)) for name, v in found.items() if not np.isnan(v).all()}
+    names = dict.fromkeys(name for row in numbers for name in row if metrics.is_of_maps(name))
+    columns = {name: [row.get(name, np.nan) for row in numbers] for name in names}
+    return {name: float(np.nanmean(v)) for name, v in columns.items() if not np.isnan(v).all()}
 
 
 def _badness(case: Case) -> float:

@@ -1,4 +1,4 @@
-"""Results as text: comparison with the paper, units, directions, digits, protocol, hints.
+"""Results as text: comparison with the paper, units, digits, protocol, hints, origin and terms.
 
 The numbers of the paper are in `paper`; this module decides which of them belong to a result.
 """
@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from idisc import metrics
+from idisc.ancestry import UNKNOWN
 from idisc.configs import paper, recipes
 from idisc.errors import pluralize
+from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
+from idisc.prediction import ModelInfo
+from idisc.provenance_text import describe_parent
 
 _RESCALED = {
     "none": "not rescaled",
@@ -31,13 +35,12 @@ _AVERAGED = {
     " {size}, and change with it.",
 }
 
-
 _HINTS = {
     "unit": "predictions look like {unit}, but were read with {used:.6g} m per unit; try --scale"
     " {scale:.8g}",
     "inverse_depth": "predictions look like inverse depth or disparity (rank correlation with the"
-    " depth {correlation:.2f}); convert them to metres, or name other files",
-    "ratio": "predictions and ground truth differ by more than any network is wrong; check the unit"
+    " depth {correlation:.2f}); convert them to metres, or pass other files",
+    "ratio": "predictions and ground truth differ by more than any network errs; check the unit"
     " of both: --scale for predictions, idisc doctor for ground truth",
 }
 
@@ -52,11 +55,11 @@ class Meaning(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """The numbers of one network in the order of the columns; None without a number."""
+    """The numbers of one network by metric."""
 
     name: str
     note: str
-    values: tuple[float | None, ...]
+    numbers: Mapping[str, float]
 
 
 MEANINGS: dict[str, Meaning] = {
@@ -90,7 +93,7 @@ MEANINGS: dict[str, Meaning] = {
 
 
 def format_value(name: str, value: float | None, unit: bool = False) -> str:
-    """Return the value of a metric with sensible digits; None and NaN give an empty string."""
+    """Return the value of a metric with sensible digits; empty for None, NaN and infinity."""
     if value is None or not math.isfinite(value):
         return ""
     meaning = MEANINGS[name]
@@ -100,7 +103,7 @@ def format_value(name: str, value: float | None, unit: bool = False) -> str:
 
 
 def describe_pictures(result: Result) -> str:
-    """Return how many pictures were scored, compared with the paper, and what is left out."""
+    """Return how many pictures were scored, compared with the paper, and what was left out."""
     count, counts = len(result.rows), result.spec.counts
     stated = counts.train if result.split == "train" else counts.test
     pictures = pluralize(count - result.skipped, "picture")
@@ -127,12 +130,12 @@ def headline(result: Result) -> tuple[str, ...]:
 
 
 def ranking_metric(result: Result) -> str:
-    """Return the metric by which pictures are ranked; small is good."""
+    """Return the metric by which pictures are ranked; lower is better."""
     return next(name for name in result.spec.task.ranking if name in result.totals)
 
 
 def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]:
-    """Return the columns of the paper for that dataset, and rows of this result and its networks.
+    """Return the metrics of the paper for that dataset, and rows of this result and its networks.
 
     If the paper has no numbers for the dataset, there is one row, and the columns are all metrics.
     """
@@ -140,31 +143,27 @@ def compare_with_paper(result: Result) -> tuple[tuple[str, ...], list[TableRow]]
     # Networks that were trained on the dataset report most metrics; zero-shot ones may add some.
     ordered = sorted(published, key=lambda name: _zero_shot(name) is not None)
     columns = tuple(dict.fromkeys(metric for name in ordered for metric in published[name]))
-    columns = columns or tuple(result.totals)
-    ours = TableRow("this result", "", tuple(result.totals.get(column) for column in columns))
-    rows = [
-        TableRow(name, _note(name, result), tuple(numbers.get(column) for column in columns))
-        for name, numbers in published.items()
-    ]
-    return columns, [ours, *rows]
+    rows = [TableRow(name, _note(name, result), numbers) for name, numbers in published.items()]
+    ours = TableRow("this result", "", result.totals)
+    return columns or tuple(result.totals), [ours, *rows]
 
 
 def best_of(column: str, values: list[float | None]) -> int | None:
     """Return the index of the best value of a column; None if there are not two to compare."""
-    there = [
-        (value, place)
-        for place, value in enumerate(values)
+    known = [
+        (value, index)
+        for index, value in enumerate(values)
         if value is not None and math.isfinite(value)
     ]
-    if len(there) < 2:
+    if len(known) < 2:
         return None
-    return (max if MEANINGS[column].higher else min)(there)[1]
+    return (max if MEANINGS[column].higher else min)(known)[1]
 
 
 def _published(result: Result) -> dict[str, Mapping[str, float]]:
     """Return the numbers of the paper for the dataset by recipe.
 
-    There are none if predictions were aligned to the ground truth, and those of the paper were not.
+    There are none if the protocol aligns predictions to the ground truth and the paper does not.
     """
     dataset, rescaled = result.spec.published_as, result.protocol.rescale_of(result.spec)
     if rescaled not in ("none", PROTOCOLS["paper"].rescale_of(result.spec)):
@@ -208,19 +207,17 @@ def describe_protocol(result: Result) -> str:
     if not spec.task.metric:
         parts.append(f"Every pixel with ground truth counts, {where}.")
     else:
-        cap = protocol.cap_of(spec)
+        low, cap = protocol.min_depth_of(spec), protocol.cap_of(spec)
         bound = f"less than {cap:g} m" if cap is not None else "no upper bound"
-        parts.append(
-            f"Ground truth of more than {protocol.least_of(spec):g} m and {bound} counts, {where}."
-        )
+        parts.append(f"Ground truth of more than {low:g} m and {bound} counts, {where}.")
         clamped = "clamped to that range" if protocol.clamp else "not clamped"
         parts.append(f"Predictions are {clamped}; they are {_RESCALED[protocol.rescale_of(spec)]}.")
-    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_of(spec)))
+    parts.append(_AVERAGED[protocol.averaging].format(size=protocol.batch_size_of(spec)))
     return " ".join(parts)
 
 
 def describe_ratio(result: Result) -> str:
-    """Return the ratio of predictions to ground truth as a sentence; empty for normals."""
+    """Return the ratio of predictions to ground truth as a sentence; empty if it is unknown."""
     if result.median_ratio is None:
         return ""
     return (
@@ -229,6 +226,47 @@ def describe_ratio(result: Result) -> str:
     )
 
 
+def describe_calibration(curve: Calibration) -> str:
+    """Return how the error grows with the standard deviation of levels."""
+    first, last = curve.parts[0], curve.parts[-1]
+    return (
+        f"Standard deviation of levels: rank correlation with |error| {curve.rank_correlation:.2f};"
+        f" mean |error| {first.abs_error:.3f} m at the smallest deviation"
+        f" ({first.level_std:.3f} m), {last.abs_error:.3f} m at the largest"
+        f" ({last.level_std:.3f} m). No error bound."
+    )
+
+
 def describe_hint(hint: UnitHint) -> str:
-    """Return a likely reason for a large ratio as a sentence with its remedy."""
+    """Return a hint about the unit of predictions as a sentence with its remedy."""
     return _HINTS[hint.code].format(**hint.details)
+
+
+def describe_sources(result: Result) -> dict[str, dict[str, str]]:
+    """Return the origin and the terms of the predictions, then of the dataset, as name -> text."""
+    predictions = {"Predictions": dict(result.about)} if result.about else {}
+    if result.model:
+        predictions = {"Model": _describe_model(result.model)}
+    spec = result.spec
+    dataset = {
+        "name": f"{spec.title} ({spec.name}), split {result.split}",
+        "licence of the dataset": spec.licence,
+        "manifest SHA-256": result.manifest_sha256 or "none",
+    }
+    return {**predictions, "Dataset": dataset}
+
+
+def _describe_model(model: ModelInfo) -> dict[str, str]:
+    commercial = UNKNOWN if model.licence == UNKNOWN else "not excluded by these terms"
+    fields = {
+        "name": model.name,
+        "SHA-256": model.sha256,
+        "licence of the model": model.licence,
+        "commercial use": "excluded" if model.non_commercial else commercial,
+        "trained on": model.data,
+        "trained from": ", ".join(map(describe_parent, model.parents)) or UNKNOWN,
+        "checksum": "verified" if model.verified else "none in the file, so it is unverified",
+        "precision": "" if model.precision in ("fp32", UNKNOWN) else model.precision,
+        "convention": model.convention or "",
+    }
+    return {name: text for name, text in fields.items() if text}

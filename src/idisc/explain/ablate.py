@@ -1,13 +1,13 @@
 """Ablation of one picture: how the prediction changes without a level or without some IDRs.
 
-Changes of depth are signed, in metres: the prediction without the part minus the prediction with
-it. Changes of normals are angles in degrees. They measure the influence of a part on the
-prediction, not on its error.
+Changes of depth are signed, in metres: the ablated prediction minus the whole one. Changes of
+normals are angles in degrees. They measure the influence of a part on the prediction, not on its
+error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,10 +17,10 @@ from idisc.explain.idrs import Explanation, FloatMaps
 
 @dataclass(frozen=True)
 class Effect:
-    """The effect of removing something on the prediction."""
+    """An ablated prediction, and how it differs from the whole one."""
 
     name: str
-    prediction: FloatMaps = field(repr=False)  # without it: (H, W) metres, or normals (H, W, 3)
+    prediction: FloatMaps = field(repr=False)  # (H, W) metres, or normals (H, W, 3)
     change: FloatMaps = field(repr=False)  # (H, W): signed metres, or degrees of 0 or more
 
     @property
@@ -30,11 +30,11 @@ class Effect:
 
     @property
     def largest(self) -> float:
-        """The 99th percentile of the absolute change, without single outliers."""
+        """The 99th percentile of the absolute change, which ignores single outliers."""
         return float(np.quantile(np.abs(self.change), 0.99))
 
 
-def alone(explanation: Explanation) -> list[Effect]:
+def levels_alone(explanation: Explanation) -> list[Effect]:
     """Return the prediction of each level alone; the whole prediction is their mean."""
     return [
         effect(explanation, f"{level.name} alone", explanation.fused({level.index}))
@@ -53,24 +53,16 @@ def leave_one_out(explanation: Explanation) -> list[Effect]:
     ]
 
 
-def mute_each(explanation: Explanation, level: int, idrs: Iterable[int]) -> list[Effect]:
-    """Return the prediction without each of some IDRs of a level."""
-    return [
-        effect(explanation, f"level {level}, IDR {idr}", explanation.muted({level: {idr}}))
-        for idr in idrs
-    ]
-
-
 def mute(explanation: Explanation, idrs: Mapping[int, Collection[int]]) -> Effect:
     """Return the prediction without all of the IDRs {level: their numbers}."""
-    parts = [
+    parts = [  # written as in --mute
         f"{level}:{','.join(map(str, sorted(numbers)))}" for level, numbers in sorted(idrs.items())
-    ]  # as in --mute
+    ]
     return effect(explanation, f"without {' and '.join(parts)}", explanation.muted(idrs))
 
 
 def effect(explanation: Explanation, name: str, prediction: FloatMaps) -> Effect:
-    """Return another prediction of the same picture as an effect."""
+    """Return an ablated prediction of the same picture with its change."""
     whole, task = explanation.prediction, explanation.task
     if task.metric:
         return Effect(name, prediction, prediction - whole)

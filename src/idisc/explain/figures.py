@@ -1,15 +1,15 @@
-"""The figures of the paper, and others of the same data, each as a `Grid` to be saved.
+"""Figures of explanations, among them those of the paper; each function returns a `Grid`.
 
     contact_sheet   the maps of all IDRs of a level over one picture
     idr_grid        the maps of some IDRs over several pictures (the attention figure of the paper)
-    partition       which IDR owns which pixel, by majority and softly
+    partition       which IDR owns which pixel, by majority and by shares
     levels          the prediction of each level, and the prediction without it
     muting          the prediction without one IDR, for some IDRs
     muted_together  the prediction without several IDRs
     similarity      the similarity of the maps as matrices
     panels          picture, ground truth, prediction and error of several networks
 
-docs/explain.md says how to read them.
+docs/explain.md explains how to read them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from PIL import Image
 from idisc import visualize
 from idisc.explain.ablate import Effect
 from idisc.explain.grid import ColourBar, Grid, Tile
-from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, shown
+from idisc.explain.idrs import QUANTILES, Explanation, FloatMaps, Level, stretch
 from idisc.explain.usage import KINDS, LevelUsage, Usage
 from idisc.sizes import Size
 from idisc.tasks import Task
@@ -35,17 +35,18 @@ from idisc.visualize import Picture
 _TILE_WIDTH = 480  # pixels of a picture at most: 240 dpi at two inches
 _COLUMNS = 8  # of a contact sheet
 _WEIGHT = ColourBar(0.0, 1.0, visualize.WEIGHT_COLOURS, "weight, each map in its own range")
-_PAGE, _CAPTION, _MIN_ROW = 9.7, 0.2, 0.17  # inches: a page, and of a row its caption and pictures
-_MIN_AREA = 0.01  # of the picture, for an IDR to be numbered on it
-_EDGE, _DISTANCE = 0.05, (0.11, 0.14)  # of a picture: from labels to its edges, and between two
-_PHOTO = 0.3  # opacity of the grey photo behind a partition
-_SHORT = 0.1  # metres: shorter lengths are written in millimetres
+_PAGE, _CAPTION, _MIN_ROW = 9.7, 0.2, 0.17  # inches: heights of a page, a caption, and pictures
+_MIN_AREA = 0.01  # share of the picture that an IDR must own to be numbered on it
+_LABEL_MARGIN = 0.05  # least distance of a label from the edges, as a share of the picture
+_LABEL_DISTANCE = 0.11, 0.14  # least distance of two labels, as shares of height and width
+_PHOTO_OPACITY = 0.3  # of the grey photo behind a partition
+_SHORT_LENGTH = 0.1  # metres; shorter lengths are written in millimetres
 _MIN_CHANGE = {"m": 0.01, "deg": 0.1}  # at the end of a colour bar
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A picture with its ground truth and the predictions of some networks."""
+    """A picture with its ground truth and the predictions of several networks."""
 
     name: str
     image: Picture
@@ -98,7 +99,7 @@ def idr_grid(
 
 
 def partition(explanation: Explanation, name: str) -> Grid:
-    """Show the dominant IDR of each pixel, and the soft membership, at every level."""
+    """Show the dominant IDR of each pixel and the shares of all IDRs, at every level."""
     image = _photo(explanation)
     grey = np.repeat(np.asarray(Image.fromarray(image).convert("L"))[..., None], 3, axis=2)
     hard: list[Tile | None] = [Tile(image)]
@@ -111,8 +112,8 @@ def partition(explanation: Explanation, name: str) -> Grid:
         colours = visualize.member_colours(order)
         coloured = order[: len(visualize.MEMBER_COLOURS)]
         labels = place_labels(dominant, [i for i in coloured if areas[i] > _MIN_AREA * areas.sum()])
-        mixed = ((1 - _PHOTO) * colours[dominant] + _PHOTO * grey).astype(np.uint8)
-        hard.append(Tile(mixed, f"{(areas > 0).sum()} of {level.idrs}", labels))
+        mixed = (1 - _PHOTO_OPACITY) * colours[dominant] + _PHOTO_OPACITY * grey
+        hard.append(Tile(mixed.astype(np.uint8), f"{(areas > 0).sum()} of {level.idrs}", labels))
         caption = f"largest share {shares.max(axis=0).mean():.0%} on average"
         soft.append(Tile(visualize.member_picture(shares, colours), caption))
     afp = all(level.partition is not None for level in explanation.levels)
@@ -122,7 +123,7 @@ def partition(explanation: Explanation, name: str) -> Grid:
         columns=["", *(level.name for level in explanation.levels)],
         row_labels=["majority", "shares"],
         title=f"{name}: which IDR owns which pixel",
-        note=f"Shares of each pixel in each IDR ({source}). Majority: the IDR with the largest"
+        note=f"The share of each pixel in each IDR ({source}). Majority: the IDR with the largest"
         " share; the seven largest areas are coloured and, if there is room, numbered, the others"
         " are grey; captions: how many IDRs own a pixel. Shares: the mixture of all colours; muddy"
         " colours are undecided.",
@@ -135,9 +136,9 @@ def levels(
     """Show each level alone, its difference to the prediction, and the prediction without it."""
     scales = _Scales.of(explanation, alone, without)
     first = [Tile(_photo(explanation)), scales.captioned(explanation.prediction)]
-    first += [scales.captioned(each.prediction) for each in alone]
-    second = [None, None, *(scales.change(each) for each in alone)]
-    third = [None, None, *(scales.change(each) for each in without)]
+    first += [scales.captioned(effect.prediction) for effect in alone]
+    second = [None, None, *map(scales.change, alone)]
+    third = [None, None, *map(scales.change, without)]
     ranges = (
         "of depths: their range without 2 % of the pixels at each end; " if scales.depth else ""
     )
@@ -161,12 +162,12 @@ def muting(
 ) -> Grid:
     """Show where some IDRs of a level are read, and the prediction without each of them."""
     scales, image = _Scales.of(explanation, [*effects.values()]), _photo(explanation)
-    rest = [explanation.prediction, *(effect.prediction for effect in effects.values())]
+    predictions = [explanation.prediction, *(effect.prediction for effect in effects.values())]
     return Grid(
         rows=[
             [Tile(image), *(_attention(image, level.attention[idr]) for idr in effects)],
-            [scales.prediction(each) for each in rest],
-            [None, *(scales.change(effect) for effect in effects.values())],
+            [*map(scales.prediction, predictions)],
+            [None, *map(scales.change, effects.values())],
         ],
         columns=["nothing muted", *(f"IDR {idr}" for idr in effects)],
         row_labels=["attention", f"{scales.task.name} without it", "change"],
@@ -251,7 +252,7 @@ def _panel(
     comparison: Comparison, ends: tuple[float, float] | None, limit: float, task: Task
 ) -> list[Tile]:
     target, valid = comparison.target, comparison.valid
-    photo = Tile(_reshaped(comparison.image, target), comparison.name)
+    photo = Tile(_with_aspect_of(target, comparison.image), comparison.name)
     row = [photo, Tile(task.draw(target, ends, _TILE_WIDTH))]
     digits = 2 if task.metric else 1
     for prediction in comparison.predictions.values():
@@ -274,9 +275,9 @@ class _Scales:
     def of(
         cls, explanation: Explanation, effects: Sequence[Effect], changes: Sequence[Effect] = ()
     ) -> _Scales:
-        """Return scales for a prediction and some effects; of `changes` only changes are shown.
+        """Return scales for a prediction and some effects; of `changes`, only changes are shown.
 
-        The range of depth covers each map without 2 % of its pixels at each end, so that a level
+        The range of depth covers each map except 2 % of its pixels at each end, so that a level
         that is far from the others still has contrast.
         """
         task = explanation.task
@@ -296,7 +297,7 @@ class _Scales:
         if self.depth is None:  # the colours of normals are directions and have no bar
             label = f"change, {self.task.error_unit}"
             return [ColourBar(0.0, self.limit, visualize.ERROR_COLOURS, label, "max")]
-        scale, unit = (1000, "mm") if self.limit < _SHORT else (1, "m")
+        scale, unit = (1000, "mm") if self.limit < _SHORT_LENGTH else (1, "m")
         end = round(self.limit * scale, 6)
         return [
             ColourBar(*self.depth, visualize.DEPTH_COLOURS, "depth, m", "both"),
@@ -326,7 +327,7 @@ class _Scales:
 
 def length_text(metres: float) -> str:
     """Return a length as 0.4 mm, 12 mm or 1.23 m."""
-    if metres < _SHORT:
+    if metres < _SHORT_LENGTH:
         return f"{1000 * metres:.{1 if metres < 0.01 else 0}f} mm"
     return f"{metres:.2f} m"
 
@@ -335,47 +336,46 @@ def _limit(effects: Sequence[Effect], unit: str) -> float:
     """Return a round number that 99 % of the pixels of each change do not exceed."""
     largest = max([_MIN_CHANGE.get(unit, 0.01), *(effect.largest for effect in effects)])
     power = 10.0 ** math.floor(math.log10(largest))
-    step = next(each for each in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if each * power >= largest * 0.999)
-    return float(f"{step * power:.12g}")
+    digits = next(n for n in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if n * power >= largest * 0.999)
+    return float(f"{digits * power:.12g}")
 
 
 def _attention(image: Picture, attention: FloatMaps, caption: str = "to") -> Tile:
-    """Return the weights (h, w) of an IDR over a picture; the caption ends with the largest."""
-    largest = np.quantile(attention, QUANTILES[1])
-    return Tile(visualize.overlay(image, shown(attention[None])[0]), f"{caption} {largest:.2f}")
+    """Return the weights (h, w) of an IDR over a picture; the caption ends with the brightest."""
+    brightest = np.quantile(attention, QUANTILES[1])
+    return Tile(visualize.overlay(image, stretch(attention[None])[0]), f"{caption} {brightest:.2f}")
 
 
 def _photo(explanation: Explanation, width: int = _TILE_WIDTH) -> Picture:
-    return _reshaped(explanation.image, explanation.prediction, width)
+    return _with_aspect_of(explanation.prediction, explanation.image, width)
 
 
-def _reshaped(image: Picture, like: NDArray[Any], width: int = _TILE_WIDTH) -> Picture:
-    """Return a picture with the aspect of a map of it, which the network may have changed."""
-    size = width, max(1, round(like.shape[0] * width / like.shape[1]))
+def _with_aspect_of(values: NDArray[Any], image: Picture, width: int = _TILE_WIDTH) -> Picture:
+    """Return a picture with the aspect of its map (H, W, ...), as the network may change it."""
+    size = width, max(1, round(values.shape[0] * width / values.shape[1]))
     return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.LANCZOS))
 
 
 def _enlarged(maps: FloatMaps, size: Size) -> FloatMaps:
     """Return maps (N, h, w) as (N, H, W), bilinear."""
-    bilinear = Image.Resampling.BILINEAR
-    large = [Image.fromarray(each).resize((size[1], size[0]), bilinear) for each in maps]
-    return np.stack([np.asarray(each) for each in large])
+    size_xy, bilinear = size[::-1], Image.Resampling.BILINEAR
+    return np.stack([np.asarray(Image.fromarray(map_).resize(size_xy, bilinear)) for map_ in maps])
 
 
 def place_labels(dominant: NDArray[np.intp], idrs: Sequence[int]) -> list[tuple[float, float, str]]:
-    """Return where to write the numbers of IDRs: in the middle of their areas (H, W), and apart.
+    """Return where to write the numbers of IDRs: near the middle of their areas (H, W), and apart.
 
-    Each entry is x and y as shares of width and height, and the number. An IDR without such a
-    place is left out.
+    Each label is x and y as shares of width and height, and the number. An IDR whose area has no
+    room for a label is left out.
     """
-    found: list[tuple[float, float, str]] = []
+    labels: list[tuple[float, float, str]] = []
     for idr in idrs:
         area = (np.argwhere(dominant == idr) + 0.5) / dominant.shape  # (P, 2) shares, y and x
-        inside = ((area > _EDGE) & (area < 1 - _EDGE)).all(axis=1)
-        for x, y, _ in found:
-            inside &= (np.abs(area - (y, x)) >= _DISTANCE).any(axis=1)
-        if inside.any():
+        free = ((area > _LABEL_MARGIN) & (area < 1 - _LABEL_MARGIN)).all(axis=1)
+        for x, y, _ in labels:
+            free &= (np.abs(area - (y, x)) >= _LABEL_DISTANCE).any(axis=1)
+        if free.any():
             off_centre = ((area - np.median(area, axis=0)) ** 2).sum(axis=1)
-            y, x = area[np.where(inside, off_centre, np.inf).argmin()].tolist()
-            found.append((x, y, str(idr)))
-    return found
+            y, x = area[np.where(free, off_centre, np.inf).argmin()].tolist()
+            labels.append((x, y, str(idr)))
+    return labels

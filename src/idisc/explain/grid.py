@@ -1,7 +1,7 @@
 """Figures as grids of pictures, drawn by matplotlib as PNG or PDF.
 
 A `Grid` is a value: pictures in rows, with headings, captions and colour bars. `save` draws it at
-most seven inches wide, as wide as a printed page. What the pictures show is decided in `figures`.
+most seven inches wide, the width of a printed page. What it shows is decided in `figures`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ROW_LABEL, _TICKS = 0.85, 0.2  # inches left of a row, and around a matrix
 _HEADINGS, _CAPTIONS = 0.17, 0.14  # inches above and below a row
 _BAR = 1.7, 0.1, 0.5  # inches: width and height of a colour bar, and of its row with all text
 _TITLE, _HEADING, _SMALL = 9.5, 7.5, 6.3  # points
-_LETTER = 0.53  # mean width of a letter of DejaVu Sans, of its size
+_LETTER_WIDTH = 0.53  # mean width of a letter of DejaVu Sans at a font size of 1
 _GREY = "#626975"
 _STYLE = {"font.family": "DejaVu Sans", "pdf.fonttype": 42, "text.parse_math": False}
 
@@ -36,7 +36,7 @@ class Tile:
     picture: Picture
     caption: str = ""
     labels: Sequence[tuple[float, float, str]] = ()  # x and y as shares of the size, and the text
-    is_matrix: bool = False  # rows and columns are numbered, and pixels are drawn as squares
+    is_matrix: bool = False  # number rows and columns, and draw pixels as squares
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ColourBar:
     high: float
     colours: str
     label: str  # with the unit
-    extend: str = "neither"  # matplotlib's: at which ends values beyond share the last colour
+    extend: str = "neither"  # matplotlib's: at which ends values may exceed the range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,19 +76,19 @@ def save(grid: Grid, path: Path, about: Mapping[str, Any]) -> Path:
 
 
 def draw(grid: Grid) -> Any:
-    """Return a grid as a matplotlib figure; `save` does so in the style of this module."""
+    """Return a grid as a matplotlib figure, in the current style; `save` sets its own."""
     from matplotlib.figure import Figure
 
     layout = _layout(grid)
     width, height = layout.size
     figure = Figure(figsize=layout.size, dpi=DPI)
 
-    def place(x: float, y: float, wide: float, high: float) -> Any:
+    def axes_at(x: float, y: float, wide: float, high: float) -> Any:
         """Return axes whose upper left corner is x, y inches from that of the figure."""
         return figure.add_axes((x / width, 1 - (y + high) / height, wide / width, high / height))
 
-    def write(x: float, y: float, text: str, size: float, **how: Any) -> None:
-        figure.text(x / width, 1 - y / height, text, size=size, linespacing=1.3, **how)
+    def write(x: float, y: float, text: str, size: float, **options: Any) -> None:
+        figure.text(x / width, 1 - y / height, text, size=size, linespacing=1.3, **options)
 
     title = _wrap(grid.title, width - 2 * _MARGIN, _TITLE)
     write(_MARGIN, _MARGIN, title, _TITLE, va="top")
@@ -98,22 +98,22 @@ def draw(grid: Grid) -> Any:
     for row, top in zip(grid.rows, layout.tops, strict=True):
         for tile, left, wide in zip(row, layout.lefts, layout.widths, strict=False):
             if tile is not None:
-                _draw_tile(place(left, top, wide, wide / _aspect(tile)), tile, wide)
+                _draw_tile(axes_at(left, top, wide, wide / _aspect(tile)), tile, wide)
     for text, top, high in zip(grid.row_labels, layout.tops, layout.heights, strict=False):
         label = _wrap(text, _ROW_LABEL, _SMALL)
         write(_MARGIN, top + high / 2, label, _SMALL, va="center")
     for text, left, wide in zip(grid.columns, layout.lefts, layout.widths, strict=False):
-        heading = _cut(text, wide, _HEADING)
+        heading = _shorten(text, wide, _HEADING)
         write(left + wide / 2, layout.tops[0] - 0.06, heading, _HEADING, ha="center")
     for number, bar in enumerate(grid.bars):
         x = _MARGIN + 0.1 + number * (_BAR[0] + 0.45)
-        _draw_bar(figure, place(x, height - 0.28, _BAR[0], _BAR[1]), bar)
+        _draw_bar(figure, axes_at(x, height - 0.28, _BAR[0], _BAR[1]), bar)
     return figure
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the cells of a grid are, in inches from the upper left corner."""
+    """The places of the cells of a grid, in inches from the upper left corner."""
 
     lefts: list[float]  # of the columns
     widths: list[float]
@@ -156,7 +156,7 @@ def _draw_tile(axes: Any, tile: Tile, width: float) -> None:
         axes.locator_params(integer=True)
     else:
         axes.set(xticks=[], yticks=[])
-    axes.set_xlabel(_cut(tile.caption, width, _SMALL), size=_SMALL, labelpad=2, color=_GREY)
+    axes.set_xlabel(_shorten(tile.caption, width, _SMALL), size=_SMALL, labelpad=2, color=_GREY)
     for x, y, text in tile.labels:
         axes.text(x, 1 - y, text, size=_SMALL, ha="center", va="center", transform=axes.transAxes)
 
@@ -177,8 +177,8 @@ def _aspect(tile: Tile) -> float:
 
 
 def _wrap(text: str, width: float, size: float) -> str:
-    """Return a text with line breaks, about `width` inches wide at `size` points."""
-    letters = int(72 * width / (_LETTER * size))
+    """Return a text with line breaks that is about `width` inches wide at `size` points."""
+    letters = int(72 * width / (_LETTER_WIDTH * size))
     lines = [textwrap.wrap(line, letters) for line in visualize.plain(text).splitlines()]
     return "\n".join(line for part in lines for line in part)
 
@@ -187,8 +187,8 @@ def _height(text: str, size: float) -> float:
     return (text.count("\n") + 1) * size * 1.5 / 72 if text else 0.0
 
 
-def _cut(text: str, width: float, size: float) -> str:
-    """Return a text that is not longer than a column, so that neighbours do not overlap."""
+def _shorten(text: str, width: float, size: float) -> str:
+    """Return a text that is at most as wide as its column, so that neighbours do not overlap."""
     from matplotlib.textpath import TextPath
 
     text = visualize.plain(text)

@@ -1,4 +1,4 @@
-"""Explanation of one picture: the maps of all IDRs, the partition, and predictions without some.
+"""Explanation of one picture: the maps of all IDRs, the partition, and ablated predictions.
 
     explanation = explain(network, image)     # image: RGB bytes (H, W, 3) at the network's size
     explanation.depth                         # (H, W) metres, bit for bit the prediction
@@ -40,12 +40,12 @@ from idisc.tasks import Task
 
 FloatMaps = NDArray[np.float32]
 QUANTILES = (0.02, 0.98)  # of a map, between which it is clamped for display
-LEAST_RANGE = 0.01  # of the weights of a map; smaller ranges are not stretched to full contrast
+MIN_RANGE = 0.01  # of the weights of a map; smaller ranges are not stretched to full contrast
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """The maps of the IDRs at one resolution."""
+    """The maps of the IDRs at one level."""
 
     index: int  # 0 is the coarsest
     stride: int  # pixels of the picture per pixel of the level
@@ -53,7 +53,7 @@ class Level:
     attention: FloatMaps = field(repr=False)
     """(N, h, w): weight of each IDR in the first layer of ISD, mean over the heads."""
     partition: FloatMaps | None = field(repr=False)
-    """(N, h, w): share of each pixel in each IDR, last iteration of AFP; None without any."""
+    """(N, h, w): share of each pixel in each IDR, last iteration of AFP; None without AFP."""
 
     @property
     def name(self) -> str:
@@ -67,12 +67,12 @@ class Level:
 
     @property
     def maps(self) -> FloatMaps:
-        """The attention as in the figures of the paper: (N, h, w), each map from 0 to 1."""
-        return shown(self.attention)
+        """The attention as the paper shows it: (N, h, w), each map stretched to [0, 1]."""
+        return stretch(self.attention)
 
     @property
     def membership(self) -> FloatMaps:
-        """The partition, or without AFP the attention: (N, h, w), with sum 1 over N."""
+        """The partition, or the attention without AFP: (N, h, w), with sum 1 over N."""
         return self.attention if self.partition is None else self.partition
 
     @property
@@ -83,7 +83,7 @@ class Level:
 
 @dataclass(frozen=True)
 class _State:
-    """What is needed to predict again; lists have one entry for each level."""
+    """Intermediate results, from which predictions are repeated; lists have an entry per level."""
 
     network: IDisc
     embeddings: list[Tensor]  # P (1, C, H_l, W_l)
@@ -117,13 +117,11 @@ class Explanation:
 
     @property
     def nbytes(self) -> int:
-        """The memory of maps, prediction, and of what muting needs."""
-        maps = [each for level in self.levels for each in (level.attention, level.partition)]
-        arrays: list[NDArray[Any]] = [self.image, self.prediction]
-        arrays += [each for each in maps if each is not None]
-        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.outputs]
-        kept += [] if self.kept.guide is None else [self.kept.guide]
-        return sum(array.nbytes for array in arrays) + sum(tensor.nbytes for tensor in kept)
+        """The memory of the picture, the prediction, the maps and the intermediate results."""
+        maps = [values for level in self.levels for values in (level.attention, level.partition)]
+        kept = [*self.kept.embeddings, *self.kept.idrs, *self.kept.outputs, self.kept.guide]
+        arrays = (self.image, self.prediction, *maps, *kept)
+        return sum(values.nbytes for values in arrays if values is not None)
 
     def muted(self, idrs: Mapping[int, Collection[int]]) -> FloatMaps:
         """Return the prediction without the IDRs {level: their numbers}."""
@@ -176,9 +174,9 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
     `size` is that of the prediction, by default the picture's. InputError for networks without
     IDRs (`discretization=edd` or `none`) and for predictions that are not finite.
     """
-    if network.config.discretization != "isd":
-        found = network.config.discretization
-        raise InputError(f"discretization={found}", "the network has no IDRs")
+    discretization = network.config.discretization
+    if discretization != "isd":
+        raise InputError(f"discretization={discretization}", "the network has no IDRs")
     size = size or (image.shape[0], image.shape[1])
     with torch.inference_mode():
         rgb = rgb_of(torch.tensor(image[None], device=network.mean.device))  # (1, 3, H, W)
@@ -213,8 +211,8 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
 def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) -> Explanation:
     """Explain the prediction of a photo of any size; the prediction has the size of the photo.
 
-    `size` is that of the picture in the network, as for `Predictor.predict`. For a model that
-    ships, its checkpoint is opened each time; other exported files are an InputError.
+    `size` is that of the picture in the network, as for `Predictor.predict`. The checkpoint of a
+    shipped model is opened on every call; other exported files are an InputError.
     """
     seen = resize_smooth(photo.image, size or predictor.network_size(photo.size))
     network = network_of(predictor.engine)
@@ -225,22 +223,22 @@ def explain_photo(predictor: Predictor, photo: Photo, size: Size | None = None) 
     return replace(explanation, image=photo.image)
 
 
-def shown(maps: NDArray[Any]) -> FloatMaps:
-    """Return maps (N, h, w), each clamped between its quantiles and rescaled to [0, 1].
+def stretch(maps: NDArray[Any]) -> FloatMaps:
+    """Return maps (N, h, w), each clamped to its `QUANTILES` and rescaled to [0, 1] for display.
 
-    The range of a map counts as `LEAST_RANGE` at least, so that noise is not amplified.
+    The range of a map counts as at least `MIN_RANGE`, so that noise is not amplified.
     """
     low, high = np.quantile(maps, QUANTILES, axis=(1, 2), keepdims=True)  # (N, 1, 1) each
     clamped = np.clip(maps, low, high) - low
-    rescaled: FloatMaps = (clamped / np.maximum(high - low, LEAST_RANGE)).astype(np.float32)
+    rescaled: FloatMaps = (clamped / np.maximum(high - low, MIN_RANGE)).astype(np.float32)
     return rescaled
 
 
 def _maps(weights: Tensor, size: Size, fine: Size) -> FloatMaps:
-    """Return weights (1, K, M, N) of a level as (N, h, w): mean over heads, with sum 1 over N.
+    """Return weights (1, K, M, N) of a level as maps (N, h, w): mean over heads, sum 1 over N.
 
-    Bilinear enlarging keeps the sums. AFP with `softmax=pixels` has sums over the pixels instead,
-    so the weights of each pixel are divided by their sum.
+    The weights of each pixel are divided by their sum, because AFP with `softmax=pixels` normalizes
+    over the pixels. Bilinear enlarging keeps the sums.
     """
     shares = weights.float().mean(1)  # (1, M, N)
     shares = shares / shares.sum(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""How many IDRs a network uses: shares, similarity, collapse and the effective number.
+"""How many IDRs a network uses: their shares, similarity, collapse and effective number.
 
 Everything is computed from maps A (N, M), the weights of N IDRs at M pixels of one picture or of a
 whole dataset: the attention of ISD or the partition of AFP.
@@ -8,10 +8,10 @@ whole dataset: the attention of ISD or the partition of AFP.
     used          exp(-sum_j p_j log p_j), the perplexity of the shares: how many IDRs have weight
     effective     exp(-sum_k e_k log e_k), e_k the eigenvalues of sqrt(p_i) S_ij sqrt(p_j)
 
-The last one is the Vendi score of Friedman and Dieng (2023), weighted by the shares. It is N for N
+`effective` is the Vendi score of Friedman and Dieng (2023), weighted by the shares. It is N for N
 IDRs of equal share in different places and 1 for N identical maps, and an IDR without weight does
-not count. An IDR is *merged* if an IDR of larger share has a map of similarity `MERGED` or more,
-and *dead* if its share is below a tenth of an equal share.
+not count. An IDR is *merged* if its map has a similarity of `MERGED` or more with that of an IDR of
+larger share, and *dead* if its share is below a tenth of an equal share.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.explain.ablate import mute_each
+from idisc.explain.ablate import mute
 from idisc.explain.idrs import Explanation
 
 Floats = NDArray[np.float64]
@@ -71,25 +71,25 @@ class Usage:
     def merged(self) -> dict[int, tuple[int, float]]:
         """IDRs that duplicate one of larger share: {IDR: (the other, similarity)}; no dead ones."""
         order = self.by_share()
-        found: dict[int, tuple[int, float]] = {}
-        for place, idr in enumerate(order[1:], start=1):
-            similarity = self.similarity[idr, order[:place]]
+        merged: dict[int, tuple[int, float]] = {}
+        for rank, idr in enumerate(order[1:], start=1):
+            similarity = self.similarity[idr, order[:rank]]
             nearest = int(similarity.argmax())
             if similarity[nearest] >= MERGED:
-                found[idr] = order[nearest], float(similarity[nearest])
-        return {idr: found[idr] for idr in sorted(set(found) - set(self.dead))}
+                merged[idr] = order[nearest], float(similarity[nearest])
+        return {idr: merged[idr] for idr in sorted(set(merged) - set(self.dead))}
 
     @property
     def groups(self) -> dict[int, list[int]]:
         """Merged IDRs by the IDR at the end of their chain, which is not merged itself."""
-        target = {idr: other for idr, (other, _) in self.merged.items()}
-        found: dict[int, list[int]] = {}
-        for idr in target:
+        merged = self.merged
+        groups: dict[int, list[int]] = {}
+        for idr in merged:
             root = idr
-            while root in target:  # each step leads to a larger share
-                root = target[root]
-            found.setdefault(root, []).append(idr)
-        return dict(sorted(found.items()))
+            while root in merged:  # each step leads to a larger share
+                root = merged[root][0]
+            groups.setdefault(root, []).append(idr)
+        return dict(sorted(groups.items()))
 
     def by_share(self) -> list[int]:
         """Return all IDRs, the one with the largest share first."""
@@ -101,10 +101,11 @@ class Usage:
         order, chosen = self.by_share(), list[int]()
         for limit in (0.6, 0.8, MERGED, np.inf):  # of similarity, raised until there are enough
             for idr in order:
-                known = idr in chosen or len(chosen) >= count
-                if not known and (self.similarity[idr, chosen] < limit).all():
+                if idr not in chosen and (self.similarity[idr, chosen] < limit).all():
                     chosen.append(idr)
-        return chosen
+            if len(chosen) >= count:
+                break
+        return chosen[:count]
 
     def as_json(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
@@ -136,13 +137,13 @@ def mean_usage(usages: Sequence[Usage]) -> Usage:
 
 @dataclass(frozen=True)
 class LevelUsage:
-    """The usage at one level, in one picture or in several."""
+    """The usage of the IDRs of one level, in one picture or in several."""
 
     index: int
     stride: int
     total: Mapping[Kind, Usage]  # of the maps of all pictures together
-    pictures: Mapping[Kind, Sequence[float]]  # effective number in each picture
-    muting: Sequence[float]  # mean change in each picture without the IDR of the largest share
+    pictures: Mapping[Kind, Sequence[float]]  # the effective number in each picture
+    muting: Sequence[float]  # for each picture, the mean change without the IDR of largest share
 
     @property
     def name(self) -> str:
@@ -150,7 +151,7 @@ class LevelUsage:
         return f"level {self.index} (stride {self.stride})"
 
     def row(self, kind: Kind) -> list[str]:
-        """Return its numbers as text, in the order of `COLUMNS`."""
+        """Return the numbers as text, in the order of `COLUMNS`."""
         usage = self.total[kind]
         values = (usage.effective, np.mean(self.pictures[kind]), usage.used)
         counts = (len(usage.merged), len(usage.dead))
@@ -190,18 +191,18 @@ class Report:
                     "name": name,
                     **{
                         f"effective_{kind}": [
-                            round(level.pictures[kind][place], 3) for level in self.levels
+                            round(level.pictures[kind][index], 3) for level in self.levels
                         ]
                         for kind in self.levels[0].pictures
                     },
                 }
-                for place, name in enumerate(self.names)
+                for index, name in enumerate(self.names)
             ],
         }
 
 
 class Collector:
-    """Collects explanations one by one into a report."""
+    """Collects the usage in pictures, one by one, into a report."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -215,8 +216,8 @@ class Collector:
             if level.partition is not None:
                 total["partition"] = usage_of(level.partition)
             effective = {kind: [usage.effective] for kind, usage in total.items()}
-            strongest = total["attention"].by_share()[:1]
-            muting = [each.mean for each in mute_each(explanation, level.index, strongest)]
+            largest = total["attention"].by_share()[0]
+            muting = [mute(explanation, {level.index: {largest}}).mean]
             levels.append(LevelUsage(level.index, level.stride, total, effective, muting))
         self._names.append(name)
         self._pictures.append(levels)
@@ -225,12 +226,12 @@ class Collector:
     def report(self) -> Report:
         """Return the report on all pictures so far, at least one."""
         levels = []
-        for each in zip(*self._pictures, strict=True):  # a level in all pictures
-            kinds = list(each[0].total)
-            total = {kind: mean_usage([level.total[kind] for level in each]) for kind in kinds}
-            effective = {kind: [level.pictures[kind][0] for level in each] for kind in kinds}
-            muting = [level.muting[0] for level in each]
-            levels.append(replace(each[0], total=total, pictures=effective, muting=muting))
+        for same in zip(*self._pictures, strict=True):  # one level in all pictures
+            kinds = list(same[0].total)
+            total = {kind: mean_usage([level.total[kind] for level in same]) for kind in kinds}
+            effective = {kind: [level.pictures[kind][0] for level in same] for kind in kinds}
+            muting = [level.muting[0] for level in same]
+            levels.append(replace(same[0], total=total, pictures=effective, muting=muting))
         return Report(tuple(self._names), tuple(levels))
 
 

@@ -1,4 +1,4 @@
-"""The usage of IDRs over a dataset as one self-contained HTML page, in the style of all reports."""
+"""The usage of IDRs over a dataset as one self-contained HTML page, in the style of the reports."""
 
 from __future__ import annotations
 
@@ -134,18 +134,20 @@ def _collapsed(levels: Sequence[LevelUsage]) -> Markup:
 
 
 def _groups(usage: Usage) -> str:
-    return "; ".join(f"{root}\u00a0← {', '.join(map(str, i))}" for root, i in usage.groups.items())
+    return "; ".join(
+        f"{root}\u00a0← {', '.join(map(str, merged))}" for root, merged in usage.groups.items()
+    )
 
 
 def _extreme_pictures(report: Report) -> Markup:
     """Return the pictures with the fewest and the most effective IDRs, summed over the levels."""
-    totals = np.sum([level.pictures["attention"] for level in report.levels], axis=0)
-    order = np.argsort(totals, kind="stable").tolist()
+    numbers = [level.pictures["attention"] for level in report.levels]
+    order = np.argsort(np.sum(numbers, axis=0), kind="stable").tolist()
     if len(order) > 2 * _EXTREMES:
         order = [*order[:_EXTREMES], *order[-_EXTREMES:]]
     rows = [
-        [report.names[place], *(f"{lev.pictures['attention'][place]:.2f}" for lev in report.levels)]
-        for place in order
+        [report.names[index], *(f"{effective[index]:.2f}" for effective in numbers)]
+        for index in order
     ]
     return section(
         "Pictures with the fewest and the most",

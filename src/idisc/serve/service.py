@@ -148,7 +148,7 @@ class InferenceService:
             "kept_s": self.limits.keep_s,
             "maps": found.levels[0].attention.shape[1:],
             "quantiles": idrs.QUANTILES,
-            "least_range": idrs.LEAST_RANGE,
+            "least_range": idrs.MIN_RANGE,
             "levels": [_level(level) for level in found.levels],
             "depth": packed_depth(self._thinned(token, found.depth)),
             "change_colours": colour_table(visualize.CHANGE_COLOURS),

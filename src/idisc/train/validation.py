@@ -16,7 +16,8 @@ from idisc.data.catalog import DatasetSpec
 from idisc.data.dataset import Dataset, evenly_spaced
 from idisc.errors import IdiscError
 from idisc.evaluate.protocols import PAPER
-from idisc.evaluate.run import Case, predict_sample, reported, score
+from idisc.evaluate.run import predict_sample
+from idisc.evaluate.scoring import Case, reported, score
 from idisc.metrics import Terms
 from idisc.model.network import IDisc
 from idisc.predict.predictor import Predictor
