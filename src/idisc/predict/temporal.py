@@ -69,7 +69,7 @@ def _colours(image: Picture) -> NDArray[np.float64]:
     return np.bincount((levels @ [16, 4, 1]).ravel(), minlength=64) / (image.size / 3)
 
 
-def look(values: FloatMap) -> FloatMap:
+def sample_map(values: FloatMap) -> FloatMap:
     """Sample a map (H, W) at the size at which frames are compared."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
@@ -91,7 +91,7 @@ class Flicker:
 
     def add(self, depth: FloatMap, change: FloatMap | None) -> None:
         """Add the next frame: depth (H, W), and the change of its picture."""
-        now = _log(look(depth))
+        now = _log(sample_map(depth))
         before, self.before = self.before, now
         if before is None or change is None or np.mean(change < _STILL) < _FEWEST_STILL:
             return
@@ -123,7 +123,7 @@ class Smoother:
         still, difference = change < _STILL, now - past
         scale = 0.0
         if still.mean() >= _FEWEST_STILL:
-            scale = float(np.median(look(difference)[still]))
+            scale = float(np.median(sample_map(difference)[still]))
         moved = np.clip((change - _STILL) / (_MOVED - _STILL), 0, 1)
         share = resize_map((weight + (1 - weight) * moved).astype(np.float32), depth.shape)
         self.state = past + np.float32(weight * scale) + share * (difference - np.float32(scale))
