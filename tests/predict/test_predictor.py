@@ -15,7 +15,7 @@ from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.evaluate.run import predict_sample
 from idisc.images import read_photo
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
 from idisc.prediction import TileGrid
@@ -161,9 +161,7 @@ def test_predicting_a_file_equals_evaluating_it(checkpoint, tmp_path):
 
 def test_a_network_that_answers_nan_is_not_believed(engine):
     broken = Brightness()
-    broken.run = lambda images, size=None: RawOutput(
-        np.full((len(images), *size), np.nan, np.float32)
-    )
+    broken.run = lambda images, size=None: Output(np.full((len(images), *size), np.nan, np.float32))
     with refused(CheckpointError, "brightness"):
         Predictor(broken).predict(picture())
 

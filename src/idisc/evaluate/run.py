@@ -31,7 +31,8 @@ from idisc.evaluate.protocols import PAPER, Mask, Protocol
 from idisc.evaluate.units import UnitHint
 from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
-from idisc.predict.predictor import Output, Predictor
+from idisc.predict.engine import Output
+from idisc.predict.predictor import Predictor
 from idisc.prediction import Unit
 from idisc.provenance_text import describe_licence
 from idisc.tasks import Task

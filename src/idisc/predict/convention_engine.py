@@ -18,7 +18,7 @@ from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.convention_choice import Graph, choose_convention
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import Cameras, Images, RawOutput
+from idisc.predict.engine import Images, Output
 from idisc.predict.onnx_session import graph_of
 from idisc.sizes import Size, interpolate_map, resize_map, size_text
 from idisc.tasks import DEPTH
@@ -73,7 +73,9 @@ class ConventionEngine:
         convention = choose_convention(path, network.graph, name)
         return cls(path.name, files.sha256(path), convention, network)
 
-    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
+    def run(
+        self, images: Images, size: Size | None = None, cameras: Sequence[Camera] = ()
+    ) -> Output:
         """Return depth (B, H, W); pictures go through the network one by one.
 
         Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`. If the convention needs
@@ -86,7 +88,7 @@ class ConventionEngine:
             for image, camera in zip(images, cameras, strict=True)
         ]
         fovs = [fov for _, fov in each if fov is not None]
-        return RawOutput(
+        return Output(
             np.stack([depth for depth, _ in each]),
             fov_deg=np.array(fovs, np.float32) if fovs else None,
         )

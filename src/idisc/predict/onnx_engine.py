@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from idisc import checksums, files
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import Cameras, Images, RawOutput
+from idisc.predict.engine import Images, Output
 from idisc.predict.onnx_session import AGAIN, OpenFile, open_session
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
@@ -83,11 +83,10 @@ class OnnxEngine:
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
-    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
-        """Return the maps, and the other outputs that the graph has."""
+    def run(self, images: Images, size: Size | None = None) -> Output:
         wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
         found = self._run(images, size, wanted)
-        return RawOutput(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))
+        return Output(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))
 
     def _run(
         self, images: NDArray[np.uint8], size: Size | None, names: list[str]
