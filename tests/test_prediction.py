@@ -10,7 +10,7 @@ from tests.fakes.predicted import SIZE, predicted, provenance
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.prediction import KnownDistance
+from idisc.provenance import KnownDistance
 from idisc.provenance_text import describe
 
 

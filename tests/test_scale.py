@@ -9,7 +9,7 @@ from tests.fakes.predicted import CAMERA, RESULT, SIZE, provenance, write
 from tests.fakes.refusals import refused
 
 from idisc.errors import InputError
-from idisc.prediction import BorrowedScale, CameraCorrection
+from idisc.provenance import BorrowedScale, CameraCorrection
 from idisc.scale import apply_scale, read_scale
 
 KNOWN = ((0, 40), (60, 40), 8.0)  # 4 m are predicted

@@ -13,13 +13,13 @@ from typing import Any
 from idisc import configs
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
-from idisc.prediction import (
+from idisc.prediction import Prediction
+from idisc.provenance import (
     Alignment,
     BorrowedScale,
     CameraCorrection,
     Compared,
     ModelInfo,
-    Prediction,
     Rescaling,
     SizeReason,
     Unit,

@@ -16,7 +16,8 @@ from typing import Any
 
 from idisc import files
 from idisc.errors import InputError
-from idisc.prediction import BorrowedScale, KnownDistance, Prediction, Warning
+from idisc.prediction import Prediction
+from idisc.provenance import BorrowedScale, KnownDistance, Warning
 from idisc.sizes import Size
 
 MOST_LENS_CHANGE = 0.02  # of the focal length over the diagonal: EXIF rounds to whole millimetres

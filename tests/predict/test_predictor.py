@@ -18,7 +18,7 @@ from idisc.images import read_photo
 from idisc.predict.engine import Output
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
-from idisc.prediction import TileGrid
+from idisc.provenance import TileGrid
 from idisc.sizes import fit_aspect, resize_map
 from idisc.tasks import NORMALS
 

@@ -10,7 +10,7 @@ import idisc
 from idisc.errors import IdiscWarning
 from idisc.predict import scene
 from idisc.predict.predictor import AutoPredictor
-from idisc.prediction import ModelInfo
+from idisc.provenance import ModelInfo
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
 ROOMS = ("bedroom", "kitchen", "living_room", "waiting_room")

@@ -33,7 +33,7 @@ from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
 from idisc.predict.engine import Output
 from idisc.predict.predictor import Predictor
-from idisc.prediction import Unit
+from idisc.provenance import Unit
 from idisc.provenance_text import describe_licence
 from idisc.tasks import Task
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc.predict.conventions import Convention
-from idisc.prediction import Compared
+from idisc.provenance import Compared
 from idisc.sizes import Size
 from idisc.tasks import Task
 

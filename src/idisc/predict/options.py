@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import InputError
 from idisc.images import MAX_NETWORK_PIXELS, Photo
-from idisc.prediction import KnownDistance
+from idisc.provenance import KnownDistance
 from idisc.scale import FoundScale, read_scale
 from idisc.sizes import Size, size_text
 

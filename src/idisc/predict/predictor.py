@@ -36,7 +36,8 @@ from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
 from idisc.predict.open import open_model
 from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
-from idisc.prediction import Prediction, Provenance, SizeReason, TileGrid
+from idisc.prediction import Prediction
+from idisc.provenance import Provenance, SizeReason, TileGrid
 from idisc.provenance_text import describe_warning
 from idisc.scale import FoundScale, apply_scale
 from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, resize_map, size_text

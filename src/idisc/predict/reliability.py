@@ -13,7 +13,7 @@ from idisc.camera import Camera
 from idisc.errors import InputError
 from idisc.predict.engine import Engine
 from idisc.predict.options import PredictOptions
-from idisc.prediction import CameraCorrection, ModelInfo, Warning
+from idisc.provenance import CameraCorrection, ModelInfo, Warning
 from idisc.sizes import Size, fit_aspect
 
 MAX_FOV_GAP_DEG, MAX_RATIO = 15.0, 1.25  # to the training camera and size, without a warning

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import configs, files
-from idisc.prediction import ModelInfo, Warning
+from idisc.provenance import ModelInfo, Warning
 from idisc.zoo import cards
 
 PROBE = Path(cards.__file__).with_name("scene.json")

@@ -29,7 +29,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.prediction import FloatMap, FrameTime, Prediction
+from idisc.prediction import FloatMap, Prediction
+from idisc.provenance import FrameTime
 from idisc.sizes import Size, resize_map, resize_smooth
 from idisc.visualize import Picture
 

@@ -32,7 +32,8 @@ from idisc.predict.clip import Clip
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
 from idisc.predict.temporal import FLICKER, Course, Frame, sample_map
-from idisc.prediction import FloatMap, Prediction, Unit, colour_limits
+from idisc.prediction import FloatMap, Prediction, colour_limits
+from idisc.provenance import Unit
 from idisc.provenance_text import UNIT_SYMBOLS, record, sentences
 from idisc.visualize import Picture
 
