@@ -143,9 +143,9 @@ def test_ticks_are_round_numbers_within(low, high, count, expected):
 
 
 def test_numbers_of_one_axis_have_the_same_digits():
-    assert visualize.written([0, 0.05, 0.1]) == ["0.00", "0.05", "0.10"]
-    assert visualize.written([0, 20]) == ["0", "20"]
-    assert visualize.written([]) == []
+    assert visualize.format_ticks([0, 0.05, 0.1]) == ["0.00", "0.05", "0.10"]
+    assert visualize.format_ticks([0, 20]) == ["0", "20"]
+    assert visualize.format_ticks([]) == []
 
 
 @pytest.mark.parametrize("width", [160, 640, 1216])
@@ -161,7 +161,7 @@ def test_the_legend_shows_the_whole_map_and_is_written_on(width):
 def test_pictures_stand_beside_each_other_at_one_height():
     red, blue = np.zeros((40, 60, 3), np.uint8), np.zeros((80, 80, 3), np.uint8)
     red[..., 0], blue[..., 2] = 255, 255
-    panel = visualize.beside([red, blue], ["a red one", "a blue one"])
+    panel = visualize.side_by_side([red, blue], ["a red one", "a blue one"])
     assert panel.shape == (40 + 22, 60 + 5 + 40, 3)
     assert (panel[22:, :60] == red).all()
     assert (panel[22:, 65:] == blue[:40, :40]).all()

@@ -178,13 +178,13 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
 
 
-def written(values: Sequence[float]) -> list[str]:
+def format_ticks(values: Sequence[float]) -> list[str]:
     """Format numbers with the same number of decimals, as many as any of them needs."""
     digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
     return [f"{value:.{digits}f}" for value in values]
 
 
-def stops(colours: str) -> list[str]:
+def gradient(colours: str) -> list[str]:
     """Return nine evenly spaced colours of a map as #rrggbb, for gradients."""
     rows = _table(colours)[np.linspace(0, 255, 9).round().astype(int)]
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
@@ -208,7 +208,7 @@ def legend(
     draw = ImageDraw.Draw(canvas)
     foot = size // 2 + bar
     values = ticks(low, high, max(2, min(6, width // (6 * size))))
-    for value, number in zip(values, written(values), strict=True):
+    for value, number in zip(values, format_ticks(values), strict=True):
         x = edge + round((value - low) / (high - low) * (ramp.shape[1] - 1))
         draw.line([(x, foot), (x, foot + size // 4)], fill=INK)
         draw.text(
@@ -217,7 +217,7 @@ def legend(
     return np.asarray(canvas)
 
 
-def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
+def side_by_side(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
     """Place pictures side by side at one height (0: that of the first), with captions above."""
     height = height or pictures[0].shape[0]
     tiles = [_scaled(picture, height) for picture in pictures]
@@ -295,7 +295,7 @@ def _table(colours: str) -> Picture:
     return (table * 255 + 0.5).astype(np.uint8)
 
 
-def plain(text: str) -> str:
+def drawable_text(text: str) -> str:
     """Replace letters that Pillow's own font lacks: accents are removed, others become '?'."""
     bare = unicodedata.normalize("NFKD", text)
     kept = "".join(letter for letter in bare if not unicodedata.combining(letter))

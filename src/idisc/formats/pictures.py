@@ -101,7 +101,7 @@ def _foot(length: int, legend: Legend, line: str) -> Picture:
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
     foot = Image.new("RGB", (width, len(bar) + 3 * size), _PAPER)
     foot.paste(Image.fromarray(bar))
-    text = _shortened(visualize.plain(line), font, width - 2 * margin)
+    text = _shortened(visualize.drawable_text(line), font, width - 2 * margin)
     ImageDraw.Draw(foot).text((margin, len(bar) + size // 2), text, fill=_WORDS, font=font)
     if width != length:
         foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)

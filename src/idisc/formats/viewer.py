@@ -54,7 +54,7 @@ def scene(prediction: Prediction, options: FormatOptions = DEFAULT_OPTIONS) -> d
         "step": picks.step,
         "camera": [camera.fx, camera.fy, camera.cx, camera.cy],  # of the grid
         "limits": [low, high],
-        "ticks": list(zip(ticks, visualize.written(ticks), strict=True)),
+        "ticks": list(zip(ticks, visualize.format_ticks(ticks), strict=True)),
         "empty": visualize.EMPTY,
         "colours": colour_table(options.colormap),
         **packed_depth(depth),

@@ -315,10 +315,10 @@ def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = Fals
             return _with_even_sides(np.concatenate(panels, axis=1))
         kind = "depth" if unit == "metre" else "relative depth"
         captions = (
-            visualize.plain(shown.provenance.picture),
+            visualize.drawable_text(shown.provenance.picture),
             f"{kind}, camera {shown.camera.origin}",
         )
-        picture = visualize.beside(panels, captions)
+        picture = visualize.side_by_side(panels, captions)
         symbol = UNIT_SYMBOLS[unit]
         legend = visualize.legend(low, high, symbol, options.colormap, picture.shape[1])
         picture = np.concatenate([picture, legend])
