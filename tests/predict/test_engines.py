@@ -13,7 +13,7 @@ from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import WEIGHTS
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.open import open_engine
+from idisc.predict.open import open_model
 from idisc.predict.torch_engine import TorchEngine, disagreement
 from idisc.provenance_text import describe
 
@@ -24,7 +24,7 @@ def images():
 
 
 def test_a_checkpoint_predicts_what_its_network_does(checkpoint):
-    engine = open_engine(checkpoint)
+    engine = open_model(checkpoint)
     assert isinstance(engine, TorchEngine)
     images = np.random.default_rng(1).integers(0, 256, (2, 40, 56, 3), dtype=np.uint8)
     rgb = torch.tensor(images / 255).float().permute(0, 3, 1, 2)
@@ -43,7 +43,7 @@ def test_a_checkpoint_predicts_what_its_network_does(checkpoint):
 
 def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(images, tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    engine = open_engine(path)
+    engine = open_model(path)
     assert isinstance(engine, OnnxEngine)
     np.testing.assert_allclose(engine.run(images).maps, images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
     assert (engine.task.name, engine.name) == ("depth", "small.onnx")
@@ -90,14 +90,14 @@ def test_a_damaged_graph_is_one_line(tmp_path, kept):
     path = onnx_files.depth_of_brightness(tmp_path / "cut.onnx")
     path.write_bytes(path.read_bytes()[:kept])
     with refused(CheckpointError, path, "ONNX" if kept else "empty", "export it again"):
-        open_engine(path)
+        open_model(path)
 
 
 def test_metadata_that_are_no_text_are_one_line(tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "strange.onnx")
     path.write_bytes(path.read_bytes() + b"\x72\x06\x0a\x01k\x12\x01\xff")  # k: 0xff
     with refused(CheckpointError, path, "ONNX"):
-        open_engine(path)
+        open_model(path)
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_what_is_no_network_is_named(tmp_path, name, fact):
     (tmp_path / "notes.txt").write_text("no weights")
     (tmp_path / "empty").mkdir()
     with refused(CheckpointError, tmp_path / name, fact):
-        open_engine(tmp_path / name)
+        open_model(tmp_path / name)
 
 
 def test_reduced_precision_is_close_and_said(checkpoint):
     images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
-    exact, reduced = open_engine(checkpoint), open_engine(checkpoint, precision="bf16")
+    exact, reduced = open_model(checkpoint), open_model(checkpoint, precision="bf16")
     depth, spread, *_ = reduced.run(images)
     expected = exact.run(images).maps
     assert not np.array_equal(depth, expected)
@@ -134,25 +134,25 @@ def test_reduced_precision_is_close_and_said(checkpoint):
 
 def test_half_precision_needs_a_gpu(checkpoint):
     with refused(InputError, "--precision fp16"):
-        open_engine(checkpoint, precision="fp16")
+        open_model(checkpoint, precision="fp16")
 
 
 def test_the_precision_of_a_file_is_its_own(tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with refused(InputError, "--precision fp32", "small.onnx"):
-        open_engine(path, precision="fp32")
+        open_model(path, precision="fp32")
     onnx_files.describe(path, precision="fp16")
-    assert open_engine(path, precision="fp16").origin["precision"] == "fp16"
+    assert open_model(path, precision="fp16").origin["precision"] == "fp16"
     with refused(InputError, "--precision bf16", "small.onnx", "fp16"):
-        open_engine(path, precision="bf16")
+        open_model(path, precision="bf16")
 
 
 def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(tmp_path, monkeypatch):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with refused(InputError, "--device mps"):
-        open_engine(path, "mps")
+        open_model(path, "mps")
     with refused(InputError, "--device cuda"):
-        open_engine(path, "cuda")
+        open_model(path, "cuda")
     everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     asked = []
 
@@ -164,7 +164,7 @@ def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(tmp_path, monkeypat
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: everything)
     monkeypatch.setattr("onnxruntime.InferenceSession", Session)
     with refused(CheckpointError, path, "no such driver"):
-        open_engine(path, "cuda:1")
+        open_model(path, "cuda:1")
     assert asked == [[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]]
 
 
