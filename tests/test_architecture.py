@@ -19,6 +19,7 @@ FOUNDATION = [
     "checksums",
     "sizes",
     "metrics",
+    "averages",
     "magma",
     "visualize",
     "tasks",

@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from tests.fakes.refusals import refused
 from tests.golden import metrics as golden
 
+from idisc.averages import AVERAGES, ImageAverage, PixelAverage, average
 from idisc.configs import paper
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.metrics import (
-    AVERAGES,
     CLOUD_DISTANCES,
     METRICS,
     PUBLISHED,
     Formula,
-    ImageAverage,
-    PixelAverage,
     Terms,
     angular_error_deg,
-    average,
     boundary_f1,
     cloud_metrics,
     depth_terms,

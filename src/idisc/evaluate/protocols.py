@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import metrics
+from idisc import averages
 from idisc.alignment import FURTHEST_M, fit_inverse
 from idisc.data import masks
 from idisc.data.catalog import DatasetSpec
@@ -30,7 +30,7 @@ class Protocol:
     """How predictions and ground truth become numbers."""
 
     name: str
-    averaging: Literal["image", "pixel", "batch"] = "image"  # metrics.AVERAGES says what they are
+    averaging: Literal["image", "pixel", "batch"] = "image"  # averages.AVERAGES says what they are
     batch_size: int = 0  # of averaging=batch; 0: the dataset's `published_batch`
     # Scored pixels: the dataset's window on its crop; KITTI's on the full frame; KITTI's of Eigen
     # et al. instead of Garg's, on the crop as in the released code; Garg's for pictures of one's
@@ -53,9 +53,9 @@ class Protocol:
             if not 0 <= value < float("inf"):
                 raise InputError("protocol", f"{name} {value}", "0 or more is needed")
 
-    def average(self, spec: DatasetSpec) -> metrics.Average:
+    def average(self, spec: DatasetSpec) -> averages.Average:
         """Return a new average over the images of a dataset."""
-        return metrics.average(self.averaging, self.batch_of(spec))
+        return averages.average(self.averaging, self.batch_of(spec))
 
     def batch_of(self, spec: DatasetSpec) -> int:
         """Return the number of pictures in a batch when averaging by batch."""
