@@ -146,19 +146,17 @@ class Prediction:
     def measure(self, first: tuple[float, float], second: tuple[float, float]) -> float:
         """Return the distance in metres between the points seen at two pixels (x, y)."""
         self._check_metric()
-        ends = [ray * depth for ray, depth in map(self._seen, (first, second))]
+        ends = [ray * depth for ray, depth in map(self._ray_and_depth, (first, second))]
         return float(np.linalg.norm(ends[0] - ends[1]))
 
     def scale_for(self, wanted: KnownDistance) -> float:
         """Return the factor that gives two points their known distance; metric depth only."""
-        found = self.measure(wanted.first, wanted.second)
-        if not found > 1e-6:  # also NaN
-            raise InputError(
-                f"known distance {wanted}",
-                f"the predicted distance is {found:g} m",
-                "choose two points that are apart",
-            )
-        return wanted.metres / found
+        predicted = self.measure(wanted.first, wanted.second)
+        if not predicted > 1e-6:  # also NaN
+            reason = f"the predicted distance is {predicted:g} m"
+            remedy = "choose two points that are apart"
+            raise InputError(f"known distance {wanted}", reason, remedy)
+        return wanted.metres / predicted
 
     def rescaled(self, known: object) -> Prediction:
         """Return the prediction in metres that give the points of known distances these distances.
@@ -195,24 +193,26 @@ class Prediction:
     def apply(self, change: CameraCorrection | Rescaling | BorrowedScale | Alignment) -> Prediction:
         """Return the prediction with depth changed, which the provenance records."""
         before = self.provenance
+        factor: FloatMap | np.float32
         if isinstance(change, Alignment):
             depth = change.fit.metres(self.depth_values)
-            # The deviation is spread as depth is: d metres / d relative = (metres / relative)^2 s.
-            slope = (depth / self.depth_values) ** 2 * np.float32(change.fit.scale)
-            level_std = None if self.level_std is None else self.level_std * slope
+            # The deviation is scaled by the slope d metres / d relative = (metres / relative)^2 s.
+            factor = (depth / self.depth_values) ** 2 * np.float32(change.fit.scale)
             provenance = replace(before, alignment=change)
-            return replace(self, depth=depth, level_std=level_std, provenance=provenance)
-        if isinstance(change, CameraCorrection):
-            provenance = replace(before, camera_correction=change)
         else:
-            kept = [each for each in before.warnings if each.code not in SCALE_WARNINGS]
-            if max(change.factor, 1 / change.factor) > MAX_KNOWN_FACTOR:
-                kept.append(Warning(code="known_distance", details={"factor": change.factor}))
-            rescalings = (*before.rescalings, change)
-            provenance = replace(before, rescalings=rescalings, warnings=tuple(kept))
-        factor = np.float32(change.factor)
+            factor = np.float32(change.factor)
+            depth = self.metres * factor
+            if isinstance(change, CameraCorrection):
+                provenance = replace(before, camera_correction=change)
+            else:
+                warnings = [each for each in before.warnings if each.code not in SCALE_WARNINGS]
+                if max(change.factor, 1 / change.factor) > MAX_KNOWN_FACTOR:
+                    details = {"factor": change.factor}
+                    warnings.append(Warning(code="known_distance", details=details))
+                rescalings = (*before.rescalings, change)
+                provenance = replace(before, rescalings=rescalings, warnings=tuple(warnings))
         level_std = None if self.level_std is None else self.level_std * factor
-        return replace(self, depth=self.metres * factor, level_std=level_std, provenance=provenance)
+        return replace(self, depth=depth, level_std=level_std, provenance=provenance)
 
     def _check_metric(self) -> None:
         if self.unit == "relative":
@@ -224,30 +224,27 @@ class Prediction:
 
     def _span(self, known: KnownDistance) -> Span:
         """Return two points in relative depth, with their known distance."""
-        (first, near), (second, far) = (self._seen(at) for at in (known.first, known.second))
+        first, near = self._ray_and_depth(known.first)
+        second, far = self._ray_and_depth(known.second)
         if not min(near, far) > 0:  # also NaN
             raise InputError(f"known distance {known}", "there is no depth at a point")
         return Span(np.stack([first, second]), np.array([near, far]), known.metres)
 
-    def _seen(self, point: tuple[float, float]) -> tuple[NDArray[np.float64], float]:
+    def _ray_and_depth(self, point: tuple[float, float]) -> tuple[NDArray[np.float64], float]:
         """Return the ray (3,) through a pixel (x, y), with z = 1, and the depth there."""
         depth, camera, (x, y) = self.depth_values, self.camera, point
         column, row = round(x), round(y)
         if not (0 <= row < depth.shape[0] and 0 <= column < depth.shape[1]):
-            raise InputError(
-                f"point {x:g},{y:g}",
-                (
-                    f"outside of the picture, which is {depth.shape[1]} pixels wide and"
-                    f" {depth.shape[0]} high"
-                ),
-            )
+            height, width = depth.shape
+            reason = f"outside of the picture, which is {width} pixels wide and {height} high"
+            raise InputError(f"point {x:g},{y:g}", reason)
         ray = ((column - camera.cx) / camera.fx, (row - camera.cy) / camera.fy, 1.0)
         return np.array(ray), float(depth[row, column])
 
 
 def colour_limits(unit: Unit, *depths: FloatMap) -> tuple[float, float]:
-    """Return the range of colours for some dense depth maps in `unit`."""
-    steps = [1 + max(depth.shape) // 1000 for depth in depths]  # a sample of large maps will do
+    """Return the range of colours for dense depth maps in `unit`."""
+    steps = [1 + max(depth.shape) // 1000 for depth in depths]  # sample large maps
     low, high = visualize.depth_limits(
         *(depth[::step, ::step] for depth, step in zip(depths, steps, strict=True))
     )

@@ -179,7 +179,10 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
                 f"format {row.name}", "this prediction has no uncertainty", "leave it out"
             )
         if {"metres", "normals"} & set(row.needs) and prediction.normals is None:
-            _check_metric(prediction, row)
+            try:
+                _ = prediction.metres
+            except InputError as error:
+                raise error.within(f"format {row.name}") from None
         if "depth" in row.needs and not _has_depth(prediction):
             raise InputError(
                 f"format {row.name}", "no pixel has a depth, so there is nothing to save"
@@ -188,15 +191,7 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
 
 def _has_depth(prediction: Prediction) -> bool:
     depth = prediction.depth_values
-    samples = depth[::16, ::16], depth  # the first one nearly always suffices
-    return any(geometry.is_present(each).any() for each in samples)
-
-
-def _check_metric(prediction: Prediction, row: Format) -> None:
-    try:
-        _ = prediction.metres
-    except InputError as error:
-        raise error.within(f"format {row.name}") from None
+    return any(geometry.is_present(part).any() for part in (depth[::16, ::16], depth))  # fast first
 
 
 def encode(
@@ -233,7 +228,7 @@ def save(
         for row in formats:
             try:
                 content = row.encode(prediction, options)
-            except InputError as error:  # the others are still worth having
+            except InputError as error:  # the other formats are still written
                 failed.append(error)
                 continue
             for suffix, data in content.items():
@@ -241,8 +236,8 @@ def save(
                 stack.enter_context(files.atomic(path)).write_bytes(data)
                 written.append(path)
     if failed:
-        whole = combine(failed)
+        combined = combine(failed)
         done = f"the other formats are written: {', '.join(map(str, written))}" if written else ""
-        remedy = "; ".join(filter(None, [whole.remedy, done]))
-        raise InputError(whole.subject, whole.reason, remedy)
+        remedy = "; ".join(filter(None, [combined.remedy, done]))
+        raise InputError(combined.subject, combined.reason, remedy)
     return written

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from idisc import configs
+from idisc import configs, files
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import Precision
 from idisc.errors import CheckpointError, InputError, nearest, require
-from idisc.predict.convention_choice import hub_type
+from idisc.predict.convention_choice import choose_convention, hub_type
 from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
@@ -150,8 +150,10 @@ def _open_onnx(
     spinning = card is None or pictures in (None, 1)
     opened = open_session(path, device, optimization=optimization, spinning=spinning)
     if not is_ours(opened.session):
-        from idisc.predict.convention_engine import ConventionEngine
+        from idisc.predict.convention_engine import ConventionEngine, OnnxNetwork
 
-        return ConventionEngine.from_onnx(path, opened.session, convention)
+        network = OnnxNetwork(opened.session)
+        chosen = choose_convention(path, network.graph, convention)
+        return ConventionEngine(path.name, files.sha256(path), chosen, network)
     _refuse_convention(convention, f"{path.name} is an export of this package")
     return OnnxEngine(path, device, card=beside, opened=opened)
