@@ -22,7 +22,7 @@ from idisc.errors import InputError, combine
 PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
 VIDEOS = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm")
-KNOWN = PICTURES + VIDEOS
+SUFFIXES = PICTURES + VIDEOS
 TABLES = (".parquet", ".tar", ".tar.gz", ".tgz")  # with many pictures; for `cluster.sources`
 STDIN = "-"
 
@@ -78,9 +78,9 @@ def find(
     problems: list[InputError] = []
     for argument in arguments:
         try:
-            listed, broken = _expanded(argument, recursive)
+            found, broken = _expanded(argument, recursive)
             problems += broken
-            for path in listed:
+            for path in found:
                 key = STDIN if path is None else os.path.normcase(path.resolve())
                 if key not in paths:
                     paths[key] = path
@@ -89,7 +89,7 @@ def find(
             problems.append(error)
     if not paths:
         raise combine(problems) if problems else InputError("input", "no picture is given")
-    return Found(_named(list(paths.values()), roots, beside), tuple(problems))
+    return Found(_name_inputs(list(paths.values()), roots, beside), tuple(problems))
 
 
 def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], list[InputError]]:
@@ -98,22 +98,22 @@ def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], 
         return [None], []
     path = Path(argument)
     if path.is_dir():
-        shown = _shown(path, recursive)
-        listed, broken = _listed(shown, KNOWN), _broken_links(shown, KNOWN)
-        if not listed and not broken:
+        inside = _visible(path, recursive)
+        selected, broken = _select(inside, SUFFIXES), _broken_links(inside, SUFFIXES)
+        if not selected and not broken:
             remedy = "" if recursive else "--recursive includes subfolders"
             raise InputError(path, "no pictures or videos in this folder", remedy)
-        return listed, broken
+        return selected, broken
     if not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out
-        suffixes = KNOWN if glob.has_magic(suffix) or not suffix else (*KNOWN, suffix)
-        found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
-        listed, broken = _listed(found, suffixes), _broken_links(found, suffixes)
-        if not listed and not broken:
+        suffixes = SUFFIXES if glob.has_magic(suffix) or not suffix else (*SUFFIXES, suffix)
+        matching = [Path(name) for name in glob.glob(argument, recursive=True)]  # noqa: PTH207
+        selected, broken = _select(matching, suffixes), _broken_links(matching, suffixes)
+        if not selected and not broken:
             raise InputError(argument, "no pictures or videos match")
-        return listed, broken
+        return selected, broken
     if not path.exists():
-        raise _unfollowed(path) or InputError(path, "no such file")
+        raise _broken_link(path) or InputError(path, "no such file")
     if path.name.lower().endswith(TABLES):
         raise InputError(path, "a table or shard of pictures", "pass --cluster")
     return [path], []
@@ -121,11 +121,11 @@ def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], 
 
 def list_folder(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the files of a folder with these suffixes, without hidden files and results."""
-    return _listed(_shown(folder, recursive=False), suffixes)
+    return _select(_visible(folder, recursive=False), suffixes)
 
 
-def _shown(folder: Path, recursive: bool) -> list[Path]:
-    """Return what is in a folder, and not hidden."""
+def _visible(folder: Path, recursive: bool) -> list[Path]:
+    """Return the content of a folder without hidden files and folders."""
     below = folder.rglob("*") if recursive else folder.iterdir()
     return [
         path
@@ -134,17 +134,18 @@ def _shown(folder: Path, recursive: bool) -> list[Path]:
     ]
 
 
-def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+def _select(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the files with these suffixes that are not results, sorted."""
     kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     return sorted((path for path in kept if not is_result(path)), key=lambda path: path.parts)
 
 
 def _broken_links(paths: list[Path], suffixes: tuple[str, ...]) -> list[InputError]:
     named = sorted(path for path in paths if path.suffix.lower() in suffixes)
-    return [error for path in named if (error := _unfollowed(path))]
+    return [error for path in named if (error := _broken_link(path))]
 
 
-def _unfollowed(path: Path) -> InputError | None:
+def _broken_link(path: Path) -> InputError | None:
     """Return an error for a symbolic link that leads nowhere or back to itself."""
     if not path.is_symlink():
         return None
@@ -168,19 +169,25 @@ def is_result(path: Path) -> bool:
         return False  # opening it later reports the reason
 
 
-def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> tuple[Input, ...]:
-    """Name each input by its stem, plus suffix and folders as far as they are needed.
+def _name_inputs(
+    paths: list[Path | None], roots: list[Path | None], beside: bool
+) -> tuple[Input, ...]:
+    """Name each input by its stem, with its suffix and folders if they are needed to be unique.
 
     The suffix is part of the name if another picture in the same folder differs in nothing else,
     whether it is predicted or not: a name should not depend on the other inputs.
     """
     homes = [path.resolve() if path else Path("stdin") for path in paths]
     scopes = [str(home.parent) if beside else "" for home in homes]
-    folders = {
-        home.parent: _stems(home.parent) for home, path in zip(homes, paths, strict=True) if path
+    stems = {
+        home.parent: _count_stems(home.parent)
+        for home, path in zip(homes, paths, strict=True)
+        if path
     }
     plain = [
-        _with_suffix(home) if path and folders[home.parent][home.stem.lower()] > 1 else home.stem
+        home.stem + home.suffix.replace(".", "_")
+        if path and stems[home.parent][home.stem.lower()] > 1
+        else home.stem
         for path, home in zip(paths, homes, strict=True)
     ]
     counts = Counter(map(_key, scopes, plain))
@@ -200,10 +207,10 @@ def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> 
     return tuple(inputs)
 
 
-def _stems(folder: Path) -> Counter[str]:
+def _count_stems(folder: Path) -> Counter[str]:
     """Count the pictures and videos of a folder by stem."""
     try:
-        there = [path for path in folder.iterdir() if path.suffix.lower() in KNOWN]
+        there = [path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES]
     except OSError:
         return Counter()  # a folder without permission to list it
     return Counter(path.stem.lower() for path in there)
@@ -234,10 +241,6 @@ def _name_with_folders(
         if len({rule(twin).lower() for twin in twins}) == len(twins):
             return rule(index)
     return plain[index]
-
-
-def _with_suffix(path: Path) -> str:
-    return path.stem + path.suffix.replace(".", "_")
 
 
 def _key(scope: str, name: str) -> str:

@@ -35,10 +35,10 @@ from idisc.sizes import Size, resize_map, resize_smooth
 from idisc.visualize import Picture
 
 FLICKER = "mean over frames of the median over still pixels of |log d_t - log d_(t-1)|"
-_LOOK = 160  # px: longer side of the frames that are compared
+_SAMPLE_SIDE = 160  # px: longer side of the frames that are compared
 _STILL, _MOVED = 0.02, 0.1  # change of a pixel that counts as still, and as moving
-_CUT_CHANGE, _CUT_COLOURS = 0.12, 0.2
-_FEWEST_STILL = 0.02  # share of still pixels below which frames are not compared
+_CUT_CHANGE, _CUT_COLOUR_SHARE = 0.12, 0.2
+_MIN_STILL = 0.02  # share of still pixels below which frames are not compared
 
 
 @dataclass(frozen=True)
@@ -50,18 +50,18 @@ class Frame:
     image: Picture  # (H, W, 3) RGB, upright
 
 
-def _changed(now: Picture, before: Picture | None) -> FloatMap | None:
+def _change_between(before: Picture | None, now: Picture) -> FloatMap | None:
     """Return the change of each pixel of a reduced frame (h, w); None in a new scene."""
     if before is None:
         return None
     moved = (now.astype(np.float32) - before) / np.float32(255)
     change: FloatMap = np.abs(moved - np.median(moved, axis=(0, 1))).max(axis=2)
     kept = np.minimum(_colours(now), _colours(before)).sum()
-    return None if change.mean() > _CUT_CHANGE and kept < 1 - _CUT_COLOURS else change
+    return None if change.mean() > _CUT_CHANGE and kept < 1 - _CUT_COLOUR_SHARE else change
 
 
-def _look_size(shape: tuple[int, ...]) -> Size:
-    shrink = max(1.0, max(shape[:2]) / _LOOK)
+def _sample_size(shape: tuple[int, ...]) -> Size:
+    shrink = max(1.0, max(shape[:2]) / _SAMPLE_SIDE)
     return max(1, round(shape[0] / shrink)), max(1, round(shape[1] / shrink))
 
 
@@ -71,10 +71,10 @@ def _colours(image: Picture) -> NDArray[np.float64]:
 
 
 def sample_map(values: FloatMap) -> FloatMap:
-    """Sample a map (H, W) at the size at which frames are compared."""
+    """Sample a map (H, W) at the reduced size at which frames are compared."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
-        for count, length in zip(_look_size(values.shape), values.shape, strict=True)
+        for count, length in zip(_sample_size(values.shape), values.shape, strict=True)
     )
     return values[np.ix_(rows, columns)]
 
@@ -94,7 +94,7 @@ class Flicker:
         """Add the next frame: depth (H, W), and the change of its picture."""
         now = _log(sample_map(depth))
         before, self.before = self.before, now
-        if before is None or change is None or np.mean(change < _STILL) < _FEWEST_STILL:
+        if before is None or change is None or np.mean(change < _STILL) < _MIN_STILL:
             return
         self.total += float(np.median(np.abs(now - before)[change < _STILL]))
         self.count += 1
@@ -123,7 +123,7 @@ class Smoother:
         weight = 1 - math.exp(-max(step, 1e-3) / self.seconds)
         still, difference = change < _STILL, now - past
         scale = 0.0
-        if still.mean() >= _FEWEST_STILL:
+        if still.mean() >= _MIN_STILL:
             scale = float(np.median(sample_map(difference)[still]))
         moved = np.clip((change - _STILL) / (_MOVED - _STILL), 0, 1)
         share = resize_map((weight + (1 - weight) * moved).astype(np.float32), depth.shape)
@@ -143,8 +143,8 @@ class Course:
     def follow(self, frame: Frame, prediction: Prediction) -> Prediction:
         """Return the prediction to show for the next frame."""
         before = self.before
-        self.before = resize_smooth(frame.image, _look_size(frame.image.shape))
-        change = _changed(self.before, before)
+        self.before = resize_smooth(frame.image, _sample_size(frame.image.shape))
+        change = _change_between(before, self.before)
         if change is None and frame.index:
             self.cuts.append(frame.index)
         depth = prediction.depth_values
