@@ -55,22 +55,22 @@ def test_percentiles_are_those_of_numpy(count):
     assert visualize.percentiles(values, 2, 50, 98) == np.percentile(values, [2, 50, 98]).tolist()
 
 
-def test_a_wrong_name_is_answered_with_near_ones():
-    with refused(InputError, "colour map 'magmma'", "magma"):
-        visualize.colourise(np.zeros((2, 2)), 0, 1, "magmma_r")
-
-
 @pytest.mark.parametrize(
-    ("values", "low", "high", "subject"),
+    ("values", "low", "high", "colours", "subject"),
     [
-        (np.zeros((2, 2, 3)), 0, 1, "values of shape (2, 2, 3)"),
-        (np.zeros((2, 2)), 3, 3, "colours from 3 to 3"),
-        (np.zeros((2, 2)), 0, float("nan"), "colours from 0 to nan"),
+        (np.zeros((2, 2, 3)), 0, 1, "magma", "values of shape (2, 2, 3)"),
+        (np.zeros((2, 2)), 3, 3, "magma", "colours from 3 to 3"),
+        (np.zeros((2, 2)), 0, float("nan"), "magma", "colours from 0 to nan"),
+        (np.zeros((2, 2)), 0, 1, "magmma_r", "colour map 'magmma'"),
     ],
 )
-def test_what_cannot_be_coloured_is_said(values, low, high, subject):
+def test_invalid_values_ranges_and_names_are_refused(values, low, high, colours, subject):
     with refused(InputError, subject):
-        visualize.colourise(values, low, high)
+        visualize.colourise(values, low, high, colours)
+
+
+def test_text_keeps_its_letters_without_accents():
+    assert visualize.drawable_text("K\u00fcche \u00b7 \u6df1") == "Kuche \u00b7 ?"
 
 
 def test_depth_of_zero_is_no_depth():
