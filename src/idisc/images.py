@@ -96,7 +96,9 @@ def read_photo(source: PhotoSource | Photo, name: str = "", max_pixels: int | No
     if isinstance(source, Photo):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(Path(source), name)
+        path = Path(source)
+        with _opened(path) as picture, _named_errors(str(path)):
+            return _decode(picture, name or path.name)
     if isinstance(source, (bytes, bytearray)):
         photo = _from_bytes(source, name or "bytes", max_pixels)
     elif isinstance(source, Image.Image):
@@ -106,7 +108,10 @@ def read_photo(source: PhotoSource | Photo, name: str = "", max_pixels: int | No
             photo = _decode(source, label)
     elif hasattr(source, "read"):
         name = name or Path(str(getattr(source, "name", ""))).name
-        photo = _from_file(cast(BinaryFile, source), name or "file")
+        data = cast(BinaryFile, source).read()
+        if not isinstance(data, bytes):
+            raise InputError(name or "file", "opened as text", "open it as bytes, with mode 'rb'")
+        photo = _from_bytes(data, name or "file")
     elif isinstance(source, np.ndarray):
         photo = _from_array(source, name or "array", channels_first=False)
     elif hasattr(source, "detach"):
@@ -170,18 +175,6 @@ def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
     with _decoding_errors(label), Image.open(stream, formats=formats) as picture:
         yield picture
-
-
-def _from_path(path: Path, name: str) -> Photo:
-    with _opened(path) as picture, _named_errors(str(path)):
-        return _decode(picture, name or path.name)
-
-
-def _from_file(file: BinaryFile, name: str) -> Photo:
-    data = file.read()
-    if not isinstance(data, bytes):
-        raise InputError(name, "opened as text", "open it as bytes, with mode 'rb'")
-    return _from_bytes(data, name)
 
 
 def _from_bytes(data: bytes | bytearray, name: str, max_pixels: int | None = None) -> Photo:

@@ -12,9 +12,8 @@ import glob
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from idisc.errors import InputError, combine
@@ -96,27 +95,27 @@ def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], 
     """Return the inputs of an argument, and errors about links that lead nowhere."""
     if argument == STDIN:
         return [None], []
-    path = Path(argument)
+    path, suffixes = Path(argument), SUFFIXES
     if path.is_dir():
-        inside = _visible(path, recursive)
-        selected, broken = _select(inside, SUFFIXES), _broken_links(inside, SUFFIXES)
-        if not selected and not broken:
-            remedy = "" if recursive else "--recursive includes subfolders"
-            raise InputError(path, "no pictures or videos in this folder", remedy)
-        return selected, broken
-    if not path.exists() and glob.has_magic(argument):
+        listed = _visible(path, recursive)
+        remedy = "" if recursive else "--recursive includes subfolders"
+        nothing = InputError(path, "no pictures or videos in this folder", remedy)
+    elif not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out
-        suffixes = SUFFIXES if glob.has_magic(suffix) or not suffix else (*SUFFIXES, suffix)
-        matching = [Path(name) for name in glob.glob(argument, recursive=True)]  # noqa: PTH207
-        selected, broken = _select(matching, suffixes), _broken_links(matching, suffixes)
-        if not selected and not broken:
-            raise InputError(argument, "no pictures or videos match")
-        return selected, broken
-    if not path.exists():
+        if suffix and not glob.has_magic(suffix):
+            suffixes = (*SUFFIXES, suffix)
+        listed = [Path(name) for name in glob.glob(argument, recursive=True)]  # noqa: PTH207
+        nothing = InputError(argument, "no pictures or videos match")
+    elif not path.exists():
         raise _broken_link(path) or InputError(path, "no such file")
-    if path.name.lower().endswith(TABLES):
+    elif path.name.lower().endswith(TABLES):
         raise InputError(path, "a table or shard of pictures", "pass --cluster")
-    return [path], []
+    else:
+        return [path], []
+    selected, broken = _select(listed, suffixes), _broken_links(listed, suffixes)
+    if not selected and not broken:
+        raise nothing
+    return selected, broken
 
 
 def list_folder(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -191,20 +190,39 @@ def _name_inputs(
         for path, home in zip(paths, homes, strict=True)
     ]
     counts = Counter(map(_key, scopes, plain))
+    longer = list(map(_names_with_folders, paths, roots, plain))
     inputs: list[Input] = []
     taken: set[str] = set()
-    for index, (path, scope) in enumerate(zip(paths, scopes, strict=True)):
-        name = plain[index]
-        if counts[_key(scope, name)] > 1:
-            twins = [each for each in range(len(paths)) if _key("", plain[each]) == _key("", name)]
-            name = _name_with_folders(index, twins, paths, roots, plain)
+    for path, scope, stem, choices in zip(paths, scopes, plain, longer, strict=True):
+        name = stem
+        if counts[_key(scope, stem)] > 1:
+            twins = [
+                names
+                for names, other in zip(longer, plain, strict=True)
+                if _key("", other) == _key("", stem)
+            ]
+            distinct = (
+                choice
+                for choice, *names in zip(choices, *twins, strict=True)
+                if len({each.lower() for each in names}) == len(twins)
+            )
+            name = next(distinct, stem)
         number = 1
         while _key(scope, name) in taken:
             number += 1
-            name = f"{plain[index]}_{number}"
+            name = f"{stem}_{number}"
         taken.add(_key(scope, name))
         inputs.append(Input(name, path))
     return tuple(inputs)
+
+
+def _names_with_folders(path: Path | None, root: Path | None, name: str) -> list[str]:
+    """Return a name with the folders below the root, then with the last one, two and three."""
+    if path is None:
+        return [name] * 4
+    below = path.relative_to(root).parts[:-1] if root else ()
+    parents = path.resolve().parent.parts[1:]
+    return ["_".join([*folders, name]) for folders in (below, *(parents[-n:] for n in (1, 2, 3)))]
 
 
 def _count_stems(folder: Path) -> Counter[str]:
@@ -214,33 +232,6 @@ def _count_stems(folder: Path) -> Counter[str]:
     except OSError:
         return Counter()  # a folder without permission to list it
     return Counter(path.stem.lower() for path in there)
-
-
-def _name_with_folders(
-    index: int,
-    twins: list[int],
-    paths: list[Path | None],
-    roots: list[Path | None],
-    plain: list[str],
-) -> str:
-    """Distinguish files of the same name by the folders below the named one."""
-
-    def below(each: int) -> str:
-        root, path = roots[each], paths[each]
-        parts = path.relative_to(root).parts[:-1] if root and path else ()
-        return "_".join([*parts, plain[each]])
-
-    def within(each: int, count: int) -> str:
-        path = paths[each]
-        parts = path.resolve().parent.parts[1:][-count:] if path else ()
-        return "_".join([*parts, plain[each]])
-
-    rules: list[Callable[[int], str]] = [below]
-    rules += [partial(within, count=count) for count in range(1, 4)]
-    for rule in rules:
-        if len({rule(twin).lower() for twin in twins}) == len(twins):
-            return rule(index)
-    return plain[index]
 
 
 def _key(scope: str, name: str) -> str:
