@@ -266,12 +266,12 @@ def _directed_steps(log_depth: Double, valid: NDArray[np.bool_]) -> Double:
     return np.concatenate(parts)
 
 
-def is_of_maps(name: str) -> bool:
+def compares_maps(name: str) -> bool:
     """Tell whether a metric compares whole depth maps instead of single pixels."""
-    return name == "boundary_f1" or is_of_clouds(name)
+    return name == "boundary_f1" or compares_clouds(name)
 
 
-def is_of_clouds(name: str) -> bool:
+def compares_clouds(name: str) -> bool:
     """Tell whether a metric compares points in space."""
     return name == "chamfer" or name.startswith("f1_")
 

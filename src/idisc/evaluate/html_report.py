@@ -71,7 +71,7 @@ def _paper(result: Result) -> Markup:
     columns, rows = tables.compare_with_paper(result)
     if len(rows) < 2:
         return Markup()
-    clouds = [place for place, name in enumerate(columns) if metrics.is_of_clouds(name)]
+    clouds = [place for place, name in enumerate(columns) if metrics.compares_clouds(name)]
     others = [place for place in range(len(columns)) if place not in clouds]
     return section(
         "Comparison with the paper",

@@ -424,7 +424,7 @@ def reported(numbers: dict[str, float], protocol: Protocol) -> dict[str, float]:
 
 def _mean_of_extras(rows: list[Row]) -> dict[str, float]:
     """Return means over the pictures that have the metric, under every protocol."""
-    names = dict.fromkeys(n for row in rows for n in row.numbers if metrics.is_of_maps(n))
+    names = dict.fromkeys(n for row in rows for n in row.numbers if metrics.compares_maps(n))
     found = {name: [row.numbers.get(name, np.nan) for row in rows] for name in names}
     return {name: float(np.nanmean(v)) for name, v in found.items() if not np.isnan(v).all()}
 
