@@ -91,8 +91,8 @@ class Prediction:
     @property
     def unit(self) -> Unit:
         """The unit of depth: that of the model, unless relative depth was aligned."""
-        made = self.provenance
-        return "metre" if made.alignment is not None else made.model.unit
+        provenance = self.provenance
+        return "metre" if provenance.alignment is not None else provenance.model.unit
 
     @property
     def depth_values(self) -> FloatMap:

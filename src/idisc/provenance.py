@@ -119,7 +119,7 @@ class KnownDistance:
         """Read one distance, a list of them, or a text with several, separated by semicolons."""
         if isinstance(value, str):
             value = value.split(";")
-        if isinstance(value, (list, tuple)) and value and not _is_one(value):
+        if isinstance(value, (list, tuple)) and value and not _is_single_distance(value):
             return tuple(map(cls.parse, value))
         return (cls.parse(value),)
 
@@ -128,7 +128,7 @@ class KnownDistance:
         return f"{x1:g},{y1:g} {x2:g},{y2:g} = {self.metres:g} m"
 
 
-def _is_one(value: Sequence[object]) -> bool:
+def _is_single_distance(value: Sequence[object]) -> bool:
     """Tell whether a list is ((x1, y1), (x2, y2), metres), and not a list of distances."""
     return len(value) == 3 and isinstance(value[2], (int, float))
 

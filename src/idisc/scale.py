@@ -45,20 +45,20 @@ def read_scale(path: str | Path) -> FoundScale:
         raise InputError(path, "not a JSON file", "name the .json file of a rescaled prediction")
     content = files.read_json(path)
     try:
-        made, camera = content["provenance"], content["camera"]
-        changes = list(made["rescalings"])
-        correction = made["camera_correction"]
+        fields, camera = content["provenance"], content["camera"]
+        changes = list(fields["rescalings"])
+        correction = fields["camera_correction"]
         scale = BorrowedScale(
             factor=math.prod(float(change["factor"]) for change in changes),
-            picture=str(made["picture"]),
+            picture=str(fields["picture"]),
             known=tuple(_known(each) for change in changes for each in change["known"]),
         )
-        height, width = made["network_size"]
+        height, width = fields["network_size"]
         found = FoundScale(
             path=path,
             scale=scale,
-            model_name=str(made["model"]["name"]),
-            model_sha256=str(made["model"]["sha256"]),
+            model_name=str(fields["model"]["name"]),
+            model_sha256=str(fields["model"]["sha256"]),
             focal=_relative_focal(float(camera["fx"]), tuple(camera["size"])),
             camera_known=camera["source"] != "assumed",
             correction=float(correction["factor"]) if correction else 1.0,
@@ -80,12 +80,12 @@ def read_scale(path: str | Path) -> FoundScale:
 
 def apply_scale(prediction: Prediction, found: FoundScale) -> Prediction:
     """Return the prediction multiplied by the factor; InputError if model or camera differ."""
-    made = prediction.provenance
-    if found.model_sha256 != made.model.sha256:
+    provenance = prediction.provenance
+    if found.model_sha256 != provenance.model.sha256:
         raise InputError(
             found.path,
             f"the scale was found with model {found.model_name}, but this prediction is by"
-            f" {made.model.name} with other weights",
+            f" {provenance.model.name} with other weights",
             "use the same --weights for both",
         )
     focal = _relative_focal(prediction.camera.fx, prediction.camera.size)
@@ -99,7 +99,7 @@ def apply_scale(prediction: Prediction, found: FoundScale) -> Prediction:
             f"the scale was found with a camera with {theirs}, but this picture has {ours}",
             "give a distance in this picture with --known-distance",
         )
-    correction = made.camera_correction.factor if made.camera_correction else 1.0
+    correction = provenance.camera_correction.factor if provenance.camera_correction else 1.0
     factor = found.scale.factor * found.correction / correction
     scaled = prediction.apply(replace(found.scale, factor=factor))
     warnings = (*scaled.provenance.warnings, *_warnings(prediction, found))

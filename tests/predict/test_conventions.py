@@ -10,7 +10,7 @@ from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.predict.convention_choice import Graph, matches, read_hub_folder
+from idisc.predict.convention_choice import Graph, matching_conventions, read_hub_folder
 from idisc.predict.convention_engine import ConventionEngine
 from idisc.predict.conventions import CONVENTIONS, IMAGENET_MEAN, IMAGENET_STD, Convention
 from idisc.predict.predictor import Predictor, load
@@ -59,7 +59,7 @@ def predictor(rule, *names):
 )
 def test_a_graph_is_known_by_its_names_and_shapes(inputs, outputs, expected):
     graph = Graph(inputs=inputs, outputs=dict.fromkeys(outputs, ANY))
-    assert matches(graph) == expected
+    assert matching_conventions(graph) == expected
 
 
 def test_the_picture_goes_in_and_metres_come_out(tmp_path):

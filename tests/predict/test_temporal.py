@@ -16,23 +16,23 @@ def frames_of(pictures):
 
 def test_smoothing_starts_anew_at_a_cut():
     near, far = room(1), room(7)
-    course = temporal.Course(smooth=5.0)
+    tracker = temporal.FrameTracker(smooth=5.0)
     shown = []
     for frame in frames_of([near] * 4 + [far] * 4):
         metres = 2.0 if frame.index < 4 else 8.0
-        shown.append(course.follow(frame, predicted(np.full((48, 64), metres), frame.image)).metres)
-    assert course.cuts == [4]
+        shown.append(tracker.track(frame, predicted(np.full((48, 64), metres), frame.image)).metres)
+    assert tracker.cuts == [4]
     assert [float(depth.mean()) for depth in shown] == pytest.approx([2.0] * 4 + [8.0] * 4)
-    assert course.predicted.value == 0.0  # a cut is no flicker
+    assert tracker.predicted.value == 0.0  # a cut is no flicker
 
 
 def test_without_the_cut_depth_would_lag():
-    course = temporal.Course(smooth=5.0)
+    tracker = temporal.FrameTracker(smooth=5.0)
     depths = []
     for frame in frames_of([room()] * 8):
         metres = np.full((48, 64), 2.0 if frame.index < 4 else 8.0)
-        depths.append(float(course.follow(frame, predicted(metres, frame.image)).metres.mean()))
-    assert course.cuts == []
+        depths.append(float(tracker.track(frame, predicted(metres, frame.image)).metres.mean()))
+    assert tracker.cuts == []
     assert depths[-1] < 3.0
     assert all(after >= before for before, after in pairwise(depths))
 
@@ -41,13 +41,13 @@ def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest():
     """A near thing enters a still room while the network's scale jumps by a tenth."""
     empty, entered = room(), room().copy()
     entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
-    course = temporal.Course(smooth=2.0)
+    tracker = temporal.FrameTracker(smooth=2.0)
     metres = np.full((48, 64), 4.0)
-    course.follow(temporal.Frame(0, 0.0, empty), predicted(metres, empty))
+    tracker.track(temporal.Frame(0, 0.0, empty), predicted(metres, empty))
     metres[10:40, 10:30] = 1.0
-    later = course.follow(temporal.Frame(1, 0.1, entered), predicted(metres * 1.1, entered)).metres
+    later = tracker.track(temporal.Frame(1, 0.1, entered), predicted(metres * 1.1, entered)).metres
     weight = 1 - np.exp(-0.1 / 2)
-    assert course.cuts == []
+    assert tracker.cuts == []
     assert later[2, 50] == pytest.approx(4 * 1.1**weight, rel=1e-3)
     assert later[25, 20] == pytest.approx(1 * 1.1**weight, rel=1e-3)  # not a mean of 1 and 4
 
@@ -66,7 +66,7 @@ def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest():
 )
 def test_cuts_are_told_from_motion_and_light(change, cut):
     first = room(1, (96, 128))
-    course = temporal.Course(None)
+    tracker = temporal.FrameTracker(None)
     for frame in frames_of([first, change(first)]):
-        course.follow(frame, predicted(np.ones((96, 128)), frame.image))
-    assert course.cuts == [1] * cut
+        tracker.track(frame, predicted(np.ones((96, 128)), frame.image))
+    assert tracker.cuts == [1] * cut

@@ -48,10 +48,10 @@ def describe(
     photo.thumbnail((WIDTH, WIDTH))
     drawn = _draw(prediction)
     drawn.thumbnail((WIDTH, WIDTH))
-    made, camera = prediction.provenance, describe_camera(prediction.camera)
-    lines = [_range(prediction), f"model {made.model.name}, camera {camera}"]
+    provenance, camera = prediction.provenance, describe_camera(prediction.camera)
+    lines = [_range(prediction), f"model {provenance.model.name}, camera {camera}"]
     paragraphs = [f"<p>{_safe(line)}</p>" for line in lines]
-    warnings = map(describe_warning, made.warnings)
+    warnings = map(describe_warning, provenance.warnings)
     paragraphs += [f'<p class="warning">{_safe(text)}</p>' for text in warnings]
     return _ENTRY.substitute(
         link=_safe(_link(files, folder)),

@@ -44,8 +44,8 @@ def encode_uncertainty(prediction: Prediction, options: FormatOptions) -> dict[s
     if values is None:
         raise InputError("format uncertainty", "this prediction has none", "leave it out")
     values = _thinned(values, options)
-    there = values[np.isfinite(values)]
-    high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
+    present = values[np.isfinite(values)]
+    high = max(float(np.percentile(present, 98)) if present.size else 0.0, 0.001)
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
     if not options.clean:
         line = f"standard deviation, no error bound · {caption(prediction)}"

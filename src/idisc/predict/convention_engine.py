@@ -94,22 +94,22 @@ class ConventionEngine:
         self, image: NDArray[np.uint8], size: Size, camera: Camera
     ) -> tuple[FloatMaps, float | None]:
         """Return the depth (H, W) of one picture, and the field of view that was estimated."""
-        rule, outputs = self._rule, self._network.graph.outputs
+        rule, graph = self._rule, self._network.graph
         name = rule.output_name or (
-            "predicted_depth" if "predicted_depth" in outputs else next(iter(outputs))
+            "predicted_depth" if "predicted_depth" in graph.outputs else next(iter(graph.outputs))
         )
-        estimates = bool(rule.fov_output) and rule.fov_output in outputs
+        estimates = bool(rule.fov_output) and rule.fov_output in graph.outputs
         names = [name, rule.fov_output] if estimates else [name]
         try:
-            found = self._network(self._feeds(image, camera), names)
+            outputs = self._network(self._feeds(image, camera), names)
         except Exception as error:  # a picture of a size that the graph does not take
             raise CheckpointError(
                 self.name, f"does not run on {size_text(camera.size)} ({first_line(error)})"
             ) from None
-        fov = float(found[rule.fov_output].reshape(-1)[0]) if estimates else None
+        fov = float(outputs[rule.fov_output].reshape(-1)[0]) if estimates else None
         if fov is not None and not camera.known:
             camera = Camera.predicted(fov, camera.size)
-        return self._decode(self._map(found[name]), size, self._focal(camera)), fov
+        return self._decode(self._map(outputs[name]), size, self._focal(camera)), fov
 
     def _focal(self, camera: Camera) -> float:
         """Return the focal length in relation to that of the convention."""
@@ -142,8 +142,8 @@ class ConventionEngine:
             if values.ndim == 4 and self._rule.channel < values.shape[1]:
                 values = values[:, self._rule.channel]
             if values.ndim == 3 and len(values) == 1 and values.size:
-                found: FloatMaps = values[0].astype(np.float32)
-                return found
+                depth: FloatMaps = values[0].astype(np.float32)
+                return depth
         raise CheckpointError(self.name, "its output is not a map of floats", "see --convention")
 
     def _decode(self, values: FloatMaps, size: Size, focal: float) -> FloatMaps:

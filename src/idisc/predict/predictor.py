@@ -376,10 +376,10 @@ def _scaled(prediction: Prediction, options: PredictOptions) -> Prediction:
 
 def _with_warning(prediction: Prediction) -> Prediction:
     """Emit the warnings of a prediction as a Python warning, and return it."""
-    made = prediction.provenance
-    if made.warnings:
-        text = "; ".join(map(describe_warning, made.warnings))
-        warnings.warn(f"{made.picture}: {text}", IdiscWarning, stacklevel=3)
+    provenance = prediction.provenance
+    if provenance.warnings:
+        text = "; ".join(map(describe_warning, provenance.warnings))
+        warnings.warn(f"{provenance.picture}: {text}", IdiscWarning, stacklevel=3)
     return prediction
 
 

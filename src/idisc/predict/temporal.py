@@ -50,13 +50,13 @@ class Frame:
     image: Picture  # (H, W, 3) RGB, upright
 
 
-def _change_between(before: Picture | None, now: Picture) -> FloatMap | None:
+def _change_between(previous: Picture | None, now: Picture) -> FloatMap | None:
     """Return the change of each pixel of a reduced frame (h, w); None in a new scene."""
-    if before is None:
+    if previous is None:
         return None
-    moved = (now.astype(np.float32) - before) / np.float32(255)
+    moved = (now.astype(np.float32) - previous) / np.float32(255)
     change: FloatMap = np.abs(moved - np.median(moved, axis=(0, 1))).max(axis=2)
-    kept = np.minimum(_colours(now), _colours(before)).sum()
+    kept = np.minimum(_colours(now), _colours(previous)).sum()
     return None if change.mean() > _CUT_CHANGE and kept < 1 - _CUT_COLOUR_SHARE else change
 
 
@@ -88,15 +88,15 @@ class Flicker:
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0
-        self.before: FloatMap | None = None
+        self.previous: FloatMap | None = None
 
     def add(self, depth: FloatMap, change: FloatMap | None) -> None:
         """Add the next frame: depth (H, W), and the change of its picture."""
         now = _log(sample_map(depth))
-        before, self.before = self.before, now
-        if before is None or change is None or np.mean(change < _STILL) < _MIN_STILL:
+        previous, self.previous = self.previous, now
+        if previous is None or change is None or np.mean(change < _STILL) < _MIN_STILL:
             return
-        self.total += float(np.median(np.abs(now - before)[change < _STILL]))
+        self.total += float(np.median(np.abs(now - previous)[change < _STILL]))
         self.count += 1
 
     @property
@@ -131,20 +131,20 @@ class Smoother:
         return np.exp(self.state)
 
 
-class Course:
-    """Follows the frames of a clip: scenes, smoothing, flicker."""
+class FrameTracker:
+    """Tracks the frames of a clip: scene cuts, smoothing and flicker."""
 
     def __init__(self, smooth: float | None) -> None:
-        self.before: Picture | None = None  # the picture, reduced
+        self.previous: Picture | None = None  # the picture, reduced
         self.cuts: list[int] = []
         self.smoother = None if smooth is None else Smoother(smooth)
         self.predicted, self.shown = Flicker(), Flicker()
 
-    def follow(self, frame: Frame, prediction: Prediction) -> Prediction:
+    def track(self, frame: Frame, prediction: Prediction) -> Prediction:
         """Return the prediction to show for the next frame."""
-        before = self.before
-        self.before = resize_smooth(frame.image, _sample_size(frame.image.shape))
-        change = _change_between(before, self.before)
+        previous = self.previous
+        self.previous = resize_smooth(frame.image, _sample_size(frame.image.shape))
+        change = _change_between(previous, self.previous)
         if change is None and frame.index:
             self.cuts.append(frame.index)
         depth = prediction.depth_values

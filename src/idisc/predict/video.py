@@ -31,7 +31,7 @@ from idisc.images import Photo
 from idisc.predict.clip import Clip
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
-from idisc.predict.temporal import FLICKER, Course, Frame, sample_map
+from idisc.predict.temporal import FLICKER, Frame, FrameTracker, sample_map
 from idisc.prediction import FloatMap, Prediction, colour_limits
 from idisc.provenance import Unit
 from idisc.provenance_text import UNIT_SYMBOLS, record, sentences
@@ -138,15 +138,18 @@ def predict_video(
         ]
         if mp4:
             writers.append(stack.enter_context(_mp4_writer(mp4, plan, clip.rate)))
-        course, expected = Course(plan.smooth), math.ceil(clip.seconds * clip.rate / plan.every)
+        tracker, expected = (
+            FrameTracker(plan.smooth),
+            math.ceil(clip.seconds * clip.rate / plan.every),
+        )
         for done, frame in enumerate(clip.frames(plan.every), start=1):
-            shown = course.follow(frame, predict(frame.image))
+            shown = tracker.track(frame, predict(frame.image))
             for write in writers:
                 write(frame, shown)
             if advance:
                 advance(done, max(done, expected))
         paths = [*([mp4, mp4.with_suffix(".json")] if mp4 else []), *folders]
-        outcome = _outcome(clip, plan, course, shown, done, paths)
+        outcome = _outcome(clip, plan, tracker, shown, done, paths)
         about = _clip_record(clip, plan, outcome)
         for draft in drafts:
             files.write_json(draft / RECORD, about)
@@ -224,16 +227,21 @@ def _sample(prediction: Prediction) -> tuple[Unit, FloatMap]:
 
 
 def _outcome(
-    clip: Clip, plan: Plan, course: Course, last: Prediction, frames: int, paths: Sequence[Path]
+    clip: Clip,
+    plan: Plan,
+    tracker: FrameTracker,
+    last: Prediction,
+    frames: int,
+    paths: Sequence[Path],
 ) -> Outcome:
     return Outcome(
         files=tuple(paths),
         frames=frames,
         seconds=clip.decoded_seconds,
         limits=plan.options.limits if plan.has_mp4 else None,
-        flicker=course.predicted.value,
-        smoothed=course.shown.value,
-        cuts=tuple(course.cuts),
+        flicker=tracker.predicted.value,
+        smoothed=tracker.shown.value,
+        cuts=tuple(tracker.cuts),
         notes=tuple(clip.notes()),
         last=replace(last, provenance=replace(last.provenance, frame=None)),
     )
