@@ -277,22 +277,6 @@ def test_pooled_parts_are_the_whole(pairs, cuts):
     assert pooled.metrics() == about(terms_of(pairs).metrics())
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=6), st.integers(1, 5))
-def test_pooling_does_not_depend_on_how_images_are_grouped(images, size):
-    terms = [terms_of(pairs) for pairs in images]
-    groups = [pool(terms[first : first + size]) for first in range(0, len(terms), size)]
-    assert averaged("pixel", groups) == about(averaged("pixel", terms))
-    assert averaged("pixel", terms[::-1]) == about(averaged("pixel", terms))
-    assert averaged("image", terms[::-1]) == about(averaged("image", terms))
-
-
-@given(PAIRS, st.floats(0.01, 100.0))
-def test_silog_does_not_see_the_scale(pairs, scale):
-    prediction, target = np.array(pairs).T
-    scaled = depth_terms(scale * prediction, target).metrics()["silog"]
-    assert scaled == pytest.approx(depth_terms(prediction, target).metrics()["silog"], abs=1e-6)
-
-
 @given(st.lists(METRES, min_size=1, max_size=30), st.floats(0.01, 100.0))
 def test_a_pure_scale_error_has_no_silog_when_pooled(metres, scale):
     target = np.array(metres)

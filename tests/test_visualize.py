@@ -18,12 +18,6 @@ def colours_of(picture):
     return {tuple(colour) for colour in picture.reshape(-1, 3).tolist()}
 
 
-def test_near_is_pale_and_far_is_dark_as_in_the_paper():
-    picture = visualize.colourise(np.array([[1.0, 5.0]]), 1, 5)
-    assert picture.dtype == np.uint8
-    assert [tuple(colour) for colour in picture[0].tolist()] == [MAGMA_HIGH, MAGMA_LOW]
-
-
 def test_what_is_no_number_has_the_colour_of_nothing():
     picture = visualize.colourise(np.array([[np.nan, np.inf, 0.5]]), 0, 1, empty=(1, 2, 3))
     assert picture[0, :2].tolist() == [[1, 2, 3], [1, 2, 3]]

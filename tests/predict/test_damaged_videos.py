@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.fakes.films import Flickering, decoded, mux_silence, room, write_clip
+from tests.fakes.films import decoded, mux_silence, room, write_clip
 
 from idisc.errors import InputError
 from idisc.predict import video
-from idisc.predict.predictor import Predictor
 
 av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
-
-
-@pytest.fixture
-def predictor():
-    return Predictor(Flickering())
 
 
 @pytest.mark.parametrize(
