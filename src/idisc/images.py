@@ -67,13 +67,6 @@ class Photo:
         return self.image.shape[0], self.image.shape[1]
 
 
-class BinaryFile(Protocol):
-    """An open binary file."""
-
-    def read(self) -> bytes:
-        """Return the whole content."""
-
-
 class Tensor(Protocol):
     """A tensor of torch; torch need not be installed."""
 
@@ -82,7 +75,7 @@ class Tensor(Protocol):
 
 
 PhotoSource: TypeAlias = (
-    str | os.PathLike[str] | bytes | bytearray | BinaryFile | Image.Image | NDArray[Any] | Tensor
+    str | os.PathLike[str] | bytes | bytearray | IO[bytes] | Image.Image | NDArray[Any] | Tensor
 )
 
 
@@ -108,7 +101,7 @@ def read_photo(source: PhotoSource | Photo, name: str = "", max_pixels: int | No
             photo = _decode(source, label)
     elif hasattr(source, "read"):
         name = name or Path(str(getattr(source, "name", ""))).name
-        data = cast(BinaryFile, source).read()
+        data = cast(IO[bytes], source).read()
         if not isinstance(data, bytes):
             raise InputError(name or "file", "opened as text", "open it as bytes, with mode 'rb'")
         photo = _from_bytes(data, name or "file")

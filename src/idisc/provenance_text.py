@@ -41,11 +41,7 @@ _SIZES: dict[SizeReason, str] = {
     "convention": "{size}, by the convention of the model",
 }
 UNIT_SYMBOLS: dict[Unit, str] = {"metre": "m", "relative": ""}
-_UNITS: dict[Unit, str] = {
-    "metre": "metres",
-    "relative": "relative: no metres; 1 / depth is right up to an unknown scale and shift",
-}
-
+_RELATIVE = "relative: no metres; 1 / depth is right up to an unknown scale and shift"
 _WARNINGS: dict[WarningCode, str] = {
     "camera_matrix": "camera matrix: cx {cx:g}, cy {cy:g} are far from the middle of a picture of"
     " {size} (height x width); check that it is in pixels of this picture",
@@ -69,8 +65,6 @@ _WARNINGS: dict[WarningCode, str] = {
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
     " for {model_domain}: its result means little here{remedy}",
 }
-
-
 _SHORT_WARNINGS: dict[WarningCode, str] = {
     "camera_matrix": "unlikely camera matrix",
     "field_of_view": "lens unlike training",
@@ -91,7 +85,7 @@ def describe(prediction: Prediction) -> dict[str, str]:
     tiles, frame, correction = provenance.tiles, provenance.frame, provenance.camera_correction
     texts: dict[str, str | None] = {
         "picture": provenance.picture,
-        "depth": _UNITS["relative"] if prediction.unit == "relative" else None,
+        "depth": _RELATIVE if prediction.unit == "relative" else None,
         "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
         "convention": model.convention,
         "domain": model.domain,

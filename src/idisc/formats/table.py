@@ -23,7 +23,6 @@ from idisc.prediction import Prediction
 from idisc.tasks import Task
 
 EIGHT_BITS = {"jpg", "jpeg", "png8", "bmp", "gif", "webp", "heic", "avif"}
-BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +31,8 @@ class Format:
 
     name: str
     suffix: str  # follows the name of the picture
-    media_type: str
     description: str  # one line, for --help, the web page and the documentation
+    media_type: str = "application/octet-stream"
     needs: tuple[Literal["depth", "metres", "normals", "level_std"], ...] = ("depth",)
     in_video: bool = False  # offered for clips: png as a film, others with one file for each frame
     on_web: bool = False  # offered by the server
@@ -72,7 +71,6 @@ _ROWS = (
     Format(
         name="npy",
         suffix="_depth.npy",
-        media_type=BINARY,
         description="depth in metres for NumPy, with a JSON file",
         in_video=True,
         on_web=True,
@@ -81,7 +79,6 @@ _ROWS = (
     Format(
         name="npz",
         suffix="_depth.npz",
-        media_type=BINARY,
         description="arrays for NumPy: depth, camera, uncertainty, normals, and the provenance",
         needs=(),
         in_video=True,
@@ -100,7 +97,6 @@ _ROWS = (
     Format(
         name="ply",
         suffix="_points.ply",
-        media_type=BINARY,
         description="coloured point cloud in metres",
         needs=("depth", "metres"),
         on_web=True,

@@ -268,7 +268,7 @@ class Predictor:
                 provenance = replace(provenance, warnings=(*provenance.warnings, warning))
         if not task.metric:
             return _without_depth(task, photo, camera, output.maps, provenance)
-        depth, level_std, finest = output.maps, output.level_std, photo.size
+        finest = photo.size
         if options.tile:
             layout = self._layout(photo.size, options)
             grid = TileGrid(count=len(layout), size=layout.size)
@@ -276,14 +276,15 @@ class Predictor:
             if len(layout) > 1:
                 finest, run = layout.size, partial(self._run_tile, options=options)
                 affine = self.model.unit == "relative"
-                depth, level_std = tiles.refine(photo.image, depth, run, layout, affine=affine)
-        if level_std is not None:
+                refined = tiles.refine(photo.image, output.maps, run, layout, affine=affine)
+                output = refined._replace(compared=output.compared)
+        if output.level_std is not None:
             provenance = replace(provenance, level_std=output.compared)
         prediction = Prediction(
             image=photo.image,
-            depth=depth,
+            depth=output.maps,
             camera=camera,
-            level_std=level_std,
+            level_std=output.level_std,
             pixels_per_feature=self._pixels_per_feature(finest, options),
             provenance=provenance,
         )
@@ -305,10 +306,8 @@ class Predictor:
         network = options.size or self.network_size(picture)
         return tiles.lay_out(picture, tiles.choose_size(picture, network))
 
-    def _run_tile(self, image: NDArray[np.uint8], options: PredictOptions) -> tiles.Depths:
-        output = self._run(image[None], options)
-        level_std = None if output.level_std is None else output.level_std[0]
-        return tiles.Depths(output.maps[0], level_std)
+    def _run_tile(self, image: NDArray[np.uint8], options: PredictOptions) -> Output:
+        return next(self._run(image[None], options).unbatched())
 
     def _provenance(self, photo: Photo, camera: Camera, options: PredictOptions) -> Provenance:
         size, reason = self._size_and_reason(photo.size, options)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from PIL import Image
 
 from idisc.alignment import fit_inverse
 from idisc.errors import InputError
+from idisc.predict.engine import Output
 from idisc.sizes import Size
 
 FloatMap = NDArray[np.float32]
@@ -26,13 +26,6 @@ MIN_OVERLAP = 0.25  # share of the side of a tile
 CELLS_PER_SIDE = 4  # of a tile: structures larger than a cell come from the whole picture
 MIN_SIDE = 32  # px of a tile: a smaller one is less than one pixel of the coarsest features
 MAX_TILES = 16  # if the user gives no size: each costs a pass of the network
-
-
-class Depths(NamedTuple):
-    """Depth (H, W) in metres and, if known, the standard deviation of the network's answers."""
-
-    depth: FloatMap
-    level_std: FloatMap | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +63,11 @@ def choose_size(picture: Size, network: Size) -> Size:
 def refine(
     image: NDArray[np.uint8],
     whole: FloatMap,
-    predict: Callable[[NDArray[np.uint8]], Depths],
+    predict: Callable[[NDArray[np.uint8]], Output],
     tiles: Tiles,
     *,
     affine: bool = False,
-) -> Depths:
+) -> Output:
     """Predict the tiles of a picture (H, W, 3), aligned to `whole` (H, W), the first pass.
 
     Relative depth (`affine`) is aligned by scale and shift of its inverse, metres by a factor.
@@ -85,23 +78,23 @@ def refine(
     for top in tiles.tops:
         for left in tiles.lefts:
             place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
-            found = predict(image[place])
-            factor = (_affine_ratios if affine else _median_ratio)(found.depth, whole[place])
+            output = predict(image[place])
+            factor = (_affine_ratios if affine else _median_ratio)(output.maps, whole[place])
             weight = rows[:, None] * columns
-            depth[place] += weight * (factor * found.depth)
-            if found.level_std is None:
+            depth[place] += weight * (factor * output.maps)
+            if output.level_std is None:
                 has_std = False
             else:
-                level_std[place] += weight * (factor * found.level_std)
-    total_rows = _window_sums(rows, tiles.tops, whole.shape[0])
-    total = total_rows[:, None], _window_sums(columns, tiles.lefts, whole.shape[1])
+                level_std[place] += weight * (factor * output.level_std)
+    total_rows = _window_sums(rows, tiles.tops, whole.shape[0])[:, None]
+    total_columns = _window_sums(columns, tiles.lefts, whole.shape[1])
     for canvas in (depth, level_std):
-        canvas /= total[0]
-        canvas /= total[1]
+        canvas /= total_rows
+        canvas /= total_columns
     correction = _correction(depth, whole, tiles.size)
     depth *= correction
     level_std *= correction
-    return Depths(depth, level_std if has_std else None)
+    return Output(depth, level_std if has_std else None)
 
 
 def _starts(length: int, tile: int) -> tuple[int, ...]:
