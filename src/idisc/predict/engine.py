@@ -59,7 +59,7 @@ class Engine(Protocol):
 
     name: str  # of the file or folder it was loaded from
     sha256: str  # of its weights
-    verified: bool  # whether the file has checksums, which are right then
+    verified: bool  # whether the file has checksums, and they are right
     task: Task
     origin: Mapping[str, Any]  # metadata of the file; see `model_info`
     fixed_size: Size | None  # the only size of pictures it accepts; None: any

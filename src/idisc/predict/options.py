@@ -69,8 +69,8 @@ class PredictOptions:
             raise error.within(photo.name) from None
 
 
-def _pair(size: object, what: str) -> Size:
+def _pair(size: object, name: str) -> Size:
     pair = tuple(size) if isinstance(size, (list, tuple)) else ()
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
-        raise InputError(f"{what} {size!r}", "(height, width) in pixels is needed")
+        raise InputError(f"{name} {size!r}", "(height, width) in pixels is needed")
     return pair

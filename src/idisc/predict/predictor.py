@@ -1,11 +1,11 @@
-"""Predictor: pictures of any size in, depth in metres at their size out.
+"""Predictor: maps pictures of any size to depth in metres at the same size.
 
-Around an engine it chooses the size at which the network sees a picture, adds flipped passes and
-tiles, finds the camera and applies what follows from it, and records all of this as provenance. The
-network size has as many pixels as in training and the aspect ratio of the picture, with sides that
-are multiples of 32; a picture with the aspect ratio of training gets exactly the training size. The
-result is resized once to the size of the picture, with aligned corners, as in evaluation.
-Third-party networks have the size, resize and border of their convention.
+`Predictor` chooses the size at which the network sees a picture, adds flipped passes and tiles,
+finds the camera, corrects depth for it, and records all of this as provenance. The network size has
+as many pixels as in training and the aspect ratio of the picture, with sides that are multiples of
+32; a picture with the aspect ratio of training gets exactly the training size. The result is
+resized once to the size of the picture, with aligned corners, as in evaluation. Third-party
+networks have the size, resize and border of their convention.
 """
 
 from __future__ import annotations

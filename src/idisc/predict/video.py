@@ -138,10 +138,8 @@ def predict_video(
         ]
         if mp4:
             writers.append(stack.enter_context(_mp4_writer(mp4, plan, clip.rate)))
-        tracker, expected = (
-            FrameTracker(plan.smooth),
-            math.ceil(clip.seconds * clip.rate / plan.every),
-        )
+        tracker = FrameTracker(plan.smooth)
+        expected = math.ceil(clip.seconds * clip.rate / plan.every)
         for done, frame in enumerate(clip.frames(plan.every), start=1):
             shown = tracker.track(frame, predict(frame.image))
             for write in writers:
