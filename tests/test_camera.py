@@ -162,7 +162,7 @@ def test_exif_that_cannot_be_right_is_not_used(lens, size, reason):
 
 
 @pytest.mark.parametrize("lens", [Lens(), Lens(focal_mm=4.25), Lens(pixels_per_mm=100.0)])
-def test_when_exif_is_not_enough_60_degrees_are_assumed(lens):
+def test_60_degrees_are_assumed_if_exif_is_incomplete(lens):
     camera = camera_of(None, lens, (480, 640))
     assert camera.origin == "assumed 60 deg"
     assert camera.fov_deg == pytest.approx(60.0)
@@ -176,7 +176,7 @@ def test_the_assumed_field_of_view_is_that_of_the_longer_side():
     assert Camera.assumed((480, 640), 75).origin == "assumed 75 deg"
 
 
-def test_a_given_camera_counts_before_exif_and_follows_the_size():
+def test_a_given_camera_takes_precedence_over_exif():
     lens = Lens(focal_35mm=26.0)
     given = Camera.from_focal(700.0, (480, 640), "calibration")
     assert camera_of(given, lens, (480, 640)) == given
@@ -192,7 +192,7 @@ def test_no_resize_changes_the_relative_focal_length(height, width):
     assert moved.relative_focal == pytest.approx(CAMERA.relative_focal)
 
 
-def test_a_camera_says_what_it_was_made_of():
+def test_a_camera_records_its_origin():
     size = (480, 640)
     cameras = [Camera.from_fov(65, size), Camera.from_focal(700, size)]
     cameras += [Camera.from_focal_35mm(26, size), Camera.from_matrix(np.eye(3), size)]
@@ -205,13 +205,13 @@ def test_a_camera_says_what_it_was_made_of():
     assert sources == ["given", "given", "given", "matrix", "exif", "assumed", "given"]
 
 
-def test_words_for_people_are_not_read_back():
+def test_the_text_of_the_origin_decides_nothing():
     """What is known of a camera does not hang on how its origin is worded."""
     assert Camera.from_focal(700, (480, 640), "assumed by its maker").known
     assert not replace(Camera.assumed((480, 640)), origin="nobody knows").known
 
 
-def test_a_matrix_has_to_be_in_pixels_of_its_picture():
+def test_a_matrix_must_be_in_pixels_of_its_picture():
     matrix = [[1400, 0, 960], [0, 1400, 540], [0, 0, 1]]
     assert matrix_camera(matrix, (1080, 1920)).cx == 960
     with refused(InputError, "camera matrix", "cx 960", "cy 540"):

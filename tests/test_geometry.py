@@ -95,7 +95,7 @@ def test_the_mean_slope_of_a_cell_hides_the_patches_of_enlarged_depth():
 
 
 @pytest.mark.parametrize("missing", [0.0, -1.0, math.nan, math.inf])
-def test_a_missing_depth_has_no_normal_and_spoils_no_other(missing):
+def test_a_missing_depth_has_no_normal_and_affects_no_other(missing):
     normal = unit(0.3, 0.1, -1.0)
     depth = plane(normal, 2.0)
     depth[20, 30] = missing
@@ -231,7 +231,7 @@ def test_thinned_pixels_lie_on_their_own_rays():
     assert strip.size == np.ones((1000, 1))[picks, picks].shape == (100, 1)
 
 
-def test_no_pixel_of_a_steep_plane_hangs_between():
+def test_no_pixel_of_a_steep_plane_is_between_surfaces():
     depth = plane(unit(1.0, 0.1, -0.35), 0.5)
     assert depth[depth > 0].max() > 20  # up to its horizon
     assert not is_between(depth).any()

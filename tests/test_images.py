@@ -55,7 +55,7 @@ def test_all_eight_orientations_come_out_upright(orientation, kind, off):
     assert photo.notes == (("turned as EXIF says",) if turned else ())
 
 
-def test_every_way_to_hand_over_a_picture_gives_the_same(tmp_path):
+def test_every_kind_of_source_gives_the_same_photo(tmp_path):
     image = colours()
     path = tmp_path / "room.png"
     Image.fromarray(image).save(path)
@@ -91,7 +91,7 @@ def test_every_way_to_hand_over_a_picture_gives_the_same(tmp_path):
         assert np.abs(read.astype(int) - image).max() <= 1
 
 
-def test_16_bits_are_reduced_to_8_and_said_so():
+def test_16_bits_are_reduced_to_8_with_a_note():
     deep = (np.arange(24 * 32).reshape(24, 32) * 85).astype(np.uint16)  # 0 to 65195
     expected = np.rint(deep / 257).astype(np.uint8)
     for source in (encoded(Image.fromarray(deep), "PNG"), encoded(Image.fromarray(deep), "TIFF")):
@@ -156,7 +156,7 @@ def png_of_16_bit_rgb(values):
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
-def test_transparency_is_laid_on_white_and_said_so(kind):
+def test_transparency_is_laid_on_white_with_a_note(kind):
     layered = np.dstack([colours(), np.full((24, 32), 255, np.uint8)])
     layered[:12, :, 3] = 0
     layered[12, :, 3] = 128
@@ -188,7 +188,7 @@ def test_a_transparent_colour_of_a_palette_is_laid_on_white():
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
-def test_of_several_frames_the_first_is_taken_and_said_so(kind):
+def test_the_first_of_several_frames_is_read_with_a_note(kind):
     frames = [Image.fromarray(np.full((16, 20, 3), shade, np.uint8)) for shade in (40, 120, 200)]
     options = {"lossless": True} if kind == "WEBP" else {}
     data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
@@ -232,7 +232,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_unpacked(tmp_path):
             read(path)
 
 
-def test_what_is_no_picture_is_one_line_that_names_the_file(tmp_path):
+def test_unreadable_files_raise_an_error_that_names_them(tmp_path):
     whole = encoded(Image.fromarray(colours(200, 200)), "JPEG")
     (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "empty.jpg").write_bytes(b"")
@@ -275,7 +275,7 @@ def test_what_is_no_picture_is_one_line_that_names_the_file(tmp_path):
         (torch.zeros(2, 3, 4, 5), "tensor", "(2, 3, 4, 5)"),
     ],
 )
-def test_a_value_that_is_no_picture_is_refused(source, subject, fact):
+def test_values_that_are_no_picture_are_refused(source, subject, fact):
     with refused(InputError, subject, fact):
         read_photo(source)
 
@@ -303,7 +303,7 @@ def with_exif(entries, size=(24, 32)):
     return encoded(Image.fromarray(colours(*size)), "JPEG", exif=exif)
 
 
-def test_exif_tells_what_the_lens_was():
+def test_the_lens_is_read_from_exif():
     tag = ExifTags.Base
     photo = read_photo(
         with_exif(
@@ -333,7 +333,7 @@ def test_a_focal_length_of_0_is_unknown():
     assert read_photo(with_exif({tag.FocalLengthIn35mmFilm: 0, tag.FocalLength: 0})).lens == Lens()
 
 
-def test_damaged_exif_costs_the_camera_but_not_the_picture():
+def test_a_picture_with_damaged_exif_is_read_without_a_camera():
     data = with_exif({ExifTags.Base.FocalLengthIn35mmFilm: 26})
     start = data.index(b"Exif\0\0") + 10
     photo = read_photo(data[:start] + b"\xff" * 30 + data[start + 30 :])

@@ -64,7 +64,7 @@ def about(values, rel=1e-9):
     return pytest.approx(dict(values), rel=rel, abs=1e-12, nan_ok=True)
 
 
-def test_depth_metrics_are_those_of_a_pocket_calculator():
+def test_depth_metrics_equal_hand_computed_numbers():
     values = depth_terms(depth(1.0, 3.0, 2.0), depth(1.0, 2.0, 4.0)).metrics()
     logs = [0.0, math.log(1.5), -math.log(2.0)]
     mean = sum(logs) / 3
@@ -96,7 +96,7 @@ def test_every_name_in_the_papers_tables_is_a_metric():
     assert {name for table in paper.RESULTS.values() for name in table} <= ours
 
 
-def test_normals_metrics_are_those_of_a_pocket_calculator():
+def test_normals_metrics_equal_hand_computed_numbers():
     values = image_with_angles(0.0, 6.0, 20.0, 90.0).metrics()
     assert values == about(
         {
@@ -117,7 +117,7 @@ def test_angles_do_not_depend_on_length_and_a_vector_without_one_is_off_by_ninet
     assert angular_error_deg(prediction, target) == pytest.approx([0.0, 60.0, 180.0, 90.0])
 
 
-def test_the_published_small_print_changes_roots_variance_and_median():
+def test_the_published_formula_changes_roots_variance_and_median():
     plain, published = image_of(1.0, 1.0, 1.0, 2.0), image_of(1.0, 1.0, 1.0, 2.0).metrics(PUBLISHED)
     assert published["rmse"] == pytest.approx(math.sqrt(0.25 + 1e-6), abs=1e-12)
     assert published["silog"] == pytest.approx(plain.metrics()["silog"] * math.sqrt(4 / 3))
@@ -206,7 +206,7 @@ def test_a_dataset_without_a_valid_pixel_has_no_metrics(name):
         averaged(name, [image_of(), image_of()], 4)
 
 
-def test_wrong_averages_are_answered_with_the_right_ones():
+def test_unknown_averages_and_batch_sizes_are_refused():
     with refused(InputError, "average 'pixels'", "pixel"):
         average("pixels")
     with refused(InputError, "batch size 0"):
@@ -298,7 +298,7 @@ def brute_force(prediction, target):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_clouds_agree_with_the_table_of_all_distances(p, q, seed):
+def test_clouds_agree_with_brute_force(p, q, seed):
     random = np.random.default_rng(seed)
     prediction, target = random.random((p, 3)) * 2, random.random((q, 3)) * 2
     assert cloud_metrics(prediction, target) == about(brute_force(prediction, target))
@@ -315,7 +315,7 @@ def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing():
     assert far["chamfer"] > 14
 
 
-def test_clouds_say_what_brings_scipy(monkeypatch):
+def test_clouds_name_the_extra_that_installs_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     with refused(MissingExtra, "scipy", "idisc[data]"):
         cloud_metrics(np.ones((1, 3)), np.ones((1, 3)))

@@ -24,7 +24,7 @@ def test_an_entry_links_to_the_viewer_and_escapes_names(tmp_path):
     assert '<span class="badge">1.0 s</span>' in clip
 
 
-def test_a_page_of_someone_else_is_kept(tmp_path):
+def test_other_pages_are_not_overwritten(tmp_path):
     page = tmp_path / gallery.NAME
     gallery.check_free(page)
     page.write_bytes(gallery.render([], "empty", []))

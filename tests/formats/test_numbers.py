@@ -12,7 +12,7 @@ from tests.fakes.refusals import refused
 from idisc.errors import InputError, MissingExtra
 
 
-def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path):
+def test_png16_is_in_millimetres_indoors(tmp_path):
     path = write("png16", tmp_path)
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16
@@ -46,7 +46,7 @@ def test_png16_has_the_unit_of_its_domain(domain, deepest, unit, tmp_path):
     assert np.abs(np.asarray(Image.open(path)) * unit - depth).max() <= unit / 2 + 1e-5
 
 
-def test_png16_says_what_does_not_fit(tmp_path):
+def test_png16_refuses_depth_beyond_16_bits(tmp_path):
     far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
     for unit in (None, 0.001):
         with refused(InputError, "format png16", "300.0 m"):
@@ -68,12 +68,12 @@ def test_npy_is_the_depth(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["png16", "npy"])
-def test_frames_of_a_clip_can_do_without_a_json_each(kind, tmp_path):
+def test_the_json_file_is_optional(kind, tmp_path):
     path = write(kind, tmp_path, sidecar=False)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_npz_holds_all_there_is(tmp_path):
+def test_npz_holds_all_arrays(tmp_path):
     plain = np.load(write("npz", tmp_path), allow_pickle=False)
     assert sorted(plain) == ["camera", "depth", "record"]
     assert np.array_equal(plain["camera"], CAMERA.matrix)
@@ -95,7 +95,7 @@ def test_exr_has_the_depth_in_channel_z(tmp_path):
         assert json.loads(file.header()["idisc"])["provenance"]["picture"] == "room.jpg"
 
 
-def test_exr_says_what_to_install(monkeypatch, tmp_path):
+def test_exr_names_the_extra_to_install(monkeypatch, tmp_path):
     def absent(name):
         raise ModuleNotFoundError(name=name)
 

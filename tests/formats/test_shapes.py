@@ -65,7 +65,7 @@ def test_glb_is_cut_at_depth_edges(tmp_path):
     assert record_in(path)["axes"].startswith("opencv")
 
 
-def test_glb_wears_the_picture(tmp_path):
+def test_glb_is_textured_with_the_picture(tmp_path):
     (surface,) = load_mesh(write("glb", tmp_path, WALL)).geometry.values()
     photo = np.asarray(surface.visual.material.baseColorTexture.convert("RGB")).astype(int)
     assert photo.shape == (*SIZE, 3)
@@ -76,7 +76,7 @@ def test_glb_wears_the_picture(tmp_path):
     )  # lower right
 
 
-def test_a_large_mesh_is_thinned_and_says_so(tmp_path):
+def test_a_large_mesh_is_thinned_which_is_recorded(tmp_path):
     path = write("glb", tmp_path, WALL, grid=32)
     (surface,) = load_mesh(path).geometry.values()
     assert len(surface.vertices) == 24 * 32
@@ -84,7 +84,7 @@ def test_a_large_mesh_is_thinned_and_says_so(tmp_path):
     assert surface.vertices[0] == pytest.approx([3 * (1 - 30) / 60, 3 * (25.5 - 1) / 50, -3.0])
 
 
-def test_a_surface_that_is_nowhere_is_an_error(tmp_path):
+def test_an_empty_surface_is_an_error(tmp_path):
     alone = np.zeros(SIZE, np.float32)
     alone[10, 10] = 1.0
     with refused(InputError, "format glb"):

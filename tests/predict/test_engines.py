@@ -71,7 +71,7 @@ def test_a_graph_of_half_the_size_is_resized_with_aligned_corners(images, tmp_pa
     assert engine.run(images).maps.shape == (2, 6, 8)
 
 
-def test_a_graph_that_takes_a_size_is_asked_for_it(images, tmp_path):
+def test_a_graph_with_a_size_input_receives_the_size(images, tmp_path):
     engine = OnnxEngine(onnx_files.mean_depth_at_size(tmp_path / "sized.onnx"))
     found = engine.run(images, (3, 4)).maps
     assert found.shape == (2, 3, 4)
@@ -79,7 +79,7 @@ def test_a_graph_that_takes_a_size_is_asked_for_it(images, tmp_path):
     assert engine.run(images).maps.shape == (2, 6, 8)
 
 
-def test_a_graph_of_normals_is_known_by_its_output(images, tmp_path):
+def test_a_graph_of_normals_is_recognised_by_its_output(images, tmp_path):
     engine = OnnxEngine(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
     assert engine.task.name == "normals"
     np.testing.assert_allclose(engine.run(images).maps, images / 127.5 - 1, atol=1e-6)
@@ -94,7 +94,7 @@ def test_a_graph_of_normals_is_known_by_its_output(images, tmp_path):
         (lambda content: content + b"\x72\x06\x0a\x01k\x12\x01\xff", "ONNX"),  # metadata
     ],
 )
-def test_a_damaged_graph_is_one_line(tmp_path, damage, reason):
+def test_a_damaged_graph_is_refused(tmp_path, damage, reason):
     path = onnx_files.depth_of_brightness(tmp_path / "damaged.onnx")
     path.write_bytes(damage(path.read_bytes()))
     with refused(CheckpointError, path, reason):
@@ -111,7 +111,7 @@ def test_a_damaged_graph_is_one_line(tmp_path, damage, reason):
         ("empty", "config.json"),
     ],
 )
-def test_what_is_no_network_is_named(tmp_path, name, fact):
+def test_other_files_and_folders_are_refused(tmp_path, name, fact):
     (tmp_path / "program.pt2").write_bytes(b"")
     (tmp_path / "notes.txt").write_text("no weights")
     (tmp_path / "empty").mkdir()
@@ -119,7 +119,7 @@ def test_what_is_no_network_is_named(tmp_path, name, fact):
         open_model(tmp_path / name)
 
 
-def test_reduced_precision_is_close_and_said(checkpoint):
+def test_reduced_precision_is_close_and_recorded(checkpoint):
     images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
     exact, reduced = open_model(checkpoint), open_model(checkpoint, precision="bf16")
     depth, spread, *_ = reduced.run(images)
@@ -138,7 +138,7 @@ def test_half_precision_needs_a_gpu(checkpoint):
         open_model(checkpoint, precision="fp16")
 
 
-def test_the_precision_of_a_file_is_its_own(tmp_path):
+def test_the_precision_of_an_onnx_file_cannot_be_changed(tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with refused(InputError, "--precision fp32", "small.onnx"):
         open_model(path, precision="fp32")
@@ -169,7 +169,7 @@ def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(tmp_path, monkeypat
     assert asked == [[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]]
 
 
-def test_a_resolution_that_is_too_far_everywhere_is_no_disagreement():
+def test_a_constant_offset_of_a_level_is_no_disagreement():
     log_depth = torch.randn(2, 1, 6, 8)
     levels = (log_depth + 0.7, log_depth, log_depth - 0.4)
     assert disagreement(levels, (6, 8)).max() < 1e-3

@@ -13,7 +13,7 @@ def frames_of(pictures):
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_smoothing_starts_anew_at_a_cut_and_lags_without_one(cut):
+def test_smoothing_restarts_at_a_cut_and_lags_without_one(cut):
     tracker = temporal.FrameTracker(smooth=5.0)
     depths = []
     for frame in frames_of([room(1)] * 4 + [room(7 if cut else 1)] * 4):
@@ -28,7 +28,7 @@ def test_smoothing_starts_anew_at_a_cut_and_lags_without_one(cut):
         assert depths == sorted(depths)
 
 
-def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest():
+def test_moving_things_keep_their_current_shape_at_the_smoothed_scale():
     """A near thing enters a still room while the network's scale jumps by a tenth."""
     empty, entered = room(), room().copy()
     entered[10:40, 10:30] = 255 - entered[10:40, 10:30] // 2
@@ -55,7 +55,7 @@ def test_what_moves_is_taken_as_it_is_now_at_the_scale_of_the_rest():
     ],
     ids=["another room", "black", "the same", "a pan", "exposure", "coarse"],
 )
-def test_cuts_are_told_from_motion_and_light(change, cut):
+def test_cuts_differ_from_motion_and_exposure(change, cut):
     first = room(1, (96, 128))
     tracker = temporal.FrameTracker(None)
     for frame in frames_of([first, change(first)]):

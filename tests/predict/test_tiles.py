@@ -113,7 +113,7 @@ def test_tiles_that_are_too_small_are_refused():
 
 
 @pytest.mark.parametrize("picture", [(480, 640), (3000, 4000), (9000, 12_000), (600, 12_000)])
-def test_the_size_is_chosen_so_that_there_are_not_too_many(picture):
+def test_the_chosen_tile_size_limits_the_number_of_tiles(picture):
     size = choose_size(picture, (480, 640))
     assert len(lay_out(picture, size)) <= tiles.MAX_TILES
     assert size[0] >= 480

@@ -35,7 +35,7 @@ def record_of(path):
     return json.loads(path.read_text())
 
 
-def test_a_film_has_the_frames_and_the_size_of_the_clip(still, predictor, tmp_path):
+def test_the_mp4_file_has_the_frames_and_the_size_of_the_clip(still, predictor, tmp_path):
     progress = []
     outcome = video.predict_video(
         predictor, still, tmp_path / "out", advance=lambda *done: progress.append(done)
@@ -70,7 +70,7 @@ def test_colours_mean_the_same_metres_in_every_frame(predictor, tmp_path):
     assert video.predict_video(steady, clip, tmp_path, given).limits == (1.0, 9.0)
 
 
-def test_flicker_is_what_the_engine_does_and_smoothing_lowers_it(still, predictor, tmp_path):
+def test_flicker_is_measured_and_smoothing_lowers_it(still, predictor, tmp_path):
     plain = video.predict_video(predictor, still, tmp_path)
     assert plain.flicker == pytest.approx(JUMP, rel=0.02)
     assert plain.smoothed is None
@@ -99,7 +99,7 @@ class Counting(Predictor):
         return found
 
 
-def test_only_a_few_frames_are_alive_however_long_the_clip(tmp_path):
+def test_memory_does_not_grow_with_the_length_of_a_clip(tmp_path):
     clip = write_clip(tmp_path / "long.mp4", [room(size=(32, 32))] * 60)
     counting = Counting()
     plan = video.Plan(formats=formats.parse("png,npz"), side_by_side=True, smooth=0.3)
@@ -172,7 +172,7 @@ def test_odd_sizes_are_padded(size, predictor, tmp_path):
     assert decoded(outcome.files[0])[0].shape[:2] == even
 
 
-def test_sequences_hold_metres(still, tmp_path):
+def test_frame_folders_hold_metres(still, tmp_path):
     plan = video.Plan(formats=formats.parse("png16,npz"), every=4)
     outcome = video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     assert [path.name for path in outcome.files] == ["still_png16", "still_npz"]
@@ -198,7 +198,7 @@ def test_sequences_hold_metres(still, tmp_path):
         }
 
 
-def test_what_16_bits_cannot_hold_is_stored_as_none(still, tmp_path):
+def test_depth_beyond_16_bits_is_stored_as_none(still, tmp_path):
     plan = video.Plan(formats=formats.parse("png16"), options=FormatOptions(metres_per_unit=5e-5))
     video.predict_video(Predictor(Flickering(0)), still, tmp_path, plan)
     with Image.open(tmp_path / "still_png16" / "000000.png") as picture:
@@ -206,7 +206,7 @@ def test_what_16_bits_cannot_hold_is_stored_as_none(still, tmp_path):
         assert json.loads(picture.info["idisc"])["empty_beyond_m"] == pytest.approx(3.27675)
 
 
-def test_every_nth_frame_lasts_as_long_unless_another_rate_is_asked_for(still, predictor, tmp_path):
+def test_frames_keep_their_times_unless_a_rate_is_given(still, predictor, tmp_path):
     for fps, step in ((None, 0.5), (4.0, 0.25)):
         plan = video.Plan(every=5, fps=fps)
         outcome = video.predict_video(predictor, still, tmp_path, plan)
@@ -233,7 +233,7 @@ def test_a_known_distance_of_the_first_frame_scales_all(still, tmp_path):
         video.predict_video(predictor, still, tmp_path, options=outside)
 
 
-def test_a_known_distance_takes_the_place_of_a_warning(still, tmp_path):
+def test_a_known_distance_replaces_a_warning(still, tmp_path):
     engine = Flickering(0)
     engine.origin = {**Flickering.origin, "training_fov_deg": 60.0}
     options = PredictOptions(camera=Camera.from_fov(20, (48, 64)), camera_correction=False)
@@ -249,7 +249,7 @@ def test_a_known_distance_takes_the_place_of_a_warning(still, tmp_path):
     assert [each.code for each in outcome.last.provenance.warnings] == ["field_of_view"]
 
 
-def test_sound_is_left_out_and_that_is_said(predictor, tmp_path):
+def test_sound_is_left_out_with_a_note(predictor, tmp_path):
     clip = write_clip(tmp_path / "loud.mp4", [room()] * 10, sound=True)
     outcome = video.predict_video(predictor, clip, tmp_path)
     assert outcome.notes == ("sound left out",)
@@ -257,7 +257,7 @@ def test_sound_is_left_out_and_that_is_said(predictor, tmp_path):
         assert not container.streams.audio
 
 
-def test_a_failure_on_the_way_leaves_nothing_behind(still, tmp_path):
+def test_a_failure_leaves_no_files(still, tmp_path):
     class Failing(Flickering):
         def run(self, images, size=None):
             if self.calls > 12:
@@ -271,7 +271,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(still, tmp_path):
     assert list(out.iterdir()) == []
 
 
-def test_plans_that_make_no_sense_are_refused(still, tmp_path):
+def test_invalid_plans_are_refused(still, tmp_path):
     wrong = [{"formats": formats.parse("ply")}, {"every": 0}, {"smooth": -1.0}, {"fps": 0.0}]
     for changes in wrong:
         with pytest.raises(InputError):
