@@ -63,7 +63,7 @@ class Engine(Protocol):
     task: Task
     origin: Mapping[str, Any]  # metadata of the file; see `model_info`
     fixed_size: Size | None  # the only size of pictures it accepts; None: any
-    convention: Convention | None  # of a third-party network; None: one of this package
+    convention: Convention | None  # of a `ConventionEngine`; None: a network of this package
 
     def run(self, images: Images, size: Size | None = None) -> Output:
         """Map pictures to depth or normals, and to what else the network computes.

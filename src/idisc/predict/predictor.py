@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import MAX_NETWORK_PIXELS, Photo, PhotoSource, read_photo
 from idisc.predict import reliability, tiles
 from idisc.predict.batches import group_by_size, read_ahead
-from idisc.predict.convention_engine import ConventionEngine
 from idisc.predict.engine import Engine, Output
 from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
 from idisc.predict.open import open_model
@@ -42,6 +41,9 @@ from idisc.provenance_text import describe_warning
 from idisc.scale import FoundScale, apply_scale
 from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, resize_map, size_text
 from idisc.tasks import NORMALS, Task
+
+if TYPE_CHECKING:
+    from idisc.predict.convention_engine import ConventionEngine  # imported if a file needs it
 
 FINEST_STRIDE = 4  # of the finest map that the network fuses
 
@@ -246,8 +248,8 @@ class Predictor:
         self, images: NDArray[np.uint8], size: Size, cameras: Sequence[Camera] = ()
     ) -> Output:
         """Run the network on pictures (B, H, W, 3) in their size; the output has `size`."""
-        if isinstance(self.engine, ConventionEngine):
-            output = self.engine.run(images, size, cameras)
+        if self.engine.convention:
+            output = cast("ConventionEngine", self.engine).run(images, size, cameras)
         else:
             output = self.engine.run(images, size)
         if not np.isfinite(output.maps).all():
