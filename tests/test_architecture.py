@@ -19,6 +19,7 @@ FOUNDATION = [
     "checksums",
     "sizes",
     "metrics",
+    "averages",
     "magma",
     "visualize",
     "tasks",
@@ -29,7 +30,7 @@ FOUNDATION = [
     "alignment",
     "images",
 ]
-FOUNDATION += ["html_parts", "charts", "prediction", "scale", "provenance_text"]
+FOUNDATION += ["html_parts", "charts", "provenance", "prediction", "scale", "provenance_text"]
 FOUNDATION += ["formats", "__init__"]
 FLOORS = {
     **dict.fromkeys(FOUNDATION, 0),

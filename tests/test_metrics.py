@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 from tests.fakes.refusals import refused
 from tests.golden import metrics as golden
 
+from idisc.averages import AVERAGES, ImageAverage, PixelAverage, average
 from idisc.configs import paper
 from idisc.errors import DataError, InputError, MissingExtra
 from idisc.metrics import (
-    AVERAGES,
     CLOUD_DISTANCES,
     METRICS,
     PUBLISHED,
     Formula,
-    ImageAverage,
-    PixelAverage,
     Terms,
     angular_error_deg,
-    average,
     boundary_f1,
     cloud_metrics,
     depth_terms,
@@ -67,7 +64,7 @@ def about(values, rel=1e-9):
     return pytest.approx(dict(values), rel=rel, abs=1e-12, nan_ok=True)
 
 
-def test_depth_metrics_are_those_of_a_pocket_calculator():
+def test_depth_metrics_equal_hand_computed_numbers():
     values = depth_terms(depth(1.0, 3.0, 2.0), depth(1.0, 2.0, 4.0)).metrics()
     logs = [0.0, math.log(1.5), -math.log(2.0)]
     mean = sum(logs) / 3
@@ -99,12 +96,7 @@ def test_every_name_in_the_papers_tables_is_a_metric():
     assert {name for table in paper.RESULTS.values() for name in table} <= ours
 
 
-def test_a_perfect_prediction_has_no_error():
-    values = image_of(1.0, 1.0, 1.0).metrics()
-    assert [name for name, value in values.items() if value] == ["d05", "d1", "d2", "d3"]
-
-
-def test_normals_metrics_are_those_of_a_pocket_calculator():
+def test_normals_metrics_equal_hand_computed_numbers():
     values = image_with_angles(0.0, 6.0, 20.0, 90.0).metrics()
     assert values == about(
         {
@@ -125,7 +117,7 @@ def test_angles_do_not_depend_on_length_and_a_vector_without_one_is_off_by_ninet
     assert angular_error_deg(prediction, target) == pytest.approx([0.0, 60.0, 180.0, 90.0])
 
 
-def test_the_published_small_print_changes_roots_variance_and_median():
+def test_the_published_formula_changes_roots_variance_and_median():
     plain, published = image_of(1.0, 1.0, 1.0, 2.0), image_of(1.0, 1.0, 1.0, 2.0).metrics(PUBLISHED)
     assert published["rmse"] == pytest.approx(math.sqrt(0.25 + 1e-6), abs=1e-12)
     assert published["silog"] == pytest.approx(plain.metrics()["silog"] * math.sqrt(4 / 3))
@@ -135,16 +127,30 @@ def test_the_published_small_print_changes_roots_variance_and_median():
     )
 
 
-def test_one_pixel_has_no_unbiased_deviation():
-    assert image_of(2.0).metrics()["silog"] == 0.0
-    assert math.isnan(image_of(2.0).metrics(UNBIASED)["silog"])
-
-
 def test_no_pixels_have_terms_but_no_metrics():
     for nothing in (image_of(), image_with_angles(), pool([]), pool([image_of()])):
         assert nothing.pixels == 0
         with refused(DataError, "ground truth"):
             nothing.metrics()
+
+
+@pytest.mark.parametrize(
+    ("function", "prediction", "target", "subject"),
+    [
+        (depth_terms, np.ones(2), np.ones(1), "depth of shapes (2,) and (1,)"),
+        (depth_terms, np.ones((2, 2)), np.ones((2, 2)), "depth of shapes (2, 2) and (2, 2)"),
+        (normal_terms, np.ones((3, 2)), np.ones((3, 2)), "normals of shapes (3, 2) and (3, 2)"),
+        (normal_terms, np.ones((1, 3)), np.full((1, 3), math.nan), "normals"),
+        (cloud_metrics, np.ones((4, 3)), np.ones((0, 3)), "point cloud of shape (0, 3)"),
+        (cloud_metrics, np.ones((4, 2)), np.ones((4, 3)), "point cloud of shape (4, 2)"),
+        (cloud_metrics, np.ones((4, 3)), np.full((4, 3), math.nan), "point cloud"),
+    ],
+)
+def test_arrays_of_other_shapes_or_without_finite_numbers_are_refused(
+    function, prediction, target, subject
+):
+    with refused(InputError, subject):
+        function(prediction, target)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])
@@ -153,17 +159,6 @@ def test_depth_without_a_logarithm_is_refused(value):
         depth_terms(depth(1.0, value), depth(1.0, 1.0))
     with refused(InputError, "target"):
         depth_terms(depth(1.0, 1.0), depth(1.0, value))
-
-
-def test_arrays_that_do_not_fit_are_refused():
-    with refused(InputError, "depth of shapes (2,) and (1,)"):
-        depth_terms(depth(1.0, 2.0), depth(1.0))
-    with refused(InputError, "depth of shapes (2, 2) and (2, 2)"):
-        depth_terms(np.ones((2, 2)), np.ones((2, 2)))
-    with refused(InputError, "normals of shapes (3, 2) and (3, 2)"):
-        normal_terms(np.ones((3, 2)), np.ones((3, 2)))
-    with refused(InputError, "normals"):
-        normal_terms(np.ones((2, 3)), np.array([[1.0, 0.0, 0.0], [math.nan] * 3]))
 
 
 def test_two_images_weigh_differently_under_the_three_averages():
@@ -180,7 +175,9 @@ def test_two_images_weigh_differently_under_the_three_averages():
     assert averaged("pixel", images)["rmse"] == pytest.approx(math.sqrt(0.4))
 
 
-def test_the_average_by_image_leaves_out_what_is_not_a_number():
+def test_one_pixel_has_no_unbiased_deviation_which_the_average_by_image_leaves_out():
+    assert image_of(2.0).metrics()["silog"] == 0.0
+    assert math.isnan(image_of(2.0).metrics(UNBIASED)["silog"])
     values = filled(ImageAverage(UNBIASED), [image_of(1.0, 1.0, 1.0, 2.0), image_of(2.0)])
     assert values["silog"] == pytest.approx(100 * math.log(2.0) / 2)
     assert values["rmse"] == pytest.approx(0.75)
@@ -209,7 +206,7 @@ def test_a_dataset_without_a_valid_pixel_has_no_metrics(name):
         averaged(name, [image_of(), image_of()], 4)
 
 
-def test_wrong_averages_are_answered_with_the_right_ones():
+def test_unknown_averages_and_batch_sizes_are_refused():
     with refused(InputError, "average 'pixels'", "pixel"):
         average("pixels")
     with refused(InputError, "batch size 0"):
@@ -280,22 +277,6 @@ def test_pooled_parts_are_the_whole(pairs, cuts):
     assert pooled.metrics() == about(terms_of(pairs).metrics())
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=6), st.integers(1, 5))
-def test_pooling_does_not_depend_on_how_images_are_grouped(images, size):
-    terms = [terms_of(pairs) for pairs in images]
-    groups = [pool(terms[first : first + size]) for first in range(0, len(terms), size)]
-    assert averaged("pixel", groups) == about(averaged("pixel", terms))
-    assert averaged("pixel", terms[::-1]) == about(averaged("pixel", terms))
-    assert averaged("image", terms[::-1]) == about(averaged("image", terms))
-
-
-@given(PAIRS, st.floats(0.01, 100.0))
-def test_silog_does_not_see_the_scale(pairs, scale):
-    prediction, target = np.array(pairs).T
-    scaled = depth_terms(scale * prediction, target).metrics()["silog"]
-    assert scaled == pytest.approx(depth_terms(prediction, target).metrics()["silog"], abs=1e-6)
-
-
 @given(st.lists(METRES, min_size=1, max_size=30), st.floats(0.01, 100.0))
 def test_a_pure_scale_error_has_no_silog_when_pooled(metres, scale):
     target = np.array(metres)
@@ -317,7 +298,7 @@ def brute_force(prediction, target):
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 200), st.integers(1, 200), st.integers(0, 2**32 - 1))
-def test_clouds_agree_with_the_table_of_all_distances(p, q, seed):
+def test_clouds_agree_with_brute_force(p, q, seed):
     random = np.random.default_rng(seed)
     prediction, target = random.random((p, 3)) * 2, random.random((q, 3)) * 2
     assert cloud_metrics(prediction, target) == about(brute_force(prediction, target))
@@ -334,17 +315,7 @@ def test_the_same_cloud_is_perfect_and_a_distant_one_scores_nothing():
     assert far["chamfer"] > 14
 
 
-def test_clouds_without_finite_points_are_refused():
-    cloud = np.ones((4, 3))
-    with refused(InputError, "point cloud of shape (0, 3)"):
-        cloud_metrics(cloud, cloud[:0])
-    with refused(InputError, "point cloud of shape (4, 2)"):
-        cloud_metrics(cloud[:, :2], cloud)
-    with refused(InputError, "point cloud"):
-        cloud_metrics(cloud, cloud * math.nan)
-
-
-def test_clouds_say_what_brings_scipy(monkeypatch):
+def test_clouds_name_the_extra_that_installs_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     with refused(MissingExtra, "scipy", "idisc[data]"):
         cloud_metrics(np.ones((1, 3)), np.ones((1, 3)))

@@ -10,7 +10,7 @@ from tests.fakes.predicted import SIZE, predicted, provenance
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.prediction import KnownDistance
+from idisc.provenance import KnownDistance
 from idisc.provenance_text import describe
 
 
@@ -52,14 +52,16 @@ def test_a_known_distance_scales_all_and_is_recorded(wall):
     np.testing.assert_array_equal(wall.metres, 2.0)
 
 
-def test_several_known_distances_are_averaged_and_their_disagreement_is_told(wall):
+def test_several_known_distances_are_averaged_with_their_disagreement(wall):
     scaled = wall.rescaled("10,20 30,20 = 4m; 10,20 50,20 = 2m")  # predicted 1 and 2 m
     np.testing.assert_allclose(scaled.metres, 4.0, rtol=1e-6)
     (change,) = scaled.provenance.rescalings
     assert (change.factor, len(change.known)) == (pytest.approx(2.0), 2)
     assert describe(scaled)["rescaled"].endswith("whose factors differ by 300.0 %")
-    with pytest.raises(InputError):
-        wall.rescaled([])
+    outside = ["10,20 90,20 = 1m", "10,-5 20,20 = 1m", "10,20 20,40 = 1m"]
+    for known in ([], *outside, "10,20 10,20 = 1m"):
+        with pytest.raises(InputError):
+            wall.rescaled(known)
 
 
 @pytest.mark.parametrize(
@@ -82,25 +84,12 @@ def test_a_known_distance_has_units(text, metres):
     [
         *("", "1,2 3,4", "1,2 3,4 = m", "1 2 3 4 = 2m", "1,2,3,4 = 2m", "a", "1,2 3,4 = 2.4"),
         *(3, (1, 2), ((1, 2), (3, 4)), ((1, 2), (3,), 2), ("a", "b", "c")),
+        *(((1, 2), (3, 4), metres) for metres in (0.0, -1.0, math.nan, math.inf)),
     ],
 )
-def test_what_is_no_known_distance_is_refused(value):
+def test_invalid_known_distances_are_refused(value):
     with pytest.raises(InputError):
         KnownDistance.parse(value)
-
-
-@pytest.mark.parametrize("metres", [0.0, -1.0, math.nan, math.inf])
-def test_a_distance_has_to_be_one(metres):
-    with pytest.raises(InputError):
-        KnownDistance((1, 2), (3, 4), metres)
-
-
-@pytest.mark.parametrize(
-    "known", ["10,20 90,20 = 1m", "10,-5 20,20 = 1m", "10,20 20,40 = 1m", "10,20 10,20 = 1m"]
-)
-def test_points_outside_of_the_picture_or_at_one_place_are_refused(wall, known):
-    with pytest.raises(InputError):
-        wall.rescaled(known)
 
 
 def test_saving_writes_a_picture_and_metres_by_default(wall, tmp_path):
@@ -127,7 +116,7 @@ def test_normals_among_the_formats_are_in_the_other_files_too(wall, tmp_path):
         assert "normals" not in content
 
 
-def test_saving_what_a_network_for_normals_says_writes_normals(wall, tmp_path):
+def test_a_prediction_of_normals_is_saved_as_normals(wall, tmp_path):
     facing = np.zeros((40, 80, 3), np.float32)
     facing[..., 2] = -1
     bare = dataclasses.replace(wall, depth=None, level_std=None, normals=facing)
@@ -146,7 +135,7 @@ def test_saving_takes_formats_and_a_name(wall, tmp_path):
     np.testing.assert_array_equal(np.load(path), wall.depth)
 
 
-def test_a_prediction_is_shown_in_one_short_line(wall):
+def test_the_repr_of_a_prediction_is_one_line(wall):
     assert repr(wall) == "<Prediction wall.jpg: 40x80, 2.00 to 2.00 m, camera given 90 deg>"
     nothing = dataclasses.replace(wall, depth=np.full((40, 80), np.nan, np.float32))
     assert repr(nothing) == "<Prediction wall.jpg: 40x80, no depth, camera given 90 deg>"

@@ -9,7 +9,7 @@ from tests.fakes.predicted import CAMERA, RESULT, SIZE, provenance, write
 from tests.fakes.refusals import refused
 
 from idisc.errors import InputError
-from idisc.prediction import BorrowedScale, CameraCorrection
+from idisc.provenance import BorrowedScale, CameraCorrection
 from idisc.scale import apply_scale, read_scale
 
 KNOWN = ((0, 40), (60, 40), 8.0)  # 4 m are predicted
@@ -33,7 +33,7 @@ def test_the_factor_of_one_picture_is_applied_to_another(tmp_path):
     assert scaled.provenance.warnings == ()
 
 
-def test_a_scale_is_carried_on(tmp_path):
+def test_an_applied_scale_can_be_applied_again(tmp_path):
     scaled = apply_scale(CALIBRATED, read_scale(sidecar(tmp_path)))
     again = read_scale(sidecar(tmp_path / "again", scaled))
     assert again.scale.factor == pytest.approx(2.0)
@@ -56,7 +56,7 @@ def test_another_model_or_lens_is_refused(tmp_path):
             apply_scale(other, found)
 
 
-def test_doubts_about_camera_and_network_size_are_warnings(tmp_path):
+def test_differences_of_camera_and_network_size_are_warnings(tmp_path):
     found = read_scale(sidecar(tmp_path, RESULT.rescaled(KNOWN)))
     made = replace(provenance(), network_size=(2 * SIZE[0], SIZE[1]))
     scaled = apply_scale(replace(RESULT, provenance=made), found)

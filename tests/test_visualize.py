@@ -18,19 +18,13 @@ def colours_of(picture):
     return {tuple(colour) for colour in picture.reshape(-1, 3).tolist()}
 
 
-def test_near_is_pale_and_far_is_dark_as_in_the_paper():
-    picture = visualize.colourise(np.array([[1.0, 5.0]]), 1, 5)
-    assert picture.dtype == np.uint8
-    assert [tuple(colour) for colour in picture[0].tolist()] == [MAGMA_HIGH, MAGMA_LOW]
-
-
-def test_what_is_no_number_has_the_colour_of_nothing():
+def test_missing_values_have_the_empty_colour():
     picture = visualize.colourise(np.array([[np.nan, np.inf, 0.5]]), 0, 1, empty=(1, 2, 3))
     assert picture[0, :2].tolist() == [[1, 2, 3], [1, 2, 3]]
     assert picture[0, 2].tolist() != [1, 2, 3]
 
 
-def test_the_colour_of_nothing_is_in_neither_of_the_papers_colour_maps():
+def test_the_empty_colour_is_in_neither_colour_map_of_the_paper():
     ramp = np.linspace(0, 1, 256)[None]
     for name in (visualize.DEPTH_COLOURS, visualize.ERROR_COLOURS):
         assert EMPTY not in colours_of(visualize.colourise(ramp, 0, 1, name))
@@ -43,7 +37,7 @@ def test_every_map_of_matplotlib_has_its_reverse(name):
     assert np.array_equal(visualize.colourise(ramp, 0, 1, f"{name}_r"), forth[:, ::-1])
 
 
-def test_the_default_colours_are_those_of_their_name():
+def test_the_default_colours_are_those_of_matplotlib():
     expected = cmap.Colormap("matplotlib:magma_r")(np.linspace(0, 1, 256))[None, :, :3]
     picture = visualize.colourise(np.linspace(0, 1, 256)[None], 0, 1)
     np.testing.assert_array_equal(picture, (255 * expected + 0.5).astype(np.uint8))
@@ -55,22 +49,22 @@ def test_percentiles_are_those_of_numpy(count):
     assert visualize.percentiles(values, 2, 50, 98) == np.percentile(values, [2, 50, 98]).tolist()
 
 
-def test_a_wrong_name_is_answered_with_near_ones():
-    with refused(InputError, "colour map 'magmma'", "magma"):
-        visualize.colourise(np.zeros((2, 2)), 0, 1, "magmma_r")
-
-
 @pytest.mark.parametrize(
-    ("values", "low", "high", "subject"),
+    ("values", "low", "high", "colours", "subject"),
     [
-        (np.zeros((2, 2, 3)), 0, 1, "values of shape (2, 2, 3)"),
-        (np.zeros((2, 2)), 3, 3, "colours from 3 to 3"),
-        (np.zeros((2, 2)), 0, float("nan"), "colours from 0 to nan"),
+        (np.zeros((2, 2, 3)), 0, 1, "magma", "values of shape (2, 2, 3)"),
+        (np.zeros((2, 2)), 3, 3, "magma", "colours from 3 to 3"),
+        (np.zeros((2, 2)), 0, float("nan"), "magma", "colours from 0 to nan"),
+        (np.zeros((2, 2)), 0, 1, "magmma_r", "colour map 'magmma'"),
     ],
 )
-def test_what_cannot_be_coloured_is_said(values, low, high, subject):
+def test_invalid_values_ranges_and_names_are_refused(values, low, high, colours, subject):
     with refused(InputError, subject):
-        visualize.colourise(values, low, high)
+        visualize.colourise(values, low, high, colours)
+
+
+def test_text_keeps_its_letters_without_accents():
+    assert visualize.drawable_text("K\u00fcche \u00b7 \u6df1") == "Kuche \u00b7 ?"
 
 
 def test_depth_of_zero_is_no_depth():
@@ -143,13 +137,13 @@ def test_ticks_are_round_numbers_within(low, high, count, expected):
 
 
 def test_numbers_of_one_axis_have_the_same_digits():
-    assert visualize.written([0, 0.05, 0.1]) == ["0.00", "0.05", "0.10"]
-    assert visualize.written([0, 20]) == ["0", "20"]
-    assert visualize.written([]) == []
+    assert visualize.format_ticks([0, 0.05, 0.1]) == ["0.00", "0.05", "0.10"]
+    assert visualize.format_ticks([0, 20]) == ["0", "20"]
+    assert visualize.format_ticks([]) == []
 
 
 @pytest.mark.parametrize("width", [160, 640, 1216])
-def test_the_legend_shows_the_whole_map_and_is_written_on(width):
+def test_the_legend_shows_the_whole_colour_map_and_numbers(width):
     picture = visualize.legend(0.7, 9.3, "m", width=width)
     assert picture.shape[1] == width
     assert {MAGMA_HIGH, MAGMA_LOW} <= colours_of(picture)
@@ -158,17 +152,17 @@ def test_the_legend_shows_the_whole_map_and_is_written_on(width):
     assert (foot < 100).all(axis=2).sum() > 20  # ink
 
 
-def test_pictures_stand_beside_each_other_at_one_height():
+def test_pictures_are_placed_side_by_side_at_one_height():
     red, blue = np.zeros((40, 60, 3), np.uint8), np.zeros((80, 80, 3), np.uint8)
     red[..., 0], blue[..., 2] = 255, 255
-    panel = visualize.beside([red, blue], ["a red one", "a blue one"])
+    panel = visualize.side_by_side([red, blue], ["a red one", "a blue one"])
     assert panel.shape == (40 + 22, 60 + 5 + 40, 3)
     assert (panel[22:, :60] == red).all()
     assert (panel[22:, 65:] == blue[:40, :40]).all()
     assert (panel[:22] < 100).any()  # captions
 
 
-def test_changes_are_white_at_zero_and_tell_less_from_more():
+def test_changes_are_white_at_zero_purple_below_and_orange_above():
     less, none, more = visualize.change_picture(np.array([[-9.0, 0.0, 9.0]]), 2.0)[0].astype(int)
     assert none.min() > 240
     assert less[2] > less[0] + 20  # purple

@@ -67,7 +67,7 @@ def panels(result: Prediction, phases: Sequence[float]) -> list[Image.Image]:
     captions = ["photo", f"depth, {low:.1f} (light) to {high:.1f} m", "point cloud in metres"]
     clouds = (cloud_picture(result, kept, phase) for phase in phases)
     return [
-        Image.fromarray(visualize.beside([result.image, depth, cloud], captions, HEIGHT))
+        Image.fromarray(visualize.side_by_side([result.image, depth, cloud], captions, HEIGHT))
         for cloud in clouds
     ]
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from idisc.errors import InputError
 
 FloatArray = NDArray[np.floating[Any]]
-FURTHEST_M = 1000.0  # what is further away, or beyond infinity after a fit, is placed there
+FURTHEST_M = 1000.0  # greater depth, and depth beyond infinity after a fit, is set to this
 _SHIFTS = np.geomspace(1e-4, 1e4, 2000)  # searched, in units of the smallest inverse depth
-_LEAST = np.float32(1e-9)  # of relative depth, as files may hold 0
+_MIN_DEPTH = np.float32(1e-9)  # of relative depth, as files may hold 0
 _HALVINGS = 60  # of the interval of a shift
 
 
@@ -31,7 +31,7 @@ class InverseFit:
 
     def metres(self, depth: FloatArray, furthest: float = FURTHEST_M) -> NDArray[np.float32]:
         """Convert relative depth of any shape to metres, at most `furthest`."""
-        inverse = self.scale / np.maximum(depth, _LEAST) + self.shift
+        inverse = self.scale / np.maximum(depth, _MIN_DEPTH) + self.shift
         return (1 / np.maximum(inverse, 1 / furthest)).astype(np.float32)
 
 
@@ -47,7 +47,9 @@ def fit_inverse(depth: FloatArray, target: FloatArray) -> InverseFit:
     """Return the least-squares fit of 1 / depth to 1 / target, both (P,) and above 0."""
     if not len(target):
         return InverseFit(scale=1.0, shift=0.0)
-    ours, true = (1 / np.maximum(values, _LEAST).astype(np.float64) for values in (depth, target))
+    ours, true = (
+        1 / np.maximum(values, _MIN_DEPTH).astype(np.float64) for values in (depth, target)
+    )
     spread = ours - ours.mean()
     total = float(spread @ spread)
     scale = float(spread @ (true - true.mean())) / total if total > 0 else 0.0

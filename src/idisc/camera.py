@@ -25,12 +25,16 @@ from idisc.sizes import describe_size
 
 ASSUMED_FOV_DEG = 60.0  # of the longer side: between a phone's wide and normal lens
 FILM_DIAGONAL_MM = math.hypot(36, 24)
-LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents that are made, fisheyes and telescopes included
-Source = Literal["given", "matrix", "exif", "predicted", "assumed"]
-"""Who states the camera: a person or a dataset; a person by a matrix in pixels, which may be those
-of another size of the picture; the file; a network that estimates it; nobody."""
-_SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
-_SAME_SHAPE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
+PLAUSIBLE_LENSES_MM = (4.0, 2000.0)  # 35 mm equivalents, from fisheyes to telescopes
+Source = Literal[
+    "given",  # by the user or a dataset
+    "matrix",  # by the user as a matrix in pixels, perhaps of another size of the picture
+    "exif",  # by the file
+    "predicted",  # by the network
+    "assumed",
+]
+_MAX_SKEW = 1e-3  # of the focal length: half a pixel at the edge of most pictures
+_MAX_SHAPE_CHANGE = 0.02  # sides are whole numbers, and cameras round them to multiples of 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +92,7 @@ class Camera:
             origin=origin or "given matrix",
             source="given" if origin else "matrix",
         )
-        _check_form(k)
+        _check_pinhole(k)
         return camera
 
     @classmethod
@@ -135,8 +139,12 @@ class Camera:
         """
         if not _same_shape(lens.taken_size, size):
             return None
-        for focal_px, origin in _stated(lens, size):
-            if LENSES_MM[0] <= focal_px * FILM_DIAGONAL_MM / math.hypot(*size) <= LENSES_MM[1]:
+        for focal_px, origin in _focal_lengths(lens, size):
+            if (
+                PLAUSIBLE_LENSES_MM[0]
+                <= focal_px * FILM_DIAGONAL_MM / math.hypot(*size)
+                <= PLAUSIBLE_LENSES_MM[1]
+            ):
                 return cls.from_focal(focal_px, size, origin, "exif")
         return None
 
@@ -200,12 +208,9 @@ class Camera:
     def fitted(self, size: tuple[int, int]) -> Camera:
         """Return the camera for a picture of `size`, which must have the same aspect ratio."""
         height, width = size
-        if abs(width * self.size[0] / (height * self.size[1]) - 1) > _SAME_SHAPE:
-            raise InputError(
-                "camera",
-                f"it is for {describe_size(self.size)}, and the picture has {height}x{width}",
-                "crop the camera together with its picture",
-            )
+        if abs(width * self.size[0] / (height * self.size[1]) - 1) > _MAX_SHAPE_CHANGE:
+            reason = f"it is for {describe_size(self.size)}, and the picture has {height}x{width}"
+            raise InputError("camera", reason, "crop the camera together with its picture")
         return self if self.size == size else self.resized(size)
 
 
@@ -214,14 +219,9 @@ def matrix_camera(matrix: ArrayLike, size: tuple[int, int]) -> Camera:
     camera = Camera.from_matrix(matrix, size)
     height, width = size
     if not (0 <= camera.cx < width and 0 <= camera.cy < height):
-        raise InputError(
-            "camera matrix",
-            (
-                f"cx {camera.cx:g}, cy {camera.cy:g} are outside of a picture {width} pixels"
-                f" wide and {height} high"
-            ),
-            "scale it as the picture was scaled",
-        )
+        point = f"cx {camera.cx:g}, cy {camera.cy:g}"
+        reason = f"{point} are outside of a picture {width} pixels wide and {height} high"
+        raise InputError("camera matrix", reason, "scale it as the picture was scaled")
     return camera
 
 
@@ -232,33 +232,33 @@ def camera_of(given: Camera | None, lens: Lens, size: tuple[int, int]) -> Camera
     found = Camera.from_exif(lens, size)
     if found is not None:
         return found
-    camera, stated = Camera.assumed(size), _stated(lens, size)
-    if not stated:
+    camera, focal_lengths = Camera.assumed(size), _focal_lengths(lens, size)
+    if not focal_lengths:
         return camera
-    doubt = f"{stated[0][1]} not plausible"
+    reason = f"{focal_lengths[0][1]} not plausible"
     if not _same_shape(lens.taken_size, size):
-        doubt = "cropped since EXIF was written"
-    return replace(camera, origin=f"{camera.origin}, {doubt}")
+        reason = "cropped since EXIF was written"
+    return replace(camera, origin=f"{camera.origin}, {reason}")
 
 
-def _stated(lens: Lens, size: tuple[int, int]) -> list[tuple[float, str]]:
+def _focal_lengths(lens: Lens, size: tuple[int, int]) -> list[tuple[float, str]]:
     """Return the focal lengths in pixels that EXIF states, each with its text, best first."""
-    found = []
+    focal_lengths = []
     if lens.focal_35mm:
         focal_px = lens.focal_35mm * math.hypot(*size) / FILM_DIAGONAL_MM
-        found.append((focal_px, f"EXIF {lens.focal_35mm:g} mm"))
+        focal_lengths.append((focal_px, f"EXIF {lens.focal_35mm:g} mm"))
     if lens.focal_mm and lens.pixels_per_mm:
         length = max(lens.taken_size or size)  # px
         focal_px = lens.focal_mm * lens.pixels_per_mm * max(size) / length
         sensor = f"{length / lens.pixels_per_mm:.3g} mm sensor"
-        found.append((focal_px, f"EXIF {lens.focal_mm:g} mm, {sensor}"))
-    return found
+        focal_lengths.append((focal_px, f"EXIF {lens.focal_mm:g} mm, {sensor}"))
+    return focal_lengths
 
 
-def _check_form(k: NDArray[np.float64]) -> None:
+def _check_pinhole(k: NDArray[np.float64]) -> None:
     """Raise an InputError for a matrix K (3, 3) that a `Camera` cannot represent."""
     skew = np.abs([k[0, 1], k[1, 0]]).max()
-    if not skew <= _SKEW * k[0, 0]:  # nor NaN
+    if not skew <= _MAX_SKEW * k[0, 0]:  # nor NaN
         raise InputError(
             "camera matrix",
             f"skew {skew:g} at a focal length of {k[0, 0]:g}, which is not supported",
@@ -277,4 +277,4 @@ def _same_shape(one: tuple[int, int] | None, other: tuple[int, int]) -> bool:
     if one is None:
         return True
     shapes = (max(size) / min(size) for size in (one, other))
-    return abs(next(shapes) / next(shapes) - 1) <= _SAME_SHAPE
+    return abs(next(shapes) / next(shapes) - 1) <= _MAX_SHAPE_CHANGE

@@ -18,9 +18,9 @@ from idisc.errors import InputError
 
 FloatArray = NDArray[np.floating[Any]]
 
+_BAND = 512  # rows of which normals are computed at a time
 # A relative step of depth between neighbours from which they are on two surfaces. A road seen by
 # KITTI's camera has smaller steps up to 60 m.
-_BAND = 512  # rows of which normals are computed at a time
 DEPTH_EDGE = 0.05
 # For `is_between`: pixels on each side that count as "around", more than the ramp of an edge that a
 # network predicts at a quarter of the resolution; and the relative step that noise reaches.
@@ -164,12 +164,8 @@ def mesh(depth: FloatArray, camera: Camera, edge: float = DEPTH_EDGE) -> Mesh:
     upper_left, lower_right = top & left, bottom & right
     rest = ~(upper_left | lower_right)  # both halves along one diagonal, or one along the other
     index = np.arange(depth.size).reshape(depth.shape)
-    a, b, c, d = (
-        index[:-1, :-1],
-        index[:-1, 1:],
-        index[1:, :-1],
-        index[1:, 1:],
-    )  # clockwise: a b d c
+    # The corners of each square; clockwise: a b d c.
+    a, b, c, d = index[:-1, :-1], index[:-1, 1:], index[1:, :-1], index[1:, 1:]
     triangles = np.concatenate(
         [
             np.stack([first[kept], second[kept], third[kept]], axis=-1)

@@ -59,7 +59,7 @@ def entries(values: Mapping[str, str]) -> Markup:
 
 def legend(colours: str, low: str, high: str) -> Markup:
     """Return a strip of a colour map between the texts of its two ends."""
-    return fill("legend", low=low, high=high, stops=", ".join(visualize.stops(colours)))
+    return fill("legend", low=low, high=high, stops=", ".join(visualize.gradient(colours)))
 
 
 def picture_address(picture: Image.Image, kind: str, **options: Any) -> str:

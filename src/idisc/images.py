@@ -67,13 +67,6 @@ class Photo:
         return self.image.shape[0], self.image.shape[1]
 
 
-class BinaryFile(Protocol):
-    """An open binary file."""
-
-    def read(self) -> bytes:
-        """Return the whole content."""
-
-
 class Tensor(Protocol):
     """A tensor of torch; torch need not be installed."""
 
@@ -82,33 +75,36 @@ class Tensor(Protocol):
 
 
 PhotoSource: TypeAlias = (
-    str | os.PathLike[str] | bytes | bytearray | BinaryFile | Image.Image | NDArray[Any] | Tensor
+    str | os.PathLike[str] | bytes | bytearray | IO[bytes] | Image.Image | NDArray[Any] | Tensor
 )
 
 
-def read_photo(
-    source: PhotoSource | Photo, name: str = "", most_pixels: int | None = None
-) -> Photo:
+def read_photo(source: PhotoSource | Photo, name: str = "", max_pixels: int | None = None) -> Photo:
     """Read a picture from a path, bytes, an open file, a Pillow picture, an array or a tensor.
 
     Arrays are RGB, (H, W), (H, W, 1), (H, W, 3) or (H, W, 4), tensors also (3, H, W): bytes, 16
     bits, or floats from 0 to 1. `name` is the name of the picture in errors and results. Bytes of a
-    picture with more than `most_pixels` raise TooManyPixels before anything is decoded.
+    picture with more than `max_pixels` raise TooManyPixels before anything is decoded.
     """
     if isinstance(source, Photo):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return _from_path(Path(source), name)
+        path = Path(source)
+        with _opened(path) as picture, _named_errors(str(path)):
+            return _decode(picture, name or path.name)
     if isinstance(source, (bytes, bytearray)):
-        photo = _from_bytes(source, name or "bytes", most_pixels)
+        photo = _from_bytes(source, name or "bytes", max_pixels)
     elif isinstance(source, Image.Image):
         name = name or Path(str(getattr(source, "filename", ""))).name
         label = name or "picture"
-        with _decoding(label), _naming(label):
-            photo = _photo(source, label)
+        with _decoding_errors(label), _named_errors(label):
+            photo = _decode(source, label)
     elif hasattr(source, "read"):
         name = name or Path(str(getattr(source, "name", ""))).name
-        photo = _from_file(cast(BinaryFile, source), name or "file")
+        data = cast(IO[bytes], source).read()
+        if not isinstance(data, bytes):
+            raise InputError(name or "file", "opened as text", "open it as bytes, with mode 'rb'")
+        photo = _from_bytes(data, name or "file")
     elif isinstance(source, np.ndarray):
         photo = _from_array(source, name or "array", channels_first=False)
     elif hasattr(source, "detach"):
@@ -143,8 +139,8 @@ def picture_size(path: Path) -> Size:
     """Return the (height, width) of the upright picture from its header, without decoding it."""
     with _opened(path) as picture:
         exif = picture.getexif() if "exif" in picture.info else {}  # PNG would decode to look
-        lies = exif.get(ExifTags.Base.Orientation, 1) >= 5  # by a quarter turn
-        return (picture.width, picture.height) if lies else (picture.height, picture.width)
+        sideways = exif.get(ExifTags.Base.Orientation, 1) >= 5
+        return (picture.width, picture.height) if sideways else (picture.height, picture.width)
 
 
 @contextmanager
@@ -164,39 +160,27 @@ def _opened(path: Path) -> Iterator[Image.Image]:
 
 @contextmanager
 def _encoded(stream: IO[bytes], label: str) -> Iterator[Image.Image]:
-    """Do the same for a stream of bytes; `label` names it in errors."""
+    """Open a stream of bytes and read its header; `label` names it in errors."""
     head = stream.read(32)
     stream.seek(0)
     if not head:
         raise InputError(label, "empty", "get it again")
     formats = (*_reader_of_heif(label), *FORMATS) if _is_heif(head) else FORMATS
-    with _decoding(label), Image.open(stream, formats=formats) as picture:
+    with _decoding_errors(label), Image.open(stream, formats=formats) as picture:
         yield picture
 
 
-def _from_path(path: Path, name: str) -> Photo:
-    with _opened(path) as picture, _naming(str(path)):
-        return _photo(picture, name or path.name)
-
-
-def _from_file(file: BinaryFile, name: str) -> Photo:
-    data = file.read()
-    if not isinstance(data, bytes):
-        raise InputError(name, "opened as text", "open it as bytes, with mode 'rb'")
-    return _from_bytes(data, name)
-
-
-def _from_bytes(data: bytes | bytearray, name: str, most_pixels: int | None = None) -> Photo:
-    with _encoded(io.BytesIO(data), name) as picture, _naming(name):
+def _from_bytes(data: bytes | bytearray, name: str, max_pixels: int | None = None) -> Photo:
+    with _encoded(io.BytesIO(data), name) as picture, _named_errors(name):
         millions = picture.width * picture.height / 1e6
-        if most_pixels is not None and millions * 1e6 > most_pixels:
-            limit = f"at most {most_pixels / 1e6:g} here"
+        if max_pixels is not None and millions * 1e6 > max_pixels:
+            limit = f"at most {max_pixels / 1e6:g} here"
             raise TooManyPixels("", f"{millions:.3g} million pixels, {limit}", "reduce it first")
-        return _photo(picture, name)
+        return _decode(picture, name)
 
 
 @contextmanager
-def _decoding(label: str) -> Iterator[None]:
+def _decoding_errors(label: str) -> Iterator[None]:
     """Turn all exceptions of Pillow into an InputError whose subject is `label`.
 
     Its warnings are silenced: those about 90 megapixels, which are accepted here (179 are not), and
@@ -223,7 +207,7 @@ def _decoding(label: str) -> Iterator[None]:
 
 
 @contextmanager
-def _naming(label: str) -> Iterator[None]:
+def _named_errors(label: str) -> Iterator[None]:
     """Add the name of the picture to errors that do not know it."""
     try:
         yield
@@ -244,14 +228,14 @@ def _reader_of_heif(label: str) -> tuple[str]:
     return ("HEIF",)
 
 
-def _photo(picture: Image.Image, name: str) -> Photo:
+def _decode(picture: Image.Image, name: str) -> Photo:
     """Decode an opened picture, convert it to RGB and make it upright."""
     notes: list[str] = []
     # The decoder itself reduces 16-bit colour, so the mode does not show it.
     sixteen = any(";16" in str(tile[3]) for tile in getattr(picture, "tile", ()))
     if getattr(picture, "is_animated", False) and picture.format != "MPO":  # MPO: a phone's extras
-        notes.append("several pages" if picture.format == "TIFF" else "animated")
-        notes[-1] += ", first one taken" if picture.format == "TIFF" else ", first frame taken"
+        tiff = picture.format == "TIFF"
+        notes.append("several pages, first one taken" if tiff else "animated, first frame taken")
     picture.load()
     lens, orientation, faults = _exif(picture)
     rgb, changes = _in_rgb(picture)
@@ -267,8 +251,8 @@ def _in_rgb(picture: Image.Image) -> tuple[Image.Image, list[str]]:
     """Convert a decoded picture of any mode to RGB; return it with notes about the changes."""
     if picture.mode in ("I", "F") or picture.mode.startswith("I;16"):
         grey, notes = _as_bytes(np.asarray(picture))
-        said = _FLOATS if picture.mode == "F" else _IN_RGB["L"]
-        return Image.fromarray(grey).convert("RGB"), notes or [said]
+        note = _FLOATS if picture.mode == "F" else _IN_RGB["L"]
+        return Image.fromarray(grey).convert("RGB"), notes or [note]
     if picture.has_transparency_data:
         layered = picture.convert("RGBA")
         alpha = layered.getchannel("A")
@@ -311,7 +295,7 @@ def _positive(value: object) -> float | None:
 
 
 def _from_array(array: NDArray[Any], name: str, *, channels_first: bool) -> Photo:
-    with _naming(name):
+    with _named_errors(name):
         image, notes = _as_bytes(_channels_last(array, channels_first))
     if image.shape[2] == 4:
         alpha = image[..., 3:].astype(np.uint16)

@@ -3,8 +3,7 @@
 The caller masks, crops, caps and clamps. One image becomes `Terms`: its number of pixels and, for
 each pixel quantity, the mean and the sum of squared deviations. `pool` combines the terms of
 several images into those of all their pixels. Every metric is a mean, a root mean square or a
-standard deviation of one quantity (METRICS). A dataset can be averaged in three ways, which papers
-seldom state: by image, by pixel, and by batch as in the published code (AVERAGES).
+standard deviation of one quantity (METRICS). `averages` computes those of a dataset.
 
 Depth is in metres, angles are in degrees, shares are between 0 and 1. Computations use float64.
 """
@@ -12,15 +11,14 @@ Depth is in metres, angles are in degrees, shares are between 0 and 1. Computati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.errors import DataError, InputError, lookup, require
+from idisc.errors import DataError, InputError, require
 
 FloatArray = NDArray[np.floating[Any]]
 Double = NDArray[np.float64]
@@ -35,9 +33,8 @@ CLOUD_DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75)
 """Distances in metres of the paper's F1 scores: f1_0.05 to f1_0.75."""
 BOUNDARY_PERCENTS = tuple(np.linspace(5, 25, 10).tolist())
 """Relative steps of depth that `boundary_f1` takes for edges, in percent."""
-_BINS_PER_DEGREE = 1000  # of the histogram of all angles of a dataset
 _BLOCK = 1 << 15  # pixels whose quantities fit into the cache: five times faster
-_NO_PIXEL = ("ground truth", "no valid pixel", "check masks, crop and depth range")
+NO_PIXEL = ("ground truth", "no valid pixel", "check masks, crop and depth range")
 
 
 class Metric(NamedTuple):
@@ -97,7 +94,7 @@ class Terms:
     def metrics(self, formula: Formula = TEXTBOOK) -> dict[str, float]:
         """Return all metrics that can be computed from these terms, by name."""
         if not self.pixels:
-            raise DataError(*_NO_PIXEL)
+            raise DataError(*NO_PIXEL)
         values = {
             name: self._value(metric, formula)
             for name, metric in METRICS.items()
@@ -189,7 +186,7 @@ def pool(parts: Iterable[Terms]) -> Terms:
 
 
 def _pooled(weights: Sequence[int], parts: Sequence[Moments]) -> Moments:
-    mean = _weighted([part.mean for part in parts], weights)
+    mean = weighted_mean([part.mean for part in parts], weights)
     between = (n * (part.mean - mean) ** 2 for n, part in zip(weights, parts, strict=True))
     return Moments(mean, math.fsum(part.squares for part in parts) + math.fsum(between))
 
@@ -212,125 +209,6 @@ def _median(values: Double, formula: Formula) -> float:
         return float(np.median(values))
     middle = (len(values) - 1) // 2
     return float(np.partition(values, middle)[middle])
-
-
-class Average(Protocol):
-    """Averages metrics over a dataset; images are added in order, also empty ones."""
-
-    def add(self, terms: Terms) -> None: ...
-
-    def result(self) -> dict[str, float]:
-        """Return the metrics of all images so far."""
-        ...
-
-
-class ImageAverage:
-    """The mean over the images with valid pixels, for each metric.
-
-    With an unbiased variance an image of one pixel has no silog (NaN), which the mean leaves out.
-    """
-
-    def __init__(self, formula: Formula = TEXTBOOK) -> None:
-        self.formula = formula
-        self._rows: list[dict[str, float]] = []
-
-    def add(self, terms: Terms) -> None:
-        if terms.pixels:
-            self._rows.append(terms.metrics(self.formula))
-
-    def result(self) -> dict[str, float]:
-        if not self._rows:
-            raise DataError(*_NO_PIXEL)
-        columns = {name: [row[name] for row in self._rows] for name in self._rows[0]}
-        return {name: _mean_of_numbers(values) for name, values in columns.items()}
-
-
-class PixelAverage:
-    """The metrics of all pixels of the dataset, as if they belonged to one image.
-
-    Keeping every angle would take gigabytes, so their median is read from a histogram with bins of
-    0.001 degrees; its error is at most half of that.
-    """
-
-    def __init__(self, formula: Formula = TEXTBOOK) -> None:
-        self.formula = formula
-        self._pool = Terms()
-        self._counts = np.zeros(180 * _BINS_PER_DEGREE + 1, np.int64)
-
-    def add(self, terms: Terms) -> None:
-        self._pool = pool((self._pool, replace(terms, angles_deg=None)))
-        if terms.angles_deg is not None:
-            bins = np.rint(terms.angles_deg * _BINS_PER_DEGREE).astype(np.int64)
-            self._counts += np.bincount(bins, minlength=len(self._counts))
-
-    def result(self) -> dict[str, float]:
-        values = self._pool.metrics(self.formula)
-        if self._counts.any():
-            values["median_deg"] = self._median_deg()
-        return values
-
-    def _median_deg(self) -> float:
-        pixels = self._pool.pixels
-        lower, upper = (pixels + 1) // 2, pixels // 2 + 1  # counted from 1
-        ranks = [lower] if self.formula.lower_median else [lower, upper]
-        return fmean(np.searchsorted(np.cumsum(self._counts), ranks) / _BINS_PER_DEGREE)
-
-
-class BatchAverage:
-    """The average of the published code, which depends on the batch size.
-
-    Within a batch, means (shares, relative errors) and the median are taken over all pixels; roots
-    and deviations over each image, then over the images with valid pixels. The weight of a batch is
-    its number of images, including those without valid pixels. One image of a single pixel makes
-    silog NaN.
-    """
-
-    def __init__(self, batch_size: int) -> None:
-        if batch_size < 1:
-            raise InputError(f"batch size {batch_size}", "averages by batch need 1 or more")
-        self.batch_size = batch_size
-        self._rows: list[dict[str, float]] = []  # of full batches
-        self._open: list[Terms] = []  # the images of the batch that is not full yet
-
-    def add(self, terms: Terms) -> None:
-        self._open.append(terms)
-        if len(self._open) == self.batch_size:
-            self._rows.append(self._metrics_of_batch())
-            self._open = []
-
-    def result(self) -> dict[str, float]:
-        rows, weights = list(self._rows), [self.batch_size] * len(self._rows)
-        if self._open or not rows:
-            rows.append(self._metrics_of_batch())
-            weights.append(len(self._open))
-        return {name: _weighted([row[name] for row in rows], weights) for name in rows[0]}
-
-    def _metrics_of_batch(self) -> dict[str, float]:
-        images = [terms for terms in self._open if terms.pixels]
-        if not images:
-            raise DataError(
-                f"batch {len(self._rows) + 1} of {self.batch_size} images",
-                "no valid pixel, so its average is undefined",
-                "use larger batches, or average by image or by pixel",
-            )
-        values = pool(images).metrics(PUBLISHED)
-        each = [image.metrics(PUBLISHED) for image in images]
-        for name in values:
-            if name in METRICS and METRICS[name].kind != "mean":
-                values[name] = fmean(row[name] for row in each)
-        return values
-
-
-AVERAGES: dict[str, Callable[[int], Average]] = {
-    "image": lambda _: ImageAverage(),
-    "pixel": lambda _: PixelAverage(),
-    "batch": BatchAverage,
-}
-
-
-def average(name: str, batch_size: int = 1) -> Average:
-    """Return a new average by name: image, pixel or batch; `batch_size` matters to batch only."""
-    return lookup(AVERAGES, name, "average")(batch_size)
 
 
 def cloud_metrics(prediction: FloatArray, target: FloatArray) -> dict[str, float]:
@@ -388,12 +266,12 @@ def _directed_steps(log_depth: Double, valid: NDArray[np.bool_]) -> Double:
     return np.concatenate(parts)
 
 
-def is_of_maps(name: str) -> bool:
+def compares_maps(name: str) -> bool:
     """Tell whether a metric compares whole depth maps instead of single pixels."""
-    return name == "boundary_f1" or is_of_clouds(name)
+    return name == "boundary_f1" or compares_clouds(name)
 
 
-def is_of_clouds(name: str) -> bool:
+def compares_clouds(name: str) -> bool:
     """Tell whether a metric compares points in space."""
     return name == "chamfer" or name.startswith("f1_")
 
@@ -415,10 +293,6 @@ def _f1(precision: float, recall: float) -> float:
     return float(2 * precision * recall / both) if both else 0.0
 
 
-def _weighted(values: Sequence[float], weights: Sequence[int]) -> float:
+def weighted_mean(values: Sequence[float], weights: Sequence[int]) -> float:
+    """Return the mean of values, each with a weight."""
     return math.fsum(n * value for n, value in zip(weights, values, strict=True)) / sum(weights)
-
-
-def _mean_of_numbers(values: Sequence[float]) -> float:
-    numbers = [value for value in values if not math.isnan(value)]
-    return fmean(numbers) if numbers else math.nan

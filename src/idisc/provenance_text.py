@@ -13,13 +13,13 @@ from typing import Any
 from idisc import configs
 from idisc.ancestry import UNKNOWN, Parent
 from idisc.camera import Camera
-from idisc.prediction import (
+from idisc.prediction import Prediction
+from idisc.provenance import (
     Alignment,
     BorrowedScale,
     CameraCorrection,
     Compared,
     ModelInfo,
-    Prediction,
     Rescaling,
     SizeReason,
     Unit,
@@ -41,11 +41,7 @@ _SIZES: dict[SizeReason, str] = {
     "convention": "{size}, by the convention of the model",
 }
 UNIT_SYMBOLS: dict[Unit, str] = {"metre": "m", "relative": ""}
-_UNITS: dict[Unit, str] = {
-    "metre": "metres",
-    "relative": "relative: no metres; 1 / depth is right up to an unknown scale and shift",
-}
-
+_RELATIVE = "relative: no metres; 1 / depth is right up to an unknown scale and shift"
 _WARNINGS: dict[WarningCode, str] = {
     "camera_matrix": "camera matrix: cx {cx:g}, cy {cy:g} are far from the middle of a picture of"
     " {size} (height x width); check that it is in pixels of this picture",
@@ -69,8 +65,6 @@ _WARNINGS: dict[WarningCode, str] = {
     "domain": "the picture looks like {domain} (probability {probability:.2f}), and the model is"
     " for {model_domain}: its result means little here{remedy}",
 }
-
-
 _SHORT_WARNINGS: dict[WarningCode, str] = {
     "camera_matrix": "unlikely camera matrix",
     "field_of_view": "lens unlike training",
@@ -87,51 +81,53 @@ _SHORT_WARNINGS: dict[WarningCode, str] = {
 
 def describe(prediction: Prediction) -> dict[str, str]:
     """Return the provenance as name -> sentence, in the order in which people read it."""
-    made, model = prediction.provenance, prediction.provenance.model
-    tiles, frame, correction = made.tiles, made.frame, made.camera_correction
-    found: dict[str, str | None] = {
-        "picture": made.picture,
-        "depth": _UNITS["relative"] if prediction.unit == "relative" else None,
+    provenance, model = prediction.provenance, prediction.provenance.model
+    tiles, frame, correction = provenance.tiles, provenance.frame, provenance.camera_correction
+    texts: dict[str, str | None] = {
+        "picture": provenance.picture,
+        "depth": _RELATIVE if prediction.unit == "relative" else None,
         "model": f"{model.name} (sha256 {model.sha256[:12] or UNKNOWN})",
         "convention": model.convention,
         "domain": model.domain,
         "range": describe_range(model),
         "camera": describe_camera(prediction.camera),
         "correction": describe_change(correction) if correction else None,
-        "aligned": describe_change(made.alignment) if made.alignment else None,
-        "rescaled": "; ".join(map(describe_change, made.rescalings)),
-        "network size": _SIZES[made.network_size_reason].format(
-            size=describe_size(made.network_size)
+        "aligned": describe_change(provenance.alignment) if provenance.alignment else None,
+        "rescaled": "; ".join(map(describe_change, provenance.rescalings)),
+        "network size": _SIZES[provenance.network_size_reason].format(
+            size=describe_size(provenance.network_size)
         ),
         "tiles": f"{tiles.count} of {size_text(tiles.size)}, aligned to the whole picture"
         if tiles
         else None,
-        "flip": "mean over the picture and its mirror image" if made.flip else None,
+        "flip": "mean over the picture and its mirror image" if provenance.flip else None,
         "uncertainty": None if prediction.level_std is None else describe_level_std(prediction),
-        "normals": _NORMALS[made.normals] if made.normals else None,
+        "normals": _NORMALS[provenance.normals] if provenance.normals else None,
         "frame": f"{frame.index}, at {frame.seconds:.3f} s" if frame else None,
-        "smoothing": f"over {made.smoothing_s:g} s in log depth, restarted at scene cuts"
-        if made.smoothing_s
+        "smoothing": f"over {provenance.smoothing_s:g} s in log depth, restarted at scene cuts"
+        if provenance.smoothing_s
         else None,
         "trained on": model.data,
         "licence of weights": describe_licence(model),
         "trained from": ", ".join(map(describe_parent, model.parents)),
         "checksum": None if model.verified else "none in the file, so it is unverified",
         "precision": None if model.precision in (UNKNOWN, "fp32") else model.precision,
-        "notes": "; ".join(made.notes),
-        "warning": "; ".join(map(describe_warning, made.warnings)),
+        "notes": "; ".join(provenance.notes),
+        "warning": "; ".join(map(describe_warning, provenance.warnings)),
     }
-    return {name: text for name, text in found.items() if text}
+    return {name: text for name, text in texts.items() if text}
 
 
 def caption(prediction: Prediction) -> str:
     """Return one line to stand below a picture: model, camera and, in a few words, warnings."""
-    made = prediction.provenance
-    parts = [f"model {made.model.name}", f"camera {describe_camera(prediction.camera)}"]
+    provenance = prediction.provenance
+    parts = [f"model {provenance.model.name}", f"camera {describe_camera(prediction.camera)}"]
     if prediction.unit == "relative":
         parts.append("relative depth, not metres")
-    if made.warnings:
-        parts.append(f"warning: {', '.join(_SHORT_WARNINGS[each.code] for each in made.warnings)}")
+    if provenance.warnings:
+        parts.append(
+            f"warning: {', '.join(_SHORT_WARNINGS[each.code] for each in provenance.warnings)}"
+        )
     return " · ".join(" ".join(part.split()) for part in parts)
 
 
@@ -238,13 +234,13 @@ def describe_warning(warning: Warning) -> str:
 
 def provenance_json(prediction: Prediction) -> dict[str, Any]:
     """Return the provenance as JSON values; each warning also has its sentence."""
-    made = asdict(prediction.provenance)
-    compared = made.pop("level_std")
+    content = asdict(prediction.provenance)
+    compared = content.pop("level_std")
     meaning = describe_level_std(prediction)
-    made["uncertainty"] = {"compares": compared, "meaning": meaning} if compared else None
-    for warning, fields in zip(prediction.provenance.warnings, made["warnings"], strict=True):
-        fields["message"] = describe_warning(warning)
-    return made
+    content["uncertainty"] = {"compares": compared, "meaning": meaning} if compared else None
+    for warning, entry in zip(prediction.provenance.warnings, content["warnings"], strict=True):
+        entry["message"] = describe_warning(warning)
+    return content
 
 
 def record(prediction: Prediction, **more: Any) -> dict[str, Any]:

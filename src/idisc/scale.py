@@ -16,11 +16,12 @@ from typing import Any
 
 from idisc import files
 from idisc.errors import InputError
-from idisc.prediction import BorrowedScale, KnownDistance, Prediction, Warning
+from idisc.prediction import Prediction
+from idisc.provenance import BorrowedScale, KnownDistance, Warning
 from idisc.sizes import Size
 
-MOST_LENS_CHANGE = 0.02  # of the focal length over the diagonal: EXIF rounds to whole millimetres
-MOST_SIZE_CHANGE = 0.2  # of the pixels that the network sees: rounding to 32 gives less
+MAX_LENS_CHANGE = 0.02  # of the focal length over the diagonal: EXIF rounds to whole millimetres
+MAX_SIZE_CHANGE = 0.2  # of the pixels that the network sees: rounding to 32 gives less
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class FoundScale:
     scale: BorrowedScale
     model_name: str
     model_sha256: str
-    focal: float  # of the lens, as `_focal` gives it
+    focal: float  # of the lens, as `_relative_focal` gives it
     camera_known: bool  # not assumed
     correction: float  # by which depth was multiplied for the camera, before this factor
     network_size: Size
@@ -44,21 +45,21 @@ def read_scale(path: str | Path) -> FoundScale:
         raise InputError(path, "not a JSON file", "name the .json file of a rescaled prediction")
     content = files.read_json(path)
     try:
-        made, camera = content["provenance"], content["camera"]
-        changes = list(made["rescalings"])
-        correction = made["camera_correction"]
+        fields, camera = content["provenance"], content["camera"]
+        changes = list(fields["rescalings"])
+        correction = fields["camera_correction"]
         scale = BorrowedScale(
             factor=math.prod(float(change["factor"]) for change in changes),
-            picture=str(made["picture"]),
+            picture=str(fields["picture"]),
             known=tuple(_known(each) for change in changes for each in change["known"]),
         )
-        height, width = made["network_size"]
+        height, width = fields["network_size"]
         found = FoundScale(
             path=path,
             scale=scale,
-            model_name=str(made["model"]["name"]),
-            model_sha256=str(made["model"]["sha256"]),
-            focal=_focal(float(camera["fx"]), tuple(camera["size"])),
+            model_name=str(fields["model"]["name"]),
+            model_sha256=str(fields["model"]["sha256"]),
+            focal=_relative_focal(float(camera["fx"]), tuple(camera["size"])),
             camera_known=camera["source"] != "assumed",
             correction=float(correction["factor"]) if correction else 1.0,
             network_size=(int(height), int(width)),
@@ -79,36 +80,37 @@ def read_scale(path: str | Path) -> FoundScale:
 
 def apply_scale(prediction: Prediction, found: FoundScale) -> Prediction:
     """Return the prediction multiplied by the factor; InputError if model or camera differ."""
-    made = prediction.provenance
-    if found.model_sha256 != made.model.sha256:
+    provenance = prediction.provenance
+    if found.model_sha256 != provenance.model.sha256:
         raise InputError(
             found.path,
             f"the scale was found with model {found.model_name}, but this prediction is by"
-            f" {made.model.name} with other weights",
+            f" {provenance.model.name} with other weights",
             "use the same --weights for both",
         )
-    focal = _focal(prediction.camera.fx, prediction.camera.size)
+    focal = _relative_focal(prediction.camera.fx, prediction.camera.size)
     if found.camera_known != prediction.camera.known or (
-        found.camera_known and abs(focal / found.focal - 1) > MOST_LENS_CHANGE
+        found.camera_known and abs(focal / found.focal - 1) > MAX_LENS_CHANGE
     ):
+        theirs = _describe_lens(found.focal, found.camera_known)
+        ours = _describe_lens(focal, prediction.camera.known)
         raise InputError(
             found.path,
-            f"the scale was found with a camera with {_lens(found.focal, found.camera_known)}, but"
-            f" this picture has {_lens(focal, prediction.camera.known)}",
+            f"the scale was found with a camera with {theirs}, but this picture has {ours}",
             "give a distance in this picture with --known-distance",
         )
-    correction = made.camera_correction.factor if made.camera_correction else 1.0
+    correction = provenance.camera_correction.factor if provenance.camera_correction else 1.0
     factor = found.scale.factor * found.correction / correction
     scaled = prediction.apply(replace(found.scale, factor=factor))
-    warnings = (*scaled.provenance.warnings, *_doubts(prediction, found))
+    warnings = (*scaled.provenance.warnings, *_warnings(prediction, found))
     return replace(scaled, provenance=replace(scaled.provenance, warnings=warnings))
 
 
-def _doubts(prediction: Prediction, found: FoundScale) -> Iterator[Warning]:
+def _warnings(prediction: Prediction, found: FoundScale) -> Iterator[Warning]:
     picture, network = found.scale.picture, prediction.provenance.network_size
     if not found.camera_known:
         yield Warning(code="scale_camera", details={"picture": picture})
-    if abs(math.prod(network) / math.prod(found.network_size) - 1) > MOST_SIZE_CHANGE:
+    if abs(math.prod(network) / math.prod(found.network_size) - 1) > MAX_SIZE_CHANGE:
         sizes = {"theirs": found.network_size, "network": network}
         yield Warning(code="scale_size", details={"picture": picture, **sizes})
 
@@ -118,12 +120,12 @@ def _known(distance: Mapping[str, Any]) -> KnownDistance:
     return KnownDistance((x1, y1), (x2, y2), distance["metres"])
 
 
-def _focal(fx: float, size: Size) -> float:
+def _relative_focal(fx: float, size: Size) -> float:
     """Return the focal length over the diagonal: the same for upright, turned and resized."""
     return fx / math.hypot(*size)
 
 
-def _lens(focal: float, known: bool) -> str:
+def _describe_lens(focal: float, known: bool) -> str:
     if not known:
         return "an unknown lens"
     return f"{2 * math.degrees(math.atan(0.5 / focal)):.0f} deg along the diagonal"

@@ -41,28 +41,20 @@ class Sizing:
         if self.multiple < 1:
             raise InputError("sizing.multiple", f"{self.multiple} is less than 1")
 
-    @property
-    def goal(self) -> Size:
-        """The size of the rule; InputError for `own`, which has none."""
-        if len(self.size) != 2:
-            raise InputError("sizing.size", f"the rule {self.kind} has none")
-        return self.size[0], self.size[1]
-
     def network_size(self, picture: Size) -> Size:
-        """Return the size at which the network sees a picture of some size."""
+        """Return the size at which the network sees a picture of this size."""
         if self.kind == "area":
-            return fit_aspect(self.goal, picture, self.multiple)
+            return fit_aspect((self.size[0], self.size[1]), picture, self.multiple)
         if self.kind == "stretch":
-            return self.goal
+            return self.size[0], self.size[1]
         if self.kind == "own":
-            height, width = (side // self.multiple * self.multiple for side in picture)
+            steps = [side // self.multiple for side in picture]
         else:
-            scales = [goal / side for goal, side in zip(self.goal, picture, strict=True)]
+            scales = [goal / side for goal, side in zip(self.size, picture, strict=True)]
             scale = scales[1] if abs(1 - scales[1]) < abs(1 - scales[0]) else scales[0]
-            height, width = (
-                round(scale * side / self.multiple) * self.multiple for side in picture
-            )
-        return max(height, self.multiple), max(width, self.multiple)
+            steps = [round(scale * side / self.multiple) for side in picture]
+        height, width = (max(1, step) * self.multiple for step in steps)
+        return height, width
 
 
 def fit_aspect(trained: Size, picture: Size, multiple: int = STRIDE) -> Size:

@@ -37,13 +37,13 @@ SIMILARITY_COLOURS = "viridis"
 MEMBER_COLOURS = ["#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"]
 """Of Okabe and Ito, without their black: seven that all eyes tell apart."""
 EMPTY: Colour = (108, 110, 116)  # in neither colour map, so that no value passes for it
-_PAPER: Colour = (255, 255, 255)
+_BACKGROUND: Colour = (255, 255, 255)
 INK: Colour = (32, 34, 38)  # of letters
 _ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0}  # where the paper's error maps are clipped
 _FAR = 20.0  # metres; ground truth beyond it is not indoors
 _SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
 _ROWS = 16  # coloured at a time, which stay in the cache
-_ROUNDS = 3  # of growing, one pixel to each side in each
+_GROWTH_STEPS = 3  # of growing, one pixel to each side in each
 
 
 def colourise(
@@ -60,24 +60,25 @@ def colourise(
     table, picture = _table(colours), np.empty((*values.shape, 3), np.uint8)
     for first in range(0, len(values), _ROWS):
         band, part = values[first : first + _ROWS], picture[first : first + _ROWS]
-        there = np.isfinite(band)
-        share = (np.where(there, band, low).astype(np.float64) - low) / (high - low)
+        present = np.isfinite(band)
+        share = (np.where(present, band, low).astype(np.float64) - low) / (high - low)
         index = np.clip(share * 256, 0, 255).astype(np.uint8)
         table.take(index, axis=0, out=part, mode="clip")  # buffered without a mode
-        part[~there] = empty
+        part[~present] = empty
     return picture
 
 
 def map_picture(
     values: FloatArray, low: float, high: float, colours: str, width: int | None = None
 ) -> Picture:
-    """Do the same with at most `width` pixels across, and make sparse points visible.
+    """Map values (H, W) to RGB, at most `width` pixels across, and make sparse points visible.
 
     If less than a tenth of the pixels have a value, each point is enlarged by a few pixels.
     """
-    narrowed = _narrowed(values, width)
-    sparse = np.isfinite(values).mean() < _SPARSE
-    return colourise(_thickened(narrowed) if sparse else narrowed, low, high, colours)
+    reduced = _reduce_width(values, width)
+    if np.isfinite(values).mean() < _SPARSE:
+        reduced = _thicken_points(reduced)
+    return colourise(reduced, low, high, colours)
 
 
 def depth_picture(
@@ -88,15 +89,15 @@ def depth_picture(
     width: int | None = None,
 ) -> Picture:
     """Map depth (H, W) in metres to RGB, at most `width` pixels across; 0 or less is missing."""
-    there = np.isfinite(depth) & (depth > 0)
-    return map_picture(np.where(there, depth, np.nan), low, high, colours, width)
+    present = np.isfinite(depth) & (depth > 0)
+    return map_picture(np.where(present, depth, np.nan), low, high, colours, width)
 
 
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     """Map normals (H, W, 3) of any length to RGB (n + 1) / 2; length 0 and NaN are missing."""
     lengths = np.linalg.norm(normals, axis=2, keepdims=True)
-    there = np.isfinite(lengths) & (lengths > 0)
-    unit = _narrowed(np.where(there, normals / np.where(there, lengths, 1), np.nan), width)
+    present = np.isfinite(lengths) & (lengths > 0)
+    unit = _reduce_width(np.where(present, normals / np.where(present, lengths, 1), np.nan), width)
     empty = np.asarray(np.isnan(unit).any(axis=2))
     shades = np.where(empty[..., None], 0, (unit + 1) / 2 * 255 + 0.5)
     picture: Picture = np.clip(shades, 0, 255).astype(np.uint8)
@@ -155,18 +156,20 @@ def depth_limits(*depths: FloatArray) -> tuple[float, float]:
     if not len(pixels):
         return 0.0, 1.0
     low, high = percentiles(pixels, 2, 98)
-    middle, least = (low + high) / 2, 0.05 * high  # a wall seen straight on has no range of its own
-    return (low, high) if high - low >= least else (middle - least / 2, middle + least / 2)
+    middle, min_range = (low + high) / 2, 0.05 * high  # for a wall seen from the front
+    if high - low >= min_range:
+        return low, high
+    return middle - min_range / 2, middle + min_range / 2
 
 
 def percentiles(values: FloatArray, *percents: float) -> list[float]:
-    """Do the same as np.percentile for values (N,), but without its import of numpy.ma."""
+    """Return np.percentile of values (N,), without its import of numpy.ma."""
     places = [percent / 100 * (len(values) - 1) for percent in percents]
     around = [(math.floor(place), math.ceil(place)) for place in places]
     ordered = np.partition(values, sorted({index for pair in around for index in pair}))
     low, high = ordered[np.array(around)].astype(np.float64).T
-    found: list[float] = (low + (high - low) * (np.array(places) % 1)).tolist()
-    return found
+    interpolated: list[float] = (low + (high - low) * (np.array(places) % 1)).tolist()
+    return interpolated
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -178,13 +181,13 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
 
 
-def written(values: Sequence[float]) -> list[str]:
+def format_ticks(values: Sequence[float]) -> list[str]:
     """Format numbers with the same number of decimals, as many as any of them needs."""
     digits = max((len(f"{value:g}".partition(".")[2]) for value in values), default=0)
     return [f"{value:.{digits}f}" for value in values]
 
 
-def stops(colours: str) -> list[str]:
+def gradient(colours: str) -> list[str]:
     """Return nine evenly spaced colours of a map as #rrggbb, for gradients."""
     rows = _table(colours)[np.linspace(0, 255, 9).round().astype(int)]
     return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in rows.tolist()]
@@ -202,13 +205,13 @@ def legend(
     size = max(11, min(width // 40, 22))  # of the letters, px
     font = ImageFont.load_default(size)
     edge, bar = 2 * size, size + 2
-    canvas = Image.new("RGB", (width, bar + size * 5 // 2), _PAPER)
+    canvas = Image.new("RGB", (width, bar + size * 5 // 2), _BACKGROUND)
     ramp = np.linspace(low, high, max(width - 2 * edge, 2))[None].repeat(bar, axis=0)
     canvas.paste(Image.fromarray(colourise(ramp, low, high, colours)), (edge, size // 2))
     draw = ImageDraw.Draw(canvas)
     foot = size // 2 + bar
     values = ticks(low, high, max(2, min(6, width // (6 * size))))
-    for value, number in zip(values, written(values), strict=True):
+    for value, number in zip(values, format_ticks(values), strict=True):
         x = edge + round((value - low) / (high - low) * (ramp.shape[1] - 1))
         draw.line([(x, foot), (x, foot + size // 4)], fill=INK)
         draw.text(
@@ -217,14 +220,14 @@ def legend(
     return np.asarray(canvas)
 
 
-def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
+def side_by_side(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0) -> Picture:
     """Place pictures side by side at one height (0: that of the first), with captions above."""
     height = height or pictures[0].shape[0]
-    tiles = [_scaled(picture, height) for picture in pictures]
+    tiles = [_resize_to_height(picture, height) for picture in pictures]
     size = max(11, min(height // 18, 22))
     font, gap = ImageFont.load_default(size), size // 2
     length = sum(tile.width + gap for tile in tiles) - gap
-    canvas = Image.new("RGB", (length, height + 2 * size), _PAPER)
+    canvas = Image.new("RGB", (length, height + 2 * size), _BACKGROUND)
     draw, left = ImageDraw.Draw(canvas), 0
     for tile, caption in zip(tiles, captions, strict=True):
         canvas.paste(tile, (left, 2 * size))
@@ -233,7 +236,7 @@ def beside(pictures: Sequence[Picture], captions: Sequence[str], height: int = 0
     return np.asarray(canvas)
 
 
-def _narrowed(values: FloatArray, width: int | None) -> FloatArray:
+def _reduce_width(values: FloatArray, width: int | None) -> FloatArray:
     """Reduce a map (H, W) or (H, W, C) to at most `width` across: means of square blocks.
 
     Resizing the coloured picture instead would mix sparse points with the grey around them.
@@ -244,24 +247,24 @@ def _narrowed(values: FloatArray, width: int | None) -> FloatArray:
     size = values.shape[0] // factor, values.shape[1] // factor
     whole = values[: size[0] * factor, : size[1] * factor]
     blocks = whole.reshape(size[0], factor, size[1], factor, *values.shape[2:])
-    there = np.isfinite(blocks)
-    count = there.sum(axis=(1, 3))
-    total = np.where(there, blocks, 0).sum(axis=(1, 3))
-    narrowed: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return narrowed
+    present = np.isfinite(blocks)
+    count = present.sum(axis=(1, 3))
+    total = np.where(present, blocks, 0).sum(axis=(1, 3))
+    reduced: FloatArray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return reduced
 
 
-def _thickened(values: FloatArray) -> FloatArray:
+def _thicken_points(values: FloatArray) -> FloatArray:
     """Grow each point into the empty pixels around it, until the map looks filled."""
-    for _ in range(_ROUNDS):
+    for _ in range(_GROWTH_STEPS):
         if np.isfinite(values).mean() >= _DENSE:
             break
         for shift in ((0, 1), (0, -1), (1, 0), (-1, 0)):
-            values = np.where(np.isfinite(values), values, _moved(values, shift))
+            values = np.where(np.isfinite(values), values, _shift(values, shift))
     return values
 
 
-def _moved(values: FloatArray, shift: Size) -> FloatArray:
+def _shift(values: FloatArray, shift: Size) -> FloatArray:
     """Move the map down and right by -1, 0 or 1 pixels; the new pixels are NaN."""
     down, right = shift
     height, width = values.shape
@@ -269,7 +272,7 @@ def _moved(values: FloatArray, shift: Size) -> FloatArray:
     return padded[1 - down : 1 - down + height, 1 - right : 1 - right + width]
 
 
-def _scaled(picture: Picture, height: int) -> Image.Image:
+def _resize_to_height(picture: Picture, height: int) -> Image.Image:
     image = Image.fromarray(picture)
     width = max(1, round(image.width * height / image.height))
     return image if image.height == height else image.resize((width, height))
@@ -295,7 +298,7 @@ def _table(colours: str) -> Picture:
     return (table * 255 + 0.5).astype(np.uint8)
 
 
-def plain(text: str) -> str:
+def drawable_text(text: str) -> str:
     """Replace letters that Pillow's own font lacks: accents are removed, others become '?'."""
     bare = unicodedata.normalize("NFKD", text)
     kept = "".join(letter for letter in bare if not unicodedata.combining(letter))

@@ -11,7 +11,7 @@ from tests.fakes.called import run
 from idisc.export import onnx as onnx_export
 from idisc.export import parity, tracing
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.open import open_engine
+from idisc.predict.open import open_model
 from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
 
@@ -81,7 +81,7 @@ def test_reduced_precision_is_saved_beside_the_checkpoint(
     path = exported.place() / f"small-{precision}.onnx"
     engine = OnnxEngine(path)
     assert (engine.origin["precision"], engine.origin["storage"]) == (arithmetic, storage)
-    assert open_engine(path, precision=arithmetic).name == path.name
+    assert open_model(path, precision=arithmetic).name == path.name
     found = json.loads(engine.origin["parity"])
     assert found["mean"] > 0
     assert found["level_std"] > 0

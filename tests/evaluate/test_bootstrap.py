@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from idisc import metrics
+from idisc import averages, metrics
 from idisc.evaluate import bootstrap
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.scoring import reported
@@ -38,7 +38,7 @@ def intervals(terms, protocol):
 
 
 def total(terms, protocol):
-    average = metrics.average(protocol.averaging, BATCH_SIZE)
+    average = averages.average(protocol.averaging, BATCH_SIZE)
     for each in terms:
         average.add(each)
     return reported(average.result(), protocol)

@@ -10,7 +10,7 @@ from tests.fakes.refusals import refused
 
 from idisc.errors import CheckpointError, InputError
 from idisc.evaluate.kitti_benchmark import write_submission
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.predict.predictor import Predictor
 from idisc.tasks import DEPTH, NORMALS
 
@@ -23,7 +23,7 @@ def predicting(*depths, task=DEPTH):
     engine = Brightness()
     engine.task = task
     maps = np.tile(np.resize(np.float32(depths), SIZE[1]), (1, SIZE[0], 1))
-    engine.run = lambda images, size=None: RawOutput(maps)
+    engine.run = lambda images, size=None: Output(maps)
     return Predictor(engine)
 
 

@@ -27,7 +27,7 @@ from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result, evaluate
 from idisc.evaluate.scoring import Row
 from idisc.evaluate.units import UnitHint
-from idisc.prediction import ModelInfo
+from idisc.provenance import ModelInfo
 
 PAPER = PROTOCOLS["paper"]
 NAMES = ("a.png", 'halls & <b>"rooms".png', "no truth.png")

@@ -18,7 +18,7 @@ from idisc.errors import DataError, InputError, MissingExtra
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import ScoringError, evaluate, predict_sample
 from idisc.evaluate.scoring import Extras, score
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.predict.predictor import Predictor
 
 PAPER, CODE = PROTOCOLS["paper"], PROTOCOLS["published-code"]
@@ -169,9 +169,9 @@ class FakeEngine(Brightness):
     def run(self, images, size=None):
         depth = np.full_like(super().run(images, size).maps, self.depth)
         if self.spread is None:
-            return RawOutput(depth)
+            return Output(depth)
         ramp = np.arange(1, depth.shape[2] + 1, dtype=np.float32)
-        return RawOutput(depth, np.broadcast_to(self.spread * ramp, depth.shape))
+        return Output(depth, np.broadcast_to(self.spread * ramp, depth.shape))
 
 
 @pytest.mark.parametrize(

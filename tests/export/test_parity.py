@@ -10,7 +10,7 @@ from tests.fakes.refusals import refused
 
 from idisc.errors import CheckFailed, InputError
 from idisc.export import parity
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.tasks import DEPTH, NORMALS
 
 
@@ -28,10 +28,10 @@ class Flat:
         maps = np.full((len(images), *(size or images.shape[1:3])), self.value, np.float32)
         level_std = None if self.level_std is None else np.full_like(maps, self.level_std)
         if self.task.metric:
-            return RawOutput(maps, level_std)
+            return Output(maps, level_std)
         angle = np.radians(maps)
         normals = np.stack([np.sin(angle), 0 * angle, np.cos(angle)], axis=-1)
-        return RawOutput(normals, level_std)
+        return Output(normals, level_std)
 
 
 PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2

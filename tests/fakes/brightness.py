@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import ExifTags, Image
 
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH
 
@@ -37,10 +37,10 @@ class Brightness:
         height, width = size or (images.shape[1], images.shape[2])
         if not self.task.metric:
             raw = np.stack([resize_map(each / np.float32(255), (height, width)) for each in images])
-            return RawOutput(raw)
+            return Output(raw)
         red = 1 + images[..., 0].astype(np.float32) / 100
         depth = np.stack([resize_map(each, (height, width)) for each in red])
-        return RawOutput(depth, None if self.spread is None else np.full_like(depth, self.spread))
+        return Output(depth, None if self.spread is None else np.full_like(depth, self.spread))
 
 
 def picture(height=48, width=64, shade=100):

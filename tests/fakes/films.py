@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
 
@@ -28,7 +28,7 @@ class Flickering:
         self.calls += 1
         factor = np.float32(np.exp(self.jump * (self.calls % 2)))
         depth = (2 + images[..., 0].astype(np.float32) / 100) * factor
-        return RawOutput(np.stack([resize_map(each, size or each.shape) for each in depth]))
+        return Output(np.stack([resize_map(each, size or each.shape) for each in depth]))
 
 
 def room(seed=0, size=(48, 64)):

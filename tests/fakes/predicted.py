@@ -5,7 +5,8 @@ from PIL import Image
 
 from idisc import formats
 from idisc.camera import Camera
-from idisc.prediction import ModelInfo, Prediction, Provenance
+from idisc.prediction import Prediction
+from idisc.provenance import ModelInfo, Provenance
 
 SIZE = (48, 64)
 CAMERA = Camera(

@@ -12,7 +12,7 @@ from PIL import Image
 
 from idisc.errors import InputError
 from idisc.explain.idrs import Level
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.predict.predictor import Predictor
 from idisc.serve.admission import LOOPBACK, AdmissionMiddleware, Limits
 from idisc.serve.app import create_app
@@ -48,7 +48,7 @@ class RedEngine:
         return np.stack([resize_map(each, size or red.shape[1:]) for each in red])
 
     def run(self, images, size=None):
-        return RawOutput(self(images, size))
+        return Output(self(images, size))
 
 
 class Thirds:

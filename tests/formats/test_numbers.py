@@ -12,7 +12,7 @@ from tests.fakes.refusals import refused
 from idisc.errors import InputError, MissingExtra
 
 
-def test_png16_is_millimetres_indoors_and_says_so_twice(tmp_path):
+def test_png16_is_in_millimetres_indoors(tmp_path):
     path = write("png16", tmp_path)
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16
@@ -46,19 +46,15 @@ def test_png16_has_the_unit_of_its_domain(domain, deepest, unit, tmp_path):
     assert np.abs(np.asarray(Image.open(path)) * unit - depth).max() <= unit / 2 + 1e-5
 
 
-def test_png16_says_what_does_not_fit(tmp_path):
+def test_png16_refuses_depth_beyond_16_bits(tmp_path):
     far = replace(RESULT, depth=np.full(SIZE, 300.0, np.float32))
     for unit in (None, 0.001):
         with refused(InputError, "format png16", "300.0 m"):
             write("png16", tmp_path, far, metres_per_unit=unit)
-    assert (
-        np.asarray(Image.open(write("png16", tmp_path, far, metres_per_unit=0.01))).max() == 30000
-    )
-
-
-def test_png16_keeps_the_least_depth_apart_from_none(tmp_path):
-    path = write("png16", tmp_path, replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32)))
-    assert np.asarray(Image.open(path)).min() == 1
+    path = write("png16", tmp_path, far, metres_per_unit=0.01)
+    assert np.asarray(Image.open(path)).max() == 30000
+    near = replace(RESULT, depth=np.full(SIZE, 1e-5, np.float32))
+    assert np.asarray(Image.open(write("png16", tmp_path, near))).min() == 1  # 0 is none
 
 
 def test_npy_is_the_depth(tmp_path):
@@ -72,30 +68,24 @@ def test_npy_is_the_depth(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["png16", "npy"])
-def test_frames_of_a_clip_can_do_without_a_json_each(kind, tmp_path):
+def test_the_json_file_is_optional(kind, tmp_path):
     path = write(kind, tmp_path, sidecar=False)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_npz_holds_all_there_is(tmp_path):
+def test_npz_holds_all_arrays(tmp_path):
     plain = np.load(write("npz", tmp_path), allow_pickle=False)
     assert sorted(plain) == ["camera", "depth", "record"]
     assert np.array_equal(plain["camera"], CAMERA.matrix)
     assert json.loads(str(plain["record"]))["provenance"]["model"]["domain"] == "indoor"
     level_std, normals = np.full(SIZE, 0.1, np.float32), np.ones((*SIZE, 3), np.float32)
-    path = write("npz", tmp_path, replace(RESULT, level_std=level_std, normals=normals))
-    full = np.load(path, allow_pickle=False)
-    assert np.array_equal(full["uncertainty"], level_std)
-    assert np.array_equal(full["normals"], normals)
-    assert np.array_equal(full["depth"], DEPTH, equal_nan=True)
-
-
-def test_normals_in_npz_have_the_axes_that_were_asked_for(tmp_path):
-    normals = np.ones((*SIZE, 3), np.float32)
-    path = write("npz", tmp_path, replace(RESULT, normals=normals), axes="opengl")
-    found = np.load(path, allow_pickle=False)
-    assert found["normals"][0, 0].tolist() == [1, -1, -1]
-    assert json.loads(str(found["record"]))["axes"] == "opengl: x right, y up, z back"
+    complete = replace(RESULT, level_std=level_std, normals=normals)
+    for axes, direction in ((None, [1, 1, 1]), ("opengl", [1, -1, -1])):
+        full = np.load(write("npz", tmp_path, complete, axes=axes), allow_pickle=False)
+        assert np.array_equal(full["uncertainty"], level_std)
+        assert full["normals"][0, 0].tolist() == direction
+        assert np.array_equal(full["depth"], DEPTH, equal_nan=True)
+    assert json.loads(str(full["record"]))["axes"] == "opengl: x right, y up, z back"
 
 
 def test_exr_has_the_depth_in_channel_z(tmp_path):
@@ -105,7 +95,7 @@ def test_exr_has_the_depth_in_channel_z(tmp_path):
         assert json.loads(file.header()["idisc"])["provenance"]["picture"] == "room.jpg"
 
 
-def test_exr_says_what_to_install(monkeypatch, tmp_path):
+def test_exr_names_the_extra_to_install(monkeypatch, tmp_path):
     def absent(name):
         raise ModuleNotFoundError(name=name)
 

@@ -43,7 +43,7 @@ def test_pictures_of_any_shape_get_a_legend(size, tmp_path):
     assert (picture[-80:] < 120).any()  # letters
 
 
-def test_uncertainty_says_what_it_compares(tmp_path):
+def test_uncertainty_records_what_it_compares(tmp_path):
     made = replace(provenance(), level_std=("levels", "flip"))
     result = replace(RESULT, level_std=np.full(SIZE, 0.2, np.float32), provenance=made)
     record = json.loads(texts_of(write("uncertainty", tmp_path, result))["idisc"])
@@ -61,15 +61,12 @@ def test_normals_are_at_the_pictures_size_in_stated_axes(axes, blue, tmp_path):
     record = json.loads(texts_of(path)["idisc"])
     assert record["provenance"]["normals"] == "depth"
     assert record["axes"].startswith(f"{axes}: x right, y ")
+    given = replace(WALL, normals=np.tile(np.float32([1, 0, 0]), (*SIZE, 1)))
+    path = write("normals", tmp_path, given, axes=axes)
+    assert np.asarray(Image.open(path))[5, 5, 0] == 255  # they take precedence over depth
 
 
-def test_given_normals_are_preferred(tmp_path):
-    normals = np.tile(np.float32([1, 0, 0]), (*SIZE, 1))
-    path = write("normals", tmp_path, replace(WALL, normals=normals))
-    assert np.asarray(Image.open(path))[5, 5].tolist() == [255, 128, 128]
-
-
-def test_a_clean_picture_has_the_size_of_the_photo_and_says_its_range_inside(tmp_path):
+def test_a_clean_picture_has_the_size_of_the_photo_and_records_its_range(tmp_path):
     path = write("png", tmp_path, colormap="gray", limits=(2.0, 4.0), clean=True)
     assert np.asarray(Image.open(path)).shape == (*SIZE, 3)
     assert json.loads(texts_of(path)["idisc"])["limits"] == [2.0, 4.0]

@@ -51,7 +51,7 @@ def test_nothing_is_written_if_a_format_lacks_what_it_needs(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_format_that_cannot_hold_a_result_does_not_cost_the_others(tmp_path):
+def test_a_failed_format_does_not_prevent_the_others(tmp_path):
     with refused(InputError, "format png16", tmp_path / "room_depth.npy"):
         formats.save(FAR, tmp_path, "room", formats.parse("png16,npy"))
     assert names(list(tmp_path.iterdir())) == ["room_depth.json", "room_depth.npy"]
@@ -97,7 +97,7 @@ def test_a_name_does_not_lead_out_of_the_folder(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["x.png", "x.NPY", "x.html"])
-def test_a_file_name_is_no_folder_unless_there_is_one(tmp_path, name):
+def test_a_file_name_is_refused_as_a_folder_unless_it_exists(tmp_path, name):
     with refused(InputError, tmp_path / name):
         write("npy", tmp_path / name)
     (tmp_path / name).mkdir()

@@ -198,7 +198,7 @@ def test_points_of_the_cloud_are_read_and_measured_too(open_page):
 
 
 @pytest.mark.browser
-def test_a_tap_reads_and_marks(browser, tmp_path):
+def test_a_tap_shows_depth_and_sets_a_mark(browser, tmp_path):
     size = {"width": 390, "height": 800}
     context = browsing.new_context(browser, viewport=size, has_touch=True)
     page = context.new_page()
@@ -212,7 +212,7 @@ def test_a_tap_reads_and_marks(browser, tmp_path):
 
 
 @pytest.mark.browser
-def test_a_keyboard_is_enough(open_page):
+def test_the_page_works_with_the_keyboard_alone(open_page):
     page = open_page(RESULT)
     page.locator("#picture").focus()
     for key in ("ArrowRight", "Enter", "Shift+ArrowRight", "ArrowRight", "Enter"):

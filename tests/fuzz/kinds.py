@@ -31,7 +31,7 @@ from idisc.model.network import IDisc
 from idisc.model.states import read_state
 from idisc.predict.convention_choice import read_hub_folder
 from idisc.predict.conventions import CONVENTIONS
-from idisc.predict.open import open_engine
+from idisc.predict.open import open_model
 from idisc.predict.predictor import Predictor
 from idisc.provenance_text import record
 from idisc.scale import read_scale
@@ -105,14 +105,14 @@ def onnx(folder):
     def case(generator):
         path.write_bytes(mutated(wholes[generator.integers(len(wholes))], generator))
         with nothing_happens():
-            Predictor(open_engine(path)).predict(IMAGE)
+            Predictor(open_model(path)).predict(IMAGE)
 
     return case
 
 
 def _checkpoint(folder):
     save_checkpoint(folder / "whole", pairs.TINY, IDisc(pairs.TINY).state_dict(), ORIGIN)
-    Predictor(open_engine(folder / "whole")).predict(IMAGE)  # loads the libraries
+    Predictor(open_model(folder / "whole")).predict(IMAGE)  # loads the libraries
     return {path.name: path.read_bytes() for path in (folder / "whole").iterdir()}
 
 
@@ -120,7 +120,7 @@ def _open_checkpoint(folder, files):
     for name, content in files.items():
         (folder / name).write_bytes(content)
     with nothing_happens():
-        Predictor(open_engine(folder)).predict(IMAGE)
+        Predictor(open_model(folder)).predict(IMAGE)
 
 
 def safetensors(folder):
@@ -174,7 +174,7 @@ def json_files(folder):
             json.dumps(configs.to_json(CONVENTIONS["fastdepth"])).encode(),
             lambda content: (
                 model.with_suffix(".json").write_bytes(content),
-                Predictor(open_engine(model)).predict(IMAGE),
+                Predictor(open_model(model)).predict(IMAGE),
             ),
         ),
         (

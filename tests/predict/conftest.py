@@ -4,14 +4,22 @@ import pytest
 import torch
 from tests.fakes import pairs
 from tests.fakes.brightness import FACTS, Brightness
+from tests.fakes.films import Flickering
 
 from idisc.model.checkpoint import save_checkpoint
 from idisc.model.network import IDisc
+from idisc.predict.predictor import Predictor
 
 
 @pytest.fixture
 def engine():
     return Brightness()
+
+
+@pytest.fixture
+def predictor():
+    """Of the frames of clips."""
+    return Predictor(Flickering())
 
 
 @pytest.fixture(scope="package")

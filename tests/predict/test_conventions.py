@@ -10,7 +10,7 @@ from tests.fakes.refusals import refused
 
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, IdiscWarning, InputError
-from idisc.predict.convention_choice import Graph, matches, read_hub_folder
+from idisc.predict.convention_choice import Graph, matching_conventions, read_hub_folder
 from idisc.predict.convention_engine import ConventionEngine
 from idisc.predict.conventions import CONVENTIONS, IMAGENET_MEAN, IMAGENET_STD, Convention
 from idisc.predict.predictor import Predictor, load
@@ -57,9 +57,9 @@ def predictor(rule, *names):
         ({"tokens": (1, 77)}, ["text"], []),
     ],
 )
-def test_a_graph_is_known_by_its_names_and_shapes(inputs, outputs, expected):
+def test_a_graph_is_recognised_by_its_names_and_shapes(inputs, outputs, expected):
     graph = Graph(inputs=inputs, outputs=dict.fromkeys(outputs, ANY))
-    assert matches(graph) == expected
+    assert matching_conventions(graph) == expected
 
 
 def test_the_picture_goes_in_and_metres_come_out(tmp_path):
@@ -187,7 +187,7 @@ def test_published_inputs_and_outputs_are_prepared_and_converted(name, tmp_path)
     np.testing.assert_allclose(values[inner], expected[inner], rtol=0.02)
 
 
-def test_a_network_that_needs_the_camera_says_that_it_was_assumed(tmp_path):
+def test_an_assumed_camera_is_a_warning_if_depth_depends_on_it(tmp_path):
     path = onnx_files.published(tmp_path / "a.onnx", "metric3d", (616, 1064), [0.1, 0.1, 0.1], 1.0)
     with pytest.warns(IdiscWarning):
         assumed = load(path).predict(ramp())

@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
-from tests.fakes.films import Flickering, decoded, mux_silence, room, write_clip
+from tests.fakes.films import decoded, mux_silence, room, write_clip
 
 from idisc.errors import InputError
 from idisc.predict import video
-from idisc.predict.predictor import Predictor
 
 av = pytest.importorskip("av", reason="PyAV (idisc[video]) is not installed")
-
-
-@pytest.fixture
-def predictor():
-    return Predictor(Flickering())
 
 
 @pytest.mark.parametrize(
@@ -73,7 +67,7 @@ def broken(tmp_path, how):
         ("hollow", "no frame can be decoded"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(how, message, predictor, tmp_path):
+def test_unreadable_videos_raise_an_error_of_one_line(how, message, predictor, tmp_path):
     path = broken(tmp_path, how)
     with pytest.raises(InputError) as caught:
         video.predict_video(predictor, path, tmp_path / "out")
@@ -82,7 +76,7 @@ def test_what_cannot_be_read_is_one_line(how, message, predictor, tmp_path):
     assert not list((tmp_path / "out").glob("*"))
 
 
-def test_mutated_files_end_in_frames_or_one_line(tmp_path):
+def test_mutated_videos_yield_frames_or_an_input_error(tmp_path):
     rng = np.random.default_rng(0)
     sound = write_clip(tmp_path / "fine.mp4", [room(seed) for seed in range(5)]).read_bytes()
     path = tmp_path / "mutated.mp4"

@@ -13,7 +13,7 @@ from idisc import files
 from idisc.errors import CheckpointError, InputError
 from idisc.model.checkpoint import WEIGHTS
 from idisc.predict.onnx_engine import OnnxEngine
-from idisc.predict.open import open_engine
+from idisc.predict.open import open_model
 from idisc.predict.torch_engine import TorchEngine, disagreement
 from idisc.provenance_text import describe
 
@@ -24,7 +24,7 @@ def images():
 
 
 def test_a_checkpoint_predicts_what_its_network_does(checkpoint):
-    engine = open_engine(checkpoint)
+    engine = open_model(checkpoint)
     assert isinstance(engine, TorchEngine)
     images = np.random.default_rng(1).integers(0, 256, (2, 40, 56, 3), dtype=np.uint8)
     rgb = torch.tensor(images / 255).float().permute(0, 3, 1, 2)
@@ -43,7 +43,7 @@ def test_a_checkpoint_predicts_what_its_network_does(checkpoint):
 
 def test_an_exported_graph_gives_metres_at_the_size_of_the_picture(images, tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    engine = open_engine(path)
+    engine = open_model(path)
     assert isinstance(engine, OnnxEngine)
     np.testing.assert_allclose(engine.run(images).maps, images.mean(axis=3) / 50 + 0.5, rtol=1e-6)
     assert (engine.task.name, engine.name) == ("depth", "small.onnx")
@@ -71,7 +71,7 @@ def test_a_graph_of_half_the_size_is_resized_with_aligned_corners(images, tmp_pa
     assert engine.run(images).maps.shape == (2, 6, 8)
 
 
-def test_a_graph_that_takes_a_size_is_asked_for_it(images, tmp_path):
+def test_a_graph_with_a_size_input_receives_the_size(images, tmp_path):
     engine = OnnxEngine(onnx_files.mean_depth_at_size(tmp_path / "sized.onnx"))
     found = engine.run(images, (3, 4)).maps
     assert found.shape == (2, 3, 4)
@@ -79,25 +79,26 @@ def test_a_graph_that_takes_a_size_is_asked_for_it(images, tmp_path):
     assert engine.run(images).maps.shape == (2, 6, 8)
 
 
-def test_a_graph_of_normals_is_known_by_its_output(images, tmp_path):
+def test_a_graph_of_normals_is_recognised_by_its_output(images, tmp_path):
     engine = OnnxEngine(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
     assert engine.task.name == "normals"
     np.testing.assert_allclose(engine.run(images).maps, images / 127.5 - 1, atol=1e-6)
 
 
-@pytest.mark.parametrize("kept", [0, 20, 200])
-def test_a_damaged_graph_is_one_line(tmp_path, kept):
-    path = onnx_files.depth_of_brightness(tmp_path / "cut.onnx")
-    path.write_bytes(path.read_bytes()[:kept])
-    with refused(CheckpointError, path, "ONNX" if kept else "empty", "export it again"):
-        open_engine(path)
-
-
-def test_metadata_that_are_no_text_are_one_line(tmp_path):
-    path = onnx_files.depth_of_brightness(tmp_path / "strange.onnx")
-    path.write_bytes(path.read_bytes() + b"\x72\x06\x0a\x01k\x12\x01\xff")  # k: 0xff
-    with refused(CheckpointError, path, "ONNX"):
-        open_engine(path)
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda content: b"", "empty"),
+        (lambda content: content[:20], "ONNX"),
+        (lambda content: content[:200], "ONNX"),
+        (lambda content: content + b"\x72\x06\x0a\x01k\x12\x01\xff", "ONNX"),  # metadata
+    ],
+)
+def test_a_damaged_graph_is_refused(tmp_path, damage, reason):
+    path = onnx_files.depth_of_brightness(tmp_path / "damaged.onnx")
+    path.write_bytes(damage(path.read_bytes()))
+    with refused(CheckpointError, path, reason):
+        open_model(path)
 
 
 @pytest.mark.parametrize(
@@ -110,17 +111,17 @@ def test_metadata_that_are_no_text_are_one_line(tmp_path):
         ("empty", "config.json"),
     ],
 )
-def test_what_is_no_network_is_named(tmp_path, name, fact):
+def test_other_files_and_folders_are_refused(tmp_path, name, fact):
     (tmp_path / "program.pt2").write_bytes(b"")
     (tmp_path / "notes.txt").write_text("no weights")
     (tmp_path / "empty").mkdir()
     with refused(CheckpointError, tmp_path / name, fact):
-        open_engine(tmp_path / name)
+        open_model(tmp_path / name)
 
 
-def test_reduced_precision_is_close_and_said(checkpoint):
+def test_reduced_precision_is_close_and_recorded(checkpoint):
     images = np.random.default_rng(1).integers(0, 256, (1, 40, 56, 3), dtype=np.uint8)
-    exact, reduced = open_engine(checkpoint), open_engine(checkpoint, precision="bf16")
+    exact, reduced = open_model(checkpoint), open_model(checkpoint, precision="bf16")
     depth, spread, *_ = reduced.run(images)
     expected = exact.run(images).maps
     assert not np.array_equal(depth, expected)
@@ -134,25 +135,25 @@ def test_reduced_precision_is_close_and_said(checkpoint):
 
 def test_half_precision_needs_a_gpu(checkpoint):
     with refused(InputError, "--precision fp16"):
-        open_engine(checkpoint, precision="fp16")
+        open_model(checkpoint, precision="fp16")
 
 
-def test_the_precision_of_a_file_is_its_own(tmp_path):
+def test_the_precision_of_an_onnx_file_cannot_be_changed(tmp_path):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with refused(InputError, "--precision fp32", "small.onnx"):
-        open_engine(path, precision="fp32")
+        open_model(path, precision="fp32")
     onnx_files.describe(path, precision="fp16")
-    assert open_engine(path, precision="fp16").origin["precision"] == "fp16"
+    assert open_model(path, precision="fp16").origin["precision"] == "fp16"
     with refused(InputError, "--precision bf16", "small.onnx", "fp16"):
-        open_engine(path, precision="bf16")
+        open_model(path, precision="bf16")
 
 
 def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(tmp_path, monkeypatch):
     path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
     with refused(InputError, "--device mps"):
-        open_engine(path, "mps")
+        open_model(path, "mps")
     with refused(InputError, "--device cuda"):
-        open_engine(path, "cuda")
+        open_model(path, "cuda")
     everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     asked = []
 
@@ -164,11 +165,11 @@ def test_a_file_goes_to_a_gpu_only_where_onnxruntime_has_one(tmp_path, monkeypat
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: everything)
     monkeypatch.setattr("onnxruntime.InferenceSession", Session)
     with refused(CheckpointError, path, "no such driver"):
-        open_engine(path, "cuda:1")
+        open_model(path, "cuda:1")
     assert asked == [[("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]]
 
 
-def test_a_resolution_that_is_too_far_everywhere_is_no_disagreement():
+def test_a_constant_offset_of_a_level_is_no_disagreement():
     log_depth = torch.randn(2, 1, 6, 8)
     levels = (log_depth + 0.7, log_depth, log_depth - 0.4)
     assert disagreement(levels, (6, 8)).max() < 1e-3

@@ -37,7 +37,7 @@ def test_a_folder_is_its_pictures_by_name(photos):
     assert names("photos") == [("a", str(Path("photos/a.PNG"))), ("b", str(Path("photos/b.jpg")))]
 
 
-def test_a_folder_brings_its_videos_but_not_our_films(photos):
+def test_a_folder_includes_its_videos_but_not_earlier_results(photos):
     for name in ("clip.MP4", "clip_depth.mp4", "clip_depth.json", "z_beside.mp4"):
         (photos / name).write_bytes(b"")
     expected = ["a", "b", "clip", "z_beside"]  # without its record, a film may be anybody's
@@ -46,11 +46,7 @@ def test_a_folder_brings_its_videos_but_not_our_films(photos):
     assert [name for name, _ in names("photos/clip_depth.mp4")] == ["clip_depth"]
 
 
-def test_folders_below_are_looked_into_when_asked(photos):
-    assert [name for name, _ in names("photos", recursive=True)] == ["a", "b", "deep_a", "c"]
-
-
-def test_patterns_are_expanded_here_too(photos):
+def test_patterns_are_expanded(photos):
     assert [name for name, _ in names("photos/*.jpg")] == ["b"]
     assert [name for name, _ in names("photos/*")] == ["a", "b"]
     assert [name for name, _ in names("photos/**/*.webp")] == ["c"]
@@ -58,12 +54,12 @@ def test_patterns_are_expanded_here_too(photos):
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "room[1].jpg"])
-def test_a_file_that_is_named_is_taken_whatever_it_is_called(photos, name):
+def test_a_named_file_is_an_input_whatever_its_suffix(photos, name):
     (photos / name).write_bytes(b"")
     assert names(f"photos/{name}") == [(Path(name).stem, str(Path("photos", name)))]
 
 
-def test_the_same_file_is_taken_once(photos):
+def test_duplicate_arguments_are_one_input(photos):
     found = names("photos/b.jpg", "photos", "photos/*.jpg", str(photos / "b.jpg"))
     assert [name for name, _ in found] == ["b", "a"]
 
@@ -72,6 +68,9 @@ def test_names_of_results_are_unique(photos):
     (photos / "a.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg")]
     assert found == ["a_PNG", "a_jpg"]
+    assert [name for name, _ in names("photos/a.PNG")] == ["a_PNG"]  # whatever else is predicted
+    beside = inputs.find(["photos/a.PNG", "photos/deep/a.png"], beside=True)
+    assert [each.name for each in beside.inputs] == ["a_PNG", "a"]
     found = [name for name, _ in names("photos/a.PNG", "photos/a.jpg", "photos/deep/a.png")]
     assert len({name.lower() for name in found}) == 3
     (photos / "a_jpg.jpg").write_bytes(b"")  # the name that another file has already
@@ -79,12 +78,7 @@ def test_names_of_results_are_unique(photos):
     assert len(set(found)) == 3
 
 
-def test_results_beside_their_pictures_may_share_a_name(photos):
-    found = inputs.find(["photos/a.PNG", "photos/deep/a.png"], beside=True)
-    assert [each.name for each in found.inputs] == ["a", "a"]
-
-
-def test_results_of_last_time_are_not_pictures_of_this_time(photos):
+def test_earlier_results_are_not_inputs(photos):
     info = PngImagePlugin.PngInfo()
     info.add_text("Description", "depth")
     info.add_text("idisc", "{}")
@@ -100,7 +94,7 @@ def test_stdin_is_an_input(monkeypatch):
     assert only.source() == b"bytes"
 
 
-def test_what_stands_for_nothing_is_told_and_the_rest_goes_on(photos):
+def test_arguments_without_inputs_are_reported_and_the_others_kept(photos):
     (photos / "empty").mkdir()
     found = inputs.find(["photos/none.jpg", "photos/b.jpg", "photos/empty", "photos/*.gif"])
     assert [each.name for each in found.inputs] == ["b"]
@@ -118,27 +112,19 @@ def test_what_stands_for_nothing_is_told_and_the_rest_goes_on(photos):
         ([], "input"),
     ],
 )
-def test_nothing_at_all_is_an_error(photos, arguments, subject):
+def test_no_input_at_all_is_an_error(photos, arguments, subject):
     with refused(InputError, subject):
         inputs.find(arguments)
 
 
-def test_the_order_does_not_depend_on_the_disk(photos):
+def test_inputs_are_sorted(photos):
     for index in np.random.default_rng(0).permutation(30):
         (photos / f"p{index:02}.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos")]
     assert found == sorted(found)
 
 
-def test_a_name_does_not_depend_on_what_else_is_predicted(photos):
-    (photos / "a.jpg").write_bytes(b"")
-    assert [name for name, _ in names("photos/a.PNG")] == ["a_PNG"]
-    assert [name for name, _ in names("photos")] == ["a_PNG", "a_jpg", "b"]
-    found = inputs.find(["photos/a.jpg"], beside=True)
-    assert [each.name for each in found.inputs] == ["a_jpg"]
-
-
-def test_folders_in_a_name_are_those_below_the_one_that_was_named(photos):
+def test_names_include_the_folders_below_the_named_folder(photos):
     (photos / "deep" / "er").mkdir()
     (photos / "deep" / "er" / "c.jpg").write_bytes(b"")
     found = [name for name, _ in names("photos", recursive=True)]
@@ -147,7 +133,7 @@ def test_folders_in_a_name_are_those_below_the_one_that_was_named(photos):
     assert found == ["deep_a", "c", "photos_a"]  # of two arguments, folders have to tell
 
 
-def test_a_link_to_a_picture_elsewhere_has_its_own_name(photos):
+def test_a_link_to_another_folder_has_a_unique_name(photos):
     (photos / "more").mkdir()
     try:
         (photos / "more" / "a.png").symlink_to(photos / "b.jpg")

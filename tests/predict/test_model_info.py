@@ -19,7 +19,7 @@ from idisc.provenance_text import describe, record
 from idisc.zoo import cards
 
 
-def test_every_result_says_which_model_and_for_what(engine):
+def test_every_result_describes_its_model(engine):
     result = Predictor(engine).predict(Photo(picture(), "room.jpg"))
     meaning = "standard deviation of the network's answers at its resolutions, in metres"
     assert describe(result) == {
@@ -73,7 +73,7 @@ def test_invalid_fields_are_named(size):
         read_model_info(Brightness(origin={"training_size": size}))
 
 
-def test_an_exported_file_says_what_it_is_and_how_sure(tmp_path):
+def test_an_exported_file_provides_metadata_and_uncertainty(tmp_path):
     path = onnx_files.depth_and_spread(tmp_path / "small.onnx")
     onnx_files.describe(path, domain="road", training_size="32x64", licence="CC0")
     model = idisc.load(path)
@@ -104,7 +104,7 @@ def test_a_published_file_is_known_by_its_name():
     assert [parent.name for parent in info.parents] == ["kitti_swintiny.pt"]
 
 
-def test_a_result_says_its_parents_its_terms_and_that_it_is_unverified(engine):
+def test_a_result_records_parents_licence_and_verification(engine):
     engine.verified = False
     parents = [{"name": "kitti.pt", "sha256": "0123456789abcdef"}]
     engine.origin = {**FACTS, "non_commercial": True, "parents": parents}
@@ -120,7 +120,7 @@ def test_a_result_says_its_parents_its_terms_and_that_it_is_unverified(engine):
 @pytest.mark.parametrize(
     ("name", "fov_deg"), [("nyu", 63.3), ("diode", 60.0), ("sunrgbd", None), ("folder", None)]
 )
-def test_a_dataset_says_what_its_networks_know(name, fov_deg):
+def test_the_field_of_view_of_a_dataset_is_inherited(name, fov_deg):
     found = dataset_ancestry(catalog.find(name), (480, 640)).training_fov_deg
     assert found == (fov_deg and pytest.approx(fov_deg, abs=0.15))
 
@@ -134,7 +134,7 @@ def test_a_dataset_says_what_its_networks_know(name, fov_deg):
         ("nowhere", ".onnx file"),
     ],
 )
-def test_a_model_that_does_not_ship_is_told_how_to_get(name, advice, monkeypatch, tmp_path):
+def test_an_unknown_model_name_is_answered_with_advice(name, advice, monkeypatch, tmp_path):
     monkeypatch.setattr(cards, "HOME", tmp_path)
     monkeypatch.chdir(tmp_path)
     with refused(CheckpointError, name, advice):

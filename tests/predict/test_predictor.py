@@ -15,10 +15,10 @@ from idisc.data.dataset import open_dataset
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.evaluate.run import predict_sample
 from idisc.images import read_photo
-from idisc.predict.engine import RawOutput
+from idisc.predict.engine import Output
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import Predictor
-from idisc.prediction import TileGrid
+from idisc.provenance import TileGrid
 from idisc.sizes import fit_aspect, resize_map
 from idisc.tasks import NORMALS
 
@@ -40,12 +40,12 @@ from idisc.tasks import NORMALS
         ((48, 64), (100, 100), (64, 64)),
     ],
 )
-def test_the_network_sees_as_many_pixels_in_the_shape_of_the_picture(trained, shown, expected):
+def test_the_network_size_keeps_the_area_and_the_aspect_ratio(trained, shown, expected):
     assert fit_aspect(trained, shown) == expected
 
 
 @given(st.integers(100, 4000), st.integers(100, 4000))
-def test_sizes_are_of_steps_of_32_and_near_the_shape(height, width):
+def test_network_sizes_are_multiples_of_32_near_the_aspect_ratio(height, width):
     rows, columns = fit_aspect((480, 640), (height, width))
     assert rows % 32 == columns % 32 == 0
     assert 0.7 < rows * columns / (480 * 640) < 1.4
@@ -53,7 +53,7 @@ def test_sizes_are_of_steps_of_32_and_near_the_shape(height, width):
         assert 0.95 < (rows / columns) / (height / width) < 1.05
 
 
-def test_the_picture_is_reduced_and_the_answer_comes_back_in_one_step(engine):
+def test_the_picture_is_reduced_and_the_result_resized_once(engine):
     result = Predictor(engine).predict(picture(96, 128))
     assert engine.calls == [((1, 48, 64, 3), (96, 128))]
     assert (result.depth.shape, result.depth.dtype) == ((96, 128), np.float32)
@@ -69,7 +69,7 @@ def test_a_size_is_a_height_and_a_width(engine, size):
             PredictOptions(**changes)
 
 
-def test_a_size_that_no_memory_holds_is_refused(engine):
+def test_a_size_with_too_many_pixels_is_refused(engine):
     with refused(InputError, "size 5000x5000"):
         Predictor(engine).predict(picture(), size=(5000, 5000))
     assert engine.calls == []
@@ -85,7 +85,7 @@ def test_a_file_for_one_size_gets_that_size(engine):
         Predictor(engine).predict(picture(), size=(48, 64))
 
 
-def test_the_usual_size_is_taken_when_training_is_unknown():
+def test_the_default_size_is_used_if_the_training_size_is_unknown():
     engine = Brightness(origin={})
     result = Predictor(engine).predict(picture(200, 200))
     assert engine.calls[0][0] == (1, 544, 544, 3)
@@ -95,14 +95,14 @@ def test_the_usual_size_is_taken_when_training_is_unknown():
 
 @pytest.mark.filterwarnings("ignore::idisc.errors.IdiscWarning")
 @pytest.mark.parametrize("size", [(16, 16), (1, 1), (700, 16)])
-def test_tiny_pictures_come_back_at_their_size(engine, size):
+def test_tiny_pictures_have_results_of_their_size(engine, size):
     assert Predictor(engine).predict(picture(*size)).depth.shape == size
 
 
 # Pictures of every kind, alone and together
 
 
-def test_successive_pictures_of_one_size_go_together(engine):
+def test_successive_pictures_of_one_size_are_batched(engine):
     sizes = [(96, 128), (48, 64), (48, 64), (64, 48), *[(48, 64)] * 5]
     sources = [picture(*size, shade=20 * index) for index, size in enumerate(sizes)]
     results = list(Predictor(engine).predict_many(iter(sources)))
@@ -112,7 +112,7 @@ def test_successive_pictures_of_one_size_go_together(engine):
     assert [call[0][0] for call in engine.calls] == [1, 2, 1, 4, 1]  # at most four together
 
 
-def test_pictures_at_a_large_size_go_one_by_one(engine):
+def test_pictures_at_a_large_network_size_are_not_batched(engine):
     with pytest.warns(IdiscWarning):
         list(Predictor(engine).predict_many([picture(), picture()], size=(1536, 2048)))
     assert [call[0][0] for call in engine.calls] == [1, 1]
@@ -159,11 +159,9 @@ def test_predicting_a_file_equals_evaluating_it(checkpoint, tmp_path):
             np.testing.assert_array_equal(predicted.depth, scored)
 
 
-def test_a_network_that_answers_nan_is_not_believed(engine):
+def test_nan_from_a_network_is_an_error(engine):
     broken = Brightness()
-    broken.run = lambda images, size=None: RawOutput(
-        np.full((len(images), *size), np.nan, np.float32)
-    )
+    broken.run = lambda images, size=None: Output(np.full((len(images), *size), np.nan, np.float32))
     with refused(CheckpointError, "brightness"):
         Predictor(broken).predict(picture())
 
@@ -231,7 +229,7 @@ def test_large_pictures_are_refined_in_tiles(engine):
     assert small.provenance.tiles == TileGrid(count=1, size=(48, 64))
 
 
-def test_normals_come_from_depth_when_asked_for(engine):
+def test_normals_are_computed_from_depth_on_request(engine):
     model = Predictor(engine)
     assert model.predict(picture()).normals is None
     result = model.predict(picture(), normals=True)

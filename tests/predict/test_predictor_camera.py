@@ -8,7 +8,7 @@ from tests.fakes.refusals import refused
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.predict.predictor import Predictor
-from idisc.prediction import KnownDistance
+from idisc.provenance import KnownDistance
 from idisc.provenance_text import describe
 
 

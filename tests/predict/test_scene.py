@@ -10,7 +10,7 @@ import idisc
 from idisc.errors import IdiscWarning
 from idisc.predict import scene
 from idisc.predict.predictor import AutoPredictor
-from idisc.prediction import ModelInfo
+from idisc.provenance import ModelInfo
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))
 ROOMS = ("bedroom", "kitchen", "living_room", "waiting_room")
@@ -36,7 +36,7 @@ def test_probabilities_are_those_of_a_softmax(probe):
     assert found == {"indoor": pytest.approx(0.25), "road": pytest.approx(0.75)}
 
 
-def test_a_picture_of_another_domain_is_warned_of_with_the_model_to_use(probe):
+def test_a_picture_of_another_domain_is_a_warning_with_a_better_model(probe):
     found = scene.check_domain(INDOOR, "depth", token(9.0, 0.0))
     assert found.code == "domain"
     assert (found.details["domain"], found.details["model"]) == ("road", "road")
@@ -47,7 +47,7 @@ def test_a_picture_of_another_domain_is_warned_of_with_the_model_to_use(probe):
     [(0.0, 9.0), (1.0, 0.0), (9.0, 0.0, 0.0)],
     ids=["its own domain", "unsure", "the token of another encoder"],
 )
-def test_other_pictures_are_not(probe, numbers):
+def test_pictures_of_the_domain_or_unsure_ones_give_no_warning(probe, numbers):
     assert scene.check_domain(INDOOR, "depth", token(*numbers)) is None
 
 
@@ -68,7 +68,7 @@ def test_auto_predicts_rooms_and_streets_with_their_models():
     assert predictor.for_picture(photos[-1]).model.name == "road"
 
 
-def test_a_street_given_to_the_model_for_rooms_is_warned_of():
+def test_a_street_predicted_by_the_model_for_rooms_is_a_warning():
     with pytest.warns(IdiscWarning, match="--weights road"):
         found = idisc.load("indoor").predict(EXAMPLES / "street.jpg")
     assert [each.code for each in found.provenance.warnings] == ["domain"]

@@ -8,7 +8,8 @@ from tests.fakes.refusals import refused
 
 from idisc.errors import InputError
 from idisc.predict import tiles
-from idisc.predict.tiles import Depths, Tiles, choose_size, lay_out, refine
+from idisc.predict.engine import Output
+from idisc.predict.tiles import Tiles, choose_size, lay_out, refine
 
 SIDES = st.integers(32, 300)
 
@@ -26,7 +27,7 @@ def told(image):
 
 
 def exact(image):
-    return Depths(told(image), told(image) / 10)
+    return Output(told(image), told(image) / 10)
 
 
 def with_error(factors):
@@ -35,7 +36,7 @@ def with_error(factors):
 
     def predict(image):
         depth = next(drawn) * told(image)
-        return Depths(depth.astype(np.float32), (depth / 10).astype(np.float32))
+        return Output(depth.astype(np.float32), (depth / 10).astype(np.float32))
 
     return predict
 
@@ -60,7 +61,7 @@ def test_tiles_cover_every_pixel_and_overlap(height, width, rows, cols):
 def test_an_exact_network_stays_exact(height, width, side):
     image, depth = scene(height, width)
     found = refine(image, depth, exact, lay_out((height, width), (side, side)))
-    np.testing.assert_allclose(found.depth, depth, rtol=1e-5)
+    np.testing.assert_allclose(found.maps, depth, rtol=1e-5)
     assert found.level_std is not None
     np.testing.assert_allclose(found.level_std, depth / 10, rtol=1e-4)
 
@@ -70,7 +71,7 @@ def test_an_exact_network_stays_exact(height, width, side):
 def test_an_error_of_scale_in_each_tile_is_removed(factors):
     image, depth = scene(120, 150)
     found = refine(image, depth, with_error(factors), lay_out((120, 150), (64, 80)))
-    np.testing.assert_allclose(found.depth, depth, rtol=1e-4)
+    np.testing.assert_allclose(found.maps, depth, rtol=1e-4)
     assert found.level_std is not None
     np.testing.assert_allclose(found.level_std, depth / 10, rtol=1e-4)
 
@@ -82,10 +83,10 @@ def test_detail_comes_from_the_tiles_and_layout_from_the_whole():
     bend = np.exp(columns / 128)  # and what it gets wrong
     seen = (layout * detail * bend).astype(np.float32)
     image = np.zeros((128, 128, 3), np.uint8)
-    found = refine(image, layout, lambda _: Depths(seen), lay_out((128, 128), (128, 128)))
+    found = refine(image, layout, lambda _: Output(seen), lay_out((128, 128), (128, 128)))
     inside = np.s_[16:-16, 16:-16]
     expected = (layout * detail)[inside] / np.exp(0.1)  # the detail goes both ways from the layout
-    np.testing.assert_allclose(found.depth[inside], expected, rtol=0.03)
+    np.testing.assert_allclose(found.maps[inside], expected, rtol=0.03)
 
 
 def test_no_seam_is_left_where_tiles_disagree():
@@ -94,10 +95,10 @@ def test_no_seam_is_left_where_tiles_disagree():
     found = refine(
         image,
         np.full((96, 256), 2.0, np.float32),
-        lambda tile: Depths(np.broadcast_to(2 * slope[: tile.shape[1]], tile.shape[:2])),
+        lambda tile: Output(np.broadcast_to(2 * slope[: tile.shape[1]], tile.shape[:2])),
         lay_out((96, 256), (96, 128)),
     )
-    steps = np.abs(np.diff(found.depth, axis=1))
+    steps = np.abs(np.diff(found.maps, axis=1))
     assert steps.max() < 0.02  # the bend itself is 0.003, an unblended edge would be 0.4
     assert found.level_std is None
 
@@ -112,7 +113,7 @@ def test_tiles_that_are_too_small_are_refused():
 
 
 @pytest.mark.parametrize("picture", [(480, 640), (3000, 4000), (9000, 12_000), (600, 12_000)])
-def test_the_size_is_chosen_so_that_there_are_not_too_many(picture):
+def test_the_chosen_tile_size_limits_the_number_of_tiles(picture):
     size = choose_size(picture, (480, 640))
     assert len(lay_out(picture, size)) <= tiles.MAX_TILES
     assert size[0] >= 480

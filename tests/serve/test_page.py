@@ -309,7 +309,7 @@ def test_a_server_that_is_gone_is_said_whatever_is_asked(browser, running):
     opened.context.close()
 
 
-def test_a_keyboard_is_enough(opened):
+def test_the_page_works_with_the_keyboard_alone(opened):
     page = opened.upload()
     assert page.locator("#spoken").text_content() == "Depth is ready."
     opened.tab_to("#look")

@@ -109,16 +109,16 @@ def draw(first: Prediction, second: Prediction) -> Picture:
     from idisc.provenance_text import describe_depth
 
     together = None
-    panels, captions = [first.image], [visualize.plain(first.provenance.picture)]
+    panels, captions = [first.image], [visualize.drawable_text(first.provenance.picture)]
     if first.unit == second.unit == "metre":
         together = colour_limits("metre", first.depth_values, second.depth_values)
         captions[0] += f"; colours: {describe_depth(*together, 'metre')}"
     for each in (first, second):
         own = colour_limits(each.unit, each.depth_values)
         panels.append(visualize.depth_picture(each.depth_values, *(together or own)))
-        name = visualize.plain(each.provenance.model.name)
+        name = visualize.drawable_text(each.provenance.model.name)
         captions.append(f"{name}: {describe_depth(*own, each.unit)}")
-    return visualize.beside(panels, captions, height=min(first.size[0], 720))
+    return visualize.side_by_side(panels, captions, height=min(first.size[0], 720))
 
 
 def _ratio(first: Prediction, second: Prediction) -> str:

@@ -155,11 +155,11 @@ class Run:
         return self._done(item, prediction, _summary(prediction), written, notes)
 
     def _video(self, item: Input, advance: progress.Move) -> Done:
-        from idisc.predict.video import FILM, Plan, predict_video, video_formats
+        from idisc.predict.video import MP4, Plan, predict_video, video_formats
 
         self.sources.check(item)
         path = item.path or Path()  # stdin is never a video
-        asked = self.saving.formats or (FILM,)
+        asked = self.saving.formats or (MP4,)
         rows = tuple(row for row in asked if row.in_video)
         if not rows:
             names = ", ".join(row.name for row in asked)

@@ -16,7 +16,7 @@ import click
 from idisc.errors import one_line
 
 if TYPE_CHECKING:
-    from idisc.prediction import ModelInfo
+    from idisc.provenance import ModelInfo
 
 GAP = 3  # columns between two of a table
 

@@ -33,7 +33,8 @@ from idisc.executors import Executor, WorkerDied
 from idisc.formats import FORMATS, FormatOptions, default_formats, encode
 from idisc.formats import check as check_formats
 from idisc.images import read_photo
-from idisc.prediction import ModelInfo, Prediction
+from idisc.prediction import Prediction
+from idisc.provenance import ModelInfo
 from idisc.sizes import Size
 
 NOTES, PARTS = "_idisc", "parts"  # folders of the destination

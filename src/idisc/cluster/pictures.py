@@ -25,8 +25,9 @@ from idisc.cluster import rows
 from idisc.configs.schema import Precision
 from idisc.errors import IdiscError, IdiscWarning, InputError, first_line
 from idisc.images import Photo, read_photo
+from idisc.predict.batches import BATCH
 from idisc.predict.options import PredictOptions
-from idisc.predict.predictor import BATCH, Predictor, load
+from idisc.predict.predictor import Predictor, load
 from idisc.prediction import Prediction
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def _paper(result: Result) -> Markup:
     columns, rows = tables.compare_with_paper(result)
     if len(rows) < 2:
         return Markup()
-    clouds = [name for name in columns if metrics.is_of_clouds(name)]
+    clouds = [name for name in columns if metrics.compares_clouds(name)]
     others = [name for name in columns if name not in clouds]
     return section(
         "Comparison with the paper",

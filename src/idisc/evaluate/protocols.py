@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import metrics
+from idisc import averages
 from idisc.alignment import FURTHEST_M, fit_inverse
 from idisc.data import masks
 from idisc.data.catalog import DatasetSpec
@@ -30,7 +30,7 @@ class Protocol:
     """How predictions and ground truth become numbers."""
 
     name: str
-    averaging: Literal["image", "pixel", "batch"] = "image"  # see metrics.AVERAGES
+    averaging: Literal["image", "pixel", "batch"] = "image"  # see averages.AVERAGES
     batch_size: int = 0  # for averaging=batch; 0: the dataset's `published_batch`
     # The part of the picture that is scored. dataset: the dataset's window, on its crop. none: all.
     # full_frame: KITTI's window, on the full frame. eigen: KITTI's window of Eigen et al. (not Garg
@@ -54,9 +54,9 @@ class Protocol:
             if not 0 <= value < float("inf"):
                 raise InputError("protocol", f"{name} {value}", "0 or more is needed")
 
-    def average(self, spec: DatasetSpec) -> metrics.Average:
+    def average(self, spec: DatasetSpec) -> averages.Average:
         """Return a new average over the pictures of a dataset."""
-        return metrics.average(self.averaging, self.batch_size_of(spec))
+        return averages.average(self.averaging, self.batch_size_of(spec))
 
     def batch_size_of(self, spec: DatasetSpec) -> int:
         """Return the number of pictures in a batch when averaging by batch."""

@@ -33,8 +33,9 @@ from idisc.evaluate.scoring import NO_EXTRAS, Case, Extras, Row, reported, score
 from idisc.evaluate.units import UnitHint
 from idisc.executors import HERE, Executor, Outcome, in_order
 from idisc.metrics import Terms
-from idisc.predict.predictor import Output, Predictor
-from idisc.prediction import ModelInfo
+from idisc.predict.engine import Output
+from idisc.predict.predictor import Predictor
+from idisc.provenance import ModelInfo
 from idisc.provenance_text import describe_licence
 from idisc.tasks import Task
 
@@ -344,7 +345,7 @@ def _read(dataset: Dataset, index: int) -> Sample:
 
 def _mean_of_extras(numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return means over the pictures that have the metric, under every protocol."""
-    names = dict.fromkeys(name for row in numbers for name in row if metrics.is_of_maps(name))
+    names = dict.fromkeys(name for row in numbers for name in row if metrics.compares_maps(name))
     columns = {name: [row.get(name, np.nan) for row in numbers] for name in names}
     return {name: float(np.nanmean(v)) for name, v in columns.items() if not np.isnan(v).all()}
 

@@ -17,7 +17,7 @@ from idisc.evaluate.calibration import Calibration
 from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
-from idisc.prediction import ModelInfo
+from idisc.provenance import ModelInfo
 from idisc.provenance_text import describe_parent
 
 _RESCALED = {

@@ -65,7 +65,10 @@ class Grid:
 
 def save(grid: Grid, path: Path, about: Mapping[str, Any]) -> Path:
     """Write a figure as PNG or PDF, by the suffix; `about` is stored in the file as JSON."""
-    record, title = json.dumps({"format": configs.FORMAT, **about}), visualize.plain(grid.title)
+    record, title = (
+        json.dumps({"format": configs.FORMAT, **about}),
+        visualize.drawable_text(grid.title),
+    )
     suffix = path.suffix.lstrip(".")
     metadata: dict[str, Any] = {"Title": title, "Subject": record, "CreationDate": None}
     if suffix == "png":
@@ -179,7 +182,7 @@ def _aspect(tile: Tile) -> float:
 def _wrap(text: str, width: float, size: float) -> str:
     """Return a text with line breaks that is about `width` inches wide at `size` points."""
     letters = int(72 * width / (_LETTER_WIDTH * size))
-    lines = [textwrap.wrap(line, letters) for line in visualize.plain(text).splitlines()]
+    lines = [textwrap.wrap(line, letters) for line in visualize.drawable_text(text).splitlines()]
     return "\n".join(line for part in lines for line in part)
 
 
@@ -191,7 +194,7 @@ def _shorten(text: str, width: float, size: float) -> str:
     """Return a text that is at most as wide as its column, so that neighbours do not overlap."""
     from matplotlib.textpath import TextPath
 
-    text = visualize.plain(text)
+    text = visualize.drawable_text(text)
     while len(text) > 4 and TextPath((0, 0), text, size).vertices[:, 0].max() > 72 * width:
         text = text[:-3].rstrip(" .,") + ".."
     return text

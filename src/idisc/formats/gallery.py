@@ -7,11 +7,11 @@ the viewer or another file of the result, which is expected beside the page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
+from typing import TypeAlias
 from urllib.parse import quote
 
 from PIL import Image
@@ -33,24 +33,14 @@ _ENTRY = Template(
 )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One result in a gallery; pictures are data URIs."""
-
-    title: str
-    link: str  # relative to the page
-    photo: str
-    map: str
-    kind: str  # depth or normals
-    clip: str  # the length of a clip, whose last frame is shown; empty for a picture
-    lines: tuple[str, ...]
-    warnings: tuple[str, ...]
+Entry: TypeAlias = str
+"""One result in a gallery, as HTML."""
 
 
 def describe(
     title: str, prediction: Prediction, files: Sequence[Path], folder: Path, clip: str = ""
 ) -> Entry:
-    """Make the entry of a prediction; `files` are its results, `folder` is that of the page.
+    """Return the entry of a prediction; `files` are its results, `folder` is that of the page.
 
     For a clip, the prediction is that of its last frame, and `clip` says how long it is.
     """
@@ -58,16 +48,19 @@ def describe(
     photo.thumbnail((WIDTH, WIDTH))
     drawn = _draw(prediction)
     drawn.thumbnail((WIDTH, WIDTH))
-    made, camera = prediction.provenance, describe_camera(prediction.camera)
-    return Entry(
-        title=title,
-        link=_link(files, folder),
+    provenance, camera = prediction.provenance, describe_camera(prediction.camera)
+    lines = [_range(prediction), f"model {provenance.model.name}, camera {camera}"]
+    paragraphs = [f"<p>{_safe(line)}</p>" for line in lines]
+    warnings = map(describe_warning, provenance.warnings)
+    paragraphs += [f'<p class="warning">{_safe(text)}</p>' for text in warnings]
+    return _ENTRY.substitute(
+        link=_safe(_link(files, folder)),
         photo=picture_address(photo, "JPEG", quality=80),
         map=picture_address(drawn, "JPEG", quality=85),
         kind=prediction.task.name,
-        clip=clip,
-        lines=(_range(prediction), f"model {made.model.name}, camera {camera}"),
-        warnings=tuple(map(describe_warning, made.warnings)),
+        badge=f'<span class="badge">{_safe(clip)}</span>' if clip else "",
+        title=_safe(title),
+        lines="".join(paragraphs),
     )
 
 
@@ -77,29 +70,15 @@ def render(entries: Sequence[Entry], title: str, models: Sequence[str]) -> bytes
     noun = "model" if len(models) == 1 else "models"
     lead = f"{pluralize(len(entries), 'result')}, {noun} {', '.join(models)}. Click for details."
     text = Template(page).substitute(
-        title=_safe(title), lead=_safe(lead), entries="\n".join(map(_render_entry, entries))
+        title=_safe(title), lead=_safe(lead), entries="\n".join(entries)
     )
     return text.encode()
 
 
 def check_free(path: Path) -> None:
-    """Raise an InputError if a page of someone else is in the place of the gallery."""
+    """Raise an InputError if `path` is a page that idisc did not write."""
     if path.is_file() and _GENERATOR not in path.read_bytes()[:1000]:
         raise InputError(path, "exists and was not written by idisc", "pass --no-gallery")
-
-
-def _render_entry(entry: Entry) -> str:
-    lines = [f"<p>{_safe(line)}</p>" for line in entry.lines if line]
-    lines += [f'<p class="warning">{_safe(text)}</p>' for text in entry.warnings]
-    return _ENTRY.substitute(
-        link=_safe(entry.link),
-        photo=entry.photo,
-        map=entry.map,
-        kind=entry.kind,
-        badge=f'<span class="badge">{_safe(entry.clip)}</span>' if entry.clip else "",
-        title=_safe(entry.title),
-        lines="".join(lines),
-    )
 
 
 def _safe(text: str) -> str:
@@ -111,7 +90,7 @@ def _draw(prediction: Prediction) -> Image.Image:
     values = next(
         m for m in (prediction.depth, normals, *prediction.others.values()) if m is not None
     )
-    step = max(1, max(prediction.size) // (2 * WIDTH))  # a thumbnail needs no more
+    step = max(1, max(prediction.size) // (2 * WIDTH))  # enough for a thumbnail
     limits = None
     if prediction.depth is not None:
         limits = colour_limits(prediction.unit, prediction.depth[::step, ::step])

@@ -43,8 +43,8 @@ def describe_unusual_unit(prediction: Prediction) -> str | None:
         return None
     if unit == FINE_UNIT:
         return f"png16 in steps of {1000 * unit:g} mm, as depth ends at {1000 * deepest:.2g} mm"
-    most = MAX_UINT16 * MILLIMETRE
-    return f"png16 in steps of 1/256 m, as depth of {deepest:.1f} m is beyond {most:.1f} m"
+    limit = MAX_UINT16 * MILLIMETRE
+    return f"png16 in steps of 1/256 m, as depth of {deepest:.1f} m is beyond {limit:.1f} m"
 
 
 def _deepest(prediction: Prediction) -> float:
@@ -65,19 +65,14 @@ def encode_png16(prediction: Prediction, options: FormatOptions) -> dict[str, by
     limit = MAX_UINT16 * unit
     if deepest > limit:
         if not options.drop_beyond:
-            raise InputError(
-                "format png16",
-                (
-                    f"depth of {deepest:.1f} m, but 16 bits in steps of {unit:g} m end at"
-                    f" {limit:.1f} m"
-                ),
-                "save npy instead",
-            )
+            end = f"16 bits in steps of {unit:g} m end at {limit:.1f} m"
+            reason = f"depth of {deepest:.1f} m, but {end}"
+            raise InputError("format png16", reason, "save npy instead")
         more["empty_beyond_m"] = limit
     values = _to_steps(prediction.metres, lambda depth: depth / unit, limit)
     about = record(prediction, **more)
-    said = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
-    picture = png_bytes(values, about, metres_per_unit=repr(unit), Description=said)
+    description = f"depth along the optical axis; metres = value * {unit!r}, 0 = none"
+    picture = png_bytes(values, about, metres_per_unit=repr(unit), Description=description)
     return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
 
 
@@ -90,9 +85,9 @@ def _to_steps(
     steps = np.empty(depth.shape, np.uint16)
     for first in range(0, len(depth), _ROWS):
         band = depth[first : first + _ROWS]
-        there = geometry.is_present(band) & (band <= limit)
-        found = np.rint(convert(np.where(there, band, 1).astype(np.float64)))
-        steps[first : first + _ROWS] = np.where(there, np.clip(found, 1, MAX_UINT16), 0)
+        present = geometry.is_present(band) & (band <= limit)
+        rounded = np.rint(convert(np.where(present, band, 1).astype(np.float64)))
+        steps[first : first + _ROWS] = np.where(present, np.clip(rounded, 1, MAX_UINT16), 0)
     return steps
 
 
@@ -107,8 +102,8 @@ def _encode_inverse(prediction: Prediction, options: FormatOptions) -> dict[str,
     unit = options.inverse_per_unit or inverse_unit(nearest)
     values = _to_steps(depth, lambda depth: 1 / (depth * unit))
     about = record(prediction, inverse_per_unit=unit, empty=0)
-    said = f"relative inverse depth = value * {unit!r}, near is large, no metres; 0 = none"
-    picture = png_bytes(values, about, Description=said)
+    description = f"relative inverse depth = value * {unit!r}, near is large, no metres; 0 = none"
+    picture = png_bytes(values, about, Description=description)
     return {"_depth16.png": picture, **_sidecar("_depth16.json", about, options)}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -18,20 +19,11 @@ from idisc.sizes import Size
 from idisc.visualize import Picture
 
 UNCERTAINTY_COLORMAP = "magma"
-_WORDS = (98, 105, 117)
+_CAPTION_COLOUR = (98, 105, 117)
 _PAPER = (255, 255, 255)
-_LEAST_WIDTH = 320  # px: legend and caption need as much; smaller pictures are enlarged
+_MIN_WIDTH = 320  # px: legend and caption need as much; smaller pictures are enlarged
 _SCREEN_WIDTH = 2048  # px: wider pictures are reduced
 _LARGE_WIDTH = 1280  # px: from twice this width, the text grows with the picture
-
-
-class Legend(NamedTuple):
-    """A colour bar below a picture."""
-
-    low: float
-    high: float
-    colormap: str
-    unit: str  # its symbol; empty for relative depth
 
 
 def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
@@ -40,7 +32,7 @@ def encode_png(prediction: Prediction, options: FormatOptions) -> dict[str, byte
     low, high = options.limits or colour_limits(unit, depth)
     picture = visualize.depth_picture(_thinned(depth, options), low, high, options.colormap)
     if not options.clean:
-        legend = Legend(low, high, options.colormap, UNIT_SYMBOLS[unit])
+        legend = partial(visualize.legend, low, high, UNIT_SYMBOLS[unit], options.colormap)
         picture = _framed(picture, legend, caption(prediction))
     about = record(prediction, limits=(low, high), colormap=options.colormap)
     return {"_depth.png": png_bytes(picture, about)}
@@ -52,12 +44,13 @@ def encode_uncertainty(prediction: Prediction, options: FormatOptions) -> dict[s
     if values is None:
         raise InputError("format uncertainty", "this prediction has none", "leave it out")
     values = _thinned(values, options)
-    there = values[np.isfinite(values)]
-    high = max(float(np.percentile(there, 98)) if there.size else 0.0, 0.001)
+    present = values[np.isfinite(values)]
+    high = max(float(np.percentile(present, 98)) if present.size else 0.0, 0.001)
     picture = visualize.colourise(values, 0.0, high, UNCERTAINTY_COLORMAP)
     if not options.clean:
         line = f"standard deviation, no error bound · {caption(prediction)}"
-        legend = Legend(0.0, high, UNCERTAINTY_COLORMAP, UNIT_SYMBOLS[prediction.unit])
+        unit = UNIT_SYMBOLS[prediction.unit]
+        legend = partial(visualize.legend, 0.0, high, unit, UNCERTAINTY_COLORMAP)
         picture = _framed(picture, legend, line)
     about = record(prediction, limits=(0.0, high), colormap=UNCERTAINTY_COLORMAP)
     return {"_uncertainty.png": png_bytes(picture, about)}
@@ -81,28 +74,29 @@ def _thinned(values: FloatMap, options: FormatOptions) -> FloatMap:
 
 def enlargement(size: Size) -> int:
     """Return the whole number by which a picture is enlarged to make room for a legend below."""
-    return max(1, min(math.ceil(_LEAST_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
+    return max(1, min(math.ceil(_MIN_WIDTH / size[1]), _LARGE_WIDTH // size[0]))
 
 
-def _framed(picture: Picture, legend: Legend, line: str) -> Picture:
+def _framed(picture: Picture, legend: Callable[[int], Picture], line: str) -> Picture:
+    """Add a legend and a line of text below a picture."""
     height, length = picture.shape[:2]
     factor = enlargement((height, length))
-    foot = _foot(max(length * factor, _LEAST_WIDTH), legend, line)
+    foot = _foot(max(length * factor, _MIN_WIDTH), legend, line)
     picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
     missing = foot.shape[1] - length * factor  # right of a tall, narrow picture
     picture = np.pad(picture, ((0, 0), (0, missing), (0, 0)), constant_values=255)
     return np.concatenate([picture, foot])
 
 
-def _foot(length: int, legend: Legend, line: str) -> Picture:
+def _foot(length: int, legend: Callable[[int], Picture], line: str) -> Picture:
     width = length // max(1, length // _LARGE_WIDTH)  # larger text for large pictures
-    bar = visualize.legend(legend.low, legend.high, legend.unit, legend.colormap, width)
+    bar = legend(width)
     size = max(11, min(width // 50, 16))
     font, margin = ImageFont.load_default(size), 2 * max(11, min(width // 40, 22))  # the legend's
     foot = Image.new("RGB", (width, len(bar) + 3 * size), _PAPER)
     foot.paste(Image.fromarray(bar))
-    text = _shortened(visualize.plain(line), font, width - 2 * margin)
-    ImageDraw.Draw(foot).text((margin, len(bar) + size // 2), text, fill=_WORDS, font=font)
+    text = _shortened(visualize.drawable_text(line), font, width - 2 * margin)
+    ImageDraw.Draw(foot).text((margin, len(bar) + size // 2), text, fill=_CAPTION_COLOUR, font=font)
     if width != length:
         foot = foot.resize((length, round(foot.height * length / width)), Image.Resampling.BICUBIC)
     return np.asarray(foot)

@@ -41,9 +41,9 @@ def encode_ply(prediction: Prediction, options: FormatOptions) -> dict[str, Cont
     points, done = content[len(head) :].view(kinds), 0
     for top in range(0, len(depth), _ROWS):
         band = depth[top : top + _ROWS]
-        there = geometry.is_present(band)
-        places = geometry.unproject(band, camera.cropped(top, 0, band.shape))[there]  # (P, 3)
-        shades = prediction.image[top : top + _ROWS][there]  # (P, 3)
+        present = geometry.is_present(band)
+        places = geometry.unproject(band, camera.cropped(top, 0, band.shape))[present]  # (P, 3)
+        shades = prediction.image[top : top + _ROWS][present]  # (P, 3)
         part = points[done : done + len(places)]
         for column, sign in enumerate(AXES[axes].signs):
             part[kinds[column][0]] = sign * places[:, column]

@@ -23,7 +23,6 @@ from idisc.prediction import Prediction
 from idisc.tasks import Task
 
 EIGHT_BITS = {"jpg", "jpeg", "png8", "bmp", "gif", "webp", "heic", "avif"}
-BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +31,8 @@ class Format:
 
     name: str
     suffix: str  # follows the name of the picture
-    media_type: str
     description: str  # one line, for --help, the web page and the documentation
+    media_type: str = "application/octet-stream"
     needs: tuple[Literal["depth", "metres", "normals", "level_std"], ...] = ("depth",)
     in_video: bool = False  # offered for clips: png as a film, others with one file for each frame
     on_web: bool = False  # offered by the server
@@ -72,7 +71,6 @@ _ROWS = (
     Format(
         name="npy",
         suffix="_depth.npy",
-        media_type=BINARY,
         description="depth in metres for NumPy, with a JSON file",
         in_video=True,
         on_web=True,
@@ -81,7 +79,6 @@ _ROWS = (
     Format(
         name="npz",
         suffix="_depth.npz",
-        media_type=BINARY,
         description="arrays for NumPy: depth, camera, uncertainty, normals, and the provenance",
         needs=(),
         in_video=True,
@@ -100,7 +97,6 @@ _ROWS = (
     Format(
         name="ply",
         suffix="_points.ply",
-        media_type=BINARY,
         description="coloured point cloud in metres",
         needs=("depth", "metres"),
         on_web=True,
@@ -179,7 +175,10 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
                 f"format {row.name}", "this prediction has no uncertainty", "leave it out"
             )
         if {"metres", "normals"} & set(row.needs) and prediction.normals is None:
-            _check_metric(prediction, row)
+            try:
+                _ = prediction.metres
+            except InputError as error:
+                raise error.within(f"format {row.name}") from None
         if "depth" in row.needs and not _has_depth(prediction):
             raise InputError(
                 f"format {row.name}", "no pixel has a depth, so there is nothing to save"
@@ -188,15 +187,7 @@ def check(prediction: Prediction, formats: Sequence[Format]) -> None:
 
 def _has_depth(prediction: Prediction) -> bool:
     depth = prediction.depth_values
-    samples = depth[::16, ::16], depth  # the first one nearly always suffices
-    return any(geometry.is_present(each).any() for each in samples)
-
-
-def _check_metric(prediction: Prediction, row: Format) -> None:
-    try:
-        _ = prediction.metres
-    except InputError as error:
-        raise error.within(f"format {row.name}") from None
+    return any(geometry.is_present(part).any() for part in (depth[::16, ::16], depth))  # fast first
 
 
 def encode(
@@ -233,7 +224,7 @@ def save(
         for row in formats:
             try:
                 content = row.encode(prediction, options)
-            except InputError as error:  # the others are still worth having
+            except InputError as error:  # the other formats are still written
                 failed.append(error)
                 continue
             for suffix, data in content.items():
@@ -241,8 +232,8 @@ def save(
                 stack.enter_context(files.atomic(path)).write_bytes(data)
                 written.append(path)
     if failed:
-        whole = combine(failed)
+        combined = combine(failed)
         done = f"the other formats are written: {', '.join(map(str, written))}" if written else ""
-        remedy = "; ".join(filter(None, [whole.remedy, done]))
-        raise InputError(whole.subject, whole.reason, remedy)
+        remedy = "; ".join(filter(None, [combined.remedy, done]))
+        raise InputError(combined.subject, combined.reason, remedy)
     return written

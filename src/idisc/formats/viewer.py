@@ -54,7 +54,7 @@ def scene(prediction: Prediction, options: FormatOptions = DEFAULT_OPTIONS) -> d
         "step": picks.step,
         "camera": [camera.fx, camera.fy, camera.cx, camera.cy],  # of the grid
         "limits": [low, high],
-        "ticks": list(zip(ticks, visualize.written(ticks), strict=True)),
+        "ticks": list(zip(ticks, visualize.format_ticks(ticks), strict=True)),
         "empty": visualize.EMPTY,
         "colours": colour_table(options.colormap),
         **packed_depth(depth),
@@ -105,9 +105,9 @@ def encode_html(prediction: Prediction, options: FormatOptions) -> dict[str, byt
 
 
 def _lead(prediction: Prediction) -> str:
-    made = prediction.provenance
-    about = f"Camera: {describe_camera(prediction.camera)}. Model: {made.model.name}."
-    warnings = [f"Warning: {describe_warning(warning)}." for warning in made.warnings]
+    provenance = prediction.provenance
+    about = f"Camera: {describe_camera(prediction.camera)}. Model: {provenance.model.name}."
+    warnings = [f"Warning: {describe_warning(warning)}." for warning in provenance.warnings]
     unit = "in metres" if prediction.unit == "metre" else "in relative units, without metres"
     return " ".join([f"Depth along the camera's axis {unit}.", about, *warnings])
 

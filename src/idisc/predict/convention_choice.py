@@ -50,9 +50,9 @@ def choose_convention(path: Path, graph: Graph, name: str | None = None) -> Conv
 
     CheckpointError if several conventions fit, or none.
     """
-    found = _stated(path, graph, name)
-    if found is None:
-        fitting = matches(graph)
+    convention = _stated_convention(path, graph, name)
+    if convention is None:
+        fitting = matching_conventions(graph)
         if len(fitting) != 1:
             names = fitting or CONVENTIONS
             reason = (
@@ -64,13 +64,14 @@ def choose_convention(path: Path, graph: Graph, name: str | None = None) -> Conv
             option = "--convention (of idisc compare: --convention-a or --convention-b)"
             remedy = f"pass {option}, one of {', '.join(names)}, or {card}"
             raise CheckpointError(path, reason, remedy)
-        found = CONVENTIONS[fitting[0]]
-    if graph.picture(found.layout) is None:
-        raise CheckpointError(path, f"no input for pictures, {found.layout} for {found.name}")
-    return found
+        convention = CONVENTIONS[fitting[0]]
+    layout = convention.layout
+    if graph.picture(layout) is None:
+        raise CheckpointError(path, f"no input for pictures, {layout} for {convention.name}")
+    return convention
 
 
-def _stated(path: Path, graph: Graph, name: str | None) -> Convention | None:
+def _stated_convention(path: Path, graph: Graph, name: str | None) -> Convention | None:
     """Return the convention that the user, a card, the file or its folder names."""
     if name is not None:
         return lookup(CONVENTIONS, name, "convention")
@@ -79,12 +80,12 @@ def _stated(path: Path, graph: Graph, name: str | None) -> Convention | None:
     if METADATA in graph.metadata:
         return lookup(CONVENTIONS, graph.metadata[METADATA], f"{path}: convention")
     for folder in (path.parent, path.parent.parent):  # `model.onnx` or `onnx/model.onnx`
-        if (found := read_hub_folder(folder)) is not None:
-            return found
+        if convention := read_hub_folder(folder):
+            return convention
     return None
 
 
-def matches(graph: Graph) -> list[str]:
+def matching_conventions(graph: Graph) -> list[str]:
     """Return the names of the conventions that fit a graph; only the most specific ones."""
     scores = {
         row.name: max((_score(row, each, graph) for each in row.signatures), default=0)
@@ -137,9 +138,9 @@ def hub_type(folder: Path) -> str | None:
     try:
         data = files.read_json(path) if path.is_file() else None
     except InputError:
-        return None  # opening it as a checkpoint reports what is wrong
-    found = data.get("model_type") if isinstance(data, dict) and "format" not in data else None
-    return found if isinstance(found, str) else None
+        return None  # opening it as a checkpoint reports the error
+    kind = data.get("model_type") if isinstance(data, dict) and "format" not in data else None
+    return kind if isinstance(kind, str) else None
 
 
 def read_hub_folder(folder: Path) -> Convention | None:

@@ -1,33 +1,37 @@
 """The engine that runs a third-party depth network by its convention.
 
-`Network` is what executes it, by onnxruntime or by torch: named arrays in, named arrays out. This
-file turns bytes into what the network expects, and its numbers into depth.
+A `Network` maps named arrays to named arrays, with onnxruntime or torch. This module turns bytes
+into the input that the network expects, and its output into depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc import files
 from idisc.camera import Camera
 from idisc.errors import CheckpointError, first_line
-from idisc.predict.convention_choice import Graph, choose_convention
+from idisc.predict.convention_choice import Graph
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import Cameras, Images, RawOutput
+from idisc.predict.engine import Images, Output
 from idisc.predict.onnx_session import graph_of
 from idisc.sizes import Size, interpolate_map, resize_map, size_text
 from idisc.tasks import DEPTH
 
 FloatMaps = NDArray[np.float32]
 Arrays = Mapping[str, NDArray[Any]]
-LEAST_DEPTH = 1e-4  # metres: depth is above 0, also where an interpolation overshoots
-LEAST_INVERSE = 1e-4  # of inverse depth, as infinity has no number
-FARTHEST = 1000.0  # times the nearest depth of a picture: where disparity is 0 or below
+MIN_DEPTH = 1e-4  # metres: depth stays above 0, also where an interpolation overshoots
+MIN_INVERSE = 1e-4  # inverse depth stays above 0, so that depth is finite
+MAX_RELATIVE_DEPTH = 1000.0  # times the nearest depth of a picture: where disparity is 0 or below
+_INTERPOLATIONS: dict[str, Callable[[FloatMaps, Size], FloatMaps]] = {
+    "corners": resize_map,
+    "linear": interpolate_map,
+    "cubic": partial(interpolate_map, cubic=True),
+}
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
 
 
@@ -66,14 +70,9 @@ class ConventionEngine:
         self.origin: Mapping[str, Any] = {**rule.origin, **network.graph.metadata}
         self.fixed_size: Size | None = network.graph.size(rule.layout)
 
-    @classmethod
-    def from_onnx(cls, path: Path, session: Any, name: str | None = None) -> ConventionEngine:
-        """Return the engine of an ONNX file; `name` is that of a convention, if it is given."""
-        network = OnnxNetwork(session)
-        convention = choose_convention(path, network.graph, name)
-        return cls(path.name, files.sha256(path), convention, network)
-
-    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:
+    def run(
+        self, images: Images, size: Size | None = None, cameras: Sequence[Camera] = ()
+    ) -> Output:
         """Return depth (B, H, W); pictures go through the network one by one.
 
         Pictures may also be float32 from 0 to 255; see `sizes.RESIZES`. If the convention needs
@@ -81,13 +80,13 @@ class ConventionEngine:
         """
         seen = images.shape[1], images.shape[2]
         cameras = cameras or [Camera.assumed(seen)] * len(images)
-        each = [
+        results = [
             self._run_one(image, size or seen, camera)
             for image, camera in zip(images, cameras, strict=True)
         ]
-        fovs = [fov for _, fov in each if fov is not None]
-        return RawOutput(
-            np.stack([depth for depth, _ in each]),
+        fovs = [fov for _, fov in results if fov is not None]
+        return Output(
+            np.stack([depth for depth, _ in results]),
             fov_deg=np.array(fovs, np.float32) if fovs else None,
         )
 
@@ -95,22 +94,22 @@ class ConventionEngine:
         self, image: NDArray[np.uint8], size: Size, camera: Camera
     ) -> tuple[FloatMaps, float | None]:
         """Return the depth (H, W) of one picture, and the field of view that was estimated."""
-        rule, outputs = self._rule, self._network.graph.outputs
+        rule, graph = self._rule, self._network.graph
         name = rule.output_name or (
-            "predicted_depth" if "predicted_depth" in outputs else next(iter(outputs))
+            "predicted_depth" if "predicted_depth" in graph.outputs else next(iter(graph.outputs))
         )
-        estimates = bool(rule.fov_output) and rule.fov_output in outputs
+        estimates = bool(rule.fov_output) and rule.fov_output in graph.outputs
         names = [name, rule.fov_output] if estimates else [name]
         try:
-            found = self._network(self._feeds(image, camera), names)
+            outputs = self._network(self._feeds(image, camera), names)
         except Exception as error:  # a picture of a size that the graph does not take
             raise CheckpointError(
                 self.name, f"does not run on {size_text(camera.size)} ({first_line(error)})"
             ) from None
-        fov = float(found[rule.fov_output].reshape(-1)[0]) if estimates else None
+        fov = float(outputs[rule.fov_output].reshape(-1)[0]) if estimates else None
         if fov is not None and not camera.known:
             camera = Camera.predicted(fov, camera.size)
-        return self._decode(self._map(found[name]), size, self._focal(camera)), fov
+        return self._decode(self._map(outputs[name]), size, self._focal(camera)), fov
 
     def _focal(self, camera: Camera) -> float:
         """Return the focal length in relation to that of the convention."""
@@ -143,33 +142,25 @@ class ConventionEngine:
             if values.ndim == 4 and self._rule.channel < values.shape[1]:
                 values = values[:, self._rule.channel]
             if values.ndim == 3 and len(values) == 1 and values.size:
-                found: FloatMaps = values[0].astype(np.float32)
-                return found
+                depth: FloatMaps = values[0].astype(np.float32)
+                return depth
         raise CheckpointError(self.name, "its output is not a map of floats", "see --convention")
 
     def _decode(self, values: FloatMaps, size: Size, focal: float) -> FloatMaps:
         """Resize the numbers of the network, and convert them to depth (H, W)."""
         rule = self._rule
-        depth = np.float32(rule.factor) * _resized(values, size, rule.interpolation)
+        depth = np.float32(rule.factor) * _INTERPOLATIONS[rule.interpolation](values, size)
         if rule.output == "log_depth":
             depth = np.exp(depth)
         elif rule.output == "inverse_depth":
-            depth = np.float32(1) / np.maximum(depth / np.float32(focal), np.float32(LEAST_INVERSE))
+            depth = np.float32(1) / np.maximum(depth / np.float32(focal), np.float32(MIN_INVERSE))
             focal = 1.0
         elif rule.output == "disparity":
-            least = max(float(depth.max()) / FARTHEST, 1e-9)  # its scale is unknown
+            least = max(float(depth.max()) / MAX_RELATIVE_DEPTH, 1e-9)  # its scale is unknown
             depth = np.float32(1) / np.maximum(depth, np.float32(least))
         if rule.unit == "metre":
-            depth = np.maximum(np.float32(focal) * depth, np.float32(LEAST_DEPTH))
+            depth = np.maximum(np.float32(focal) * depth, np.float32(MIN_DEPTH))
         return depth
-
-
-def _resized(
-    values: FloatMaps, size: Size, how: Literal["corners", "linear", "cubic"]
-) -> FloatMaps:
-    if how == "corners":
-        return resize_map(values, size)
-    return interpolate_map(values, size, cubic=how == "cubic")
 
 
 def _rays(camera: Camera) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from idisc.ancestry import UNKNOWN, Ancestry
 from idisc.errors import InputError
-from idisc.prediction import Unit
+from idisc.provenance import Unit
 from idisc.sizes import Border, Resize, Size, Sizing
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

@@ -12,9 +12,8 @@ import glob
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from idisc.errors import InputError, combine
@@ -22,7 +21,7 @@ from idisc.errors import InputError, combine
 PICTURES: tuple[str, ...] = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif")
 PICTURES += (".avif", ".heic", ".heif", ".jp2", ".ppm", ".pgm", ".pnm", ".qoi")
 VIDEOS = (".mp4", ".m4v", ".mov", ".mkv", ".avi", ".webm")
-KNOWN = PICTURES + VIDEOS
+SUFFIXES = PICTURES + VIDEOS
 TABLES = (".parquet", ".tar", ".tar.gz", ".tgz")  # with many pictures; for `cluster.sources`
 STDIN = "-"
 
@@ -78,9 +77,9 @@ def find(
     problems: list[InputError] = []
     for argument in arguments:
         try:
-            listed, broken = _expanded(argument, recursive)
+            found, broken = _expanded(argument, recursive)
             problems += broken
-            for path in listed:
+            for path in found:
                 key = STDIN if path is None else os.path.normcase(path.resolve())
                 if key not in paths:
                     paths[key] = path
@@ -89,43 +88,43 @@ def find(
             problems.append(error)
     if not paths:
         raise combine(problems) if problems else InputError("input", "no picture is given")
-    return Found(_named(list(paths.values()), roots, beside), tuple(problems))
+    return Found(_name_inputs(list(paths.values()), roots, beside), tuple(problems))
 
 
 def _expanded(argument: str, recursive: bool) -> tuple[list[Path] | list[None], list[InputError]]:
     """Return the inputs of an argument, and errors about links that lead nowhere."""
     if argument == STDIN:
         return [None], []
-    path = Path(argument)
+    path, suffixes = Path(argument), SUFFIXES
     if path.is_dir():
-        shown = _shown(path, recursive)
-        listed, broken = _listed(shown, KNOWN), _broken_links(shown, KNOWN)
-        if not listed and not broken:
-            remedy = "" if recursive else "--recursive includes subfolders"
-            raise InputError(path, "no pictures or videos in this folder", remedy)
-        return listed, broken
-    if not path.exists() and glob.has_magic(argument):
+        listed = _visible(path, recursive)
+        remedy = "" if recursive else "--recursive includes subfolders"
+        nothing = InputError(path, "no pictures or videos in this folder", remedy)
+    elif not path.exists() and glob.has_magic(argument):
         suffix = path.suffix.lower()  # included if it is written out
-        suffixes = KNOWN if glob.has_magic(suffix) or not suffix else (*KNOWN, suffix)
-        found = [Path(each) for each in glob.glob(argument, recursive=True)]  # noqa: PTH207
-        listed, broken = _listed(found, suffixes), _broken_links(found, suffixes)
-        if not listed and not broken:
-            raise InputError(argument, "no pictures or videos match")
-        return listed, broken
-    if not path.exists():
-        raise _unfollowed(path) or InputError(path, "no such file")
-    if path.name.lower().endswith(TABLES):
+        if suffix and not glob.has_magic(suffix):
+            suffixes = (*SUFFIXES, suffix)
+        listed = [Path(name) for name in glob.glob(argument, recursive=True)]  # noqa: PTH207
+        nothing = InputError(argument, "no pictures or videos match")
+    elif not path.exists():
+        raise _broken_link(path) or InputError(path, "no such file")
+    elif path.name.lower().endswith(TABLES):
         raise InputError(path, "a table or shard of pictures", "pass --cluster")
-    return [path], []
+    else:
+        return [path], []
+    selected, broken = _select(listed, suffixes), _broken_links(listed, suffixes)
+    if not selected and not broken:
+        raise nothing
+    return selected, broken
 
 
 def list_folder(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the files of a folder with these suffixes, without hidden files and results."""
-    return _listed(_shown(folder, recursive=False), suffixes)
+    return _select(_visible(folder, recursive=False), suffixes)
 
 
-def _shown(folder: Path, recursive: bool) -> list[Path]:
-    """Return what is in a folder, and not hidden."""
+def _visible(folder: Path, recursive: bool) -> list[Path]:
+    """Return the content of a folder without hidden files and folders."""
     below = folder.rglob("*") if recursive else folder.iterdir()
     return [
         path
@@ -134,17 +133,18 @@ def _shown(folder: Path, recursive: bool) -> list[Path]:
     ]
 
 
-def _listed(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+def _select(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the files with these suffixes that are not results, sorted."""
     kept = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
     return sorted((path for path in kept if not is_result(path)), key=lambda path: path.parts)
 
 
 def _broken_links(paths: list[Path], suffixes: tuple[str, ...]) -> list[InputError]:
     named = sorted(path for path in paths if path.suffix.lower() in suffixes)
-    return [error for path in named if (error := _unfollowed(path))]
+    return [error for path in named if (error := _broken_link(path))]
 
 
-def _unfollowed(path: Path) -> InputError | None:
+def _broken_link(path: Path) -> InputError | None:
     """Return an error for a symbolic link that leads nowhere or back to itself."""
     if not path.is_symlink():
         return None
@@ -168,76 +168,70 @@ def is_result(path: Path) -> bool:
         return False  # opening it later reports the reason
 
 
-def _named(paths: list[Path | None], roots: list[Path | None], beside: bool) -> tuple[Input, ...]:
-    """Name each input by its stem, plus suffix and folders as far as they are needed.
+def _name_inputs(
+    paths: list[Path | None], roots: list[Path | None], beside: bool
+) -> tuple[Input, ...]:
+    """Name each input by its stem, with its suffix and folders if they are needed to be unique.
 
     The suffix is part of the name if another picture in the same folder differs in nothing else,
     whether it is predicted or not: a name should not depend on the other inputs.
     """
     homes = [path.resolve() if path else Path("stdin") for path in paths]
     scopes = [str(home.parent) if beside else "" for home in homes]
-    folders = {
-        home.parent: _stems(home.parent) for home, path in zip(homes, paths, strict=True) if path
+    stems = {
+        home.parent: _count_stems(home.parent)
+        for home, path in zip(homes, paths, strict=True)
+        if path
     }
     plain = [
-        _with_suffix(home) if path and folders[home.parent][home.stem.lower()] > 1 else home.stem
+        home.stem + home.suffix.replace(".", "_")
+        if path and stems[home.parent][home.stem.lower()] > 1
+        else home.stem
         for path, home in zip(paths, homes, strict=True)
     ]
     counts = Counter(map(_key, scopes, plain))
+    longer = list(map(_names_with_folders, paths, roots, plain))
     inputs: list[Input] = []
     taken: set[str] = set()
-    for index, (path, scope) in enumerate(zip(paths, scopes, strict=True)):
-        name = plain[index]
-        if counts[_key(scope, name)] > 1:
-            twins = [each for each in range(len(paths)) if _key("", plain[each]) == _key("", name)]
-            name = _name_with_folders(index, twins, paths, roots, plain)
+    for path, scope, stem, choices in zip(paths, scopes, plain, longer, strict=True):
+        name = stem
+        if counts[_key(scope, stem)] > 1:
+            twins = [
+                names
+                for names, other in zip(longer, plain, strict=True)
+                if _key("", other) == _key("", stem)
+            ]
+            distinct = (
+                choice
+                for choice, *names in zip(choices, *twins, strict=True)
+                if len({each.lower() for each in names}) == len(twins)
+            )
+            name = next(distinct, stem)
         number = 1
         while _key(scope, name) in taken:
             number += 1
-            name = f"{plain[index]}_{number}"
+            name = f"{stem}_{number}"
         taken.add(_key(scope, name))
         inputs.append(Input(name, path))
     return tuple(inputs)
 
 
-def _stems(folder: Path) -> Counter[str]:
+def _names_with_folders(path: Path | None, root: Path | None, name: str) -> list[str]:
+    """Return a name with the folders below the root, then with the last one, two and three."""
+    if path is None:
+        return [name] * 4
+    below = path.relative_to(root).parts[:-1] if root else ()
+    parents = path.resolve().parent.parts[1:]
+    return ["_".join([*folders, name]) for folders in (below, *(parents[-n:] for n in (1, 2, 3)))]
+
+
+def _count_stems(folder: Path) -> Counter[str]:
     """Count the pictures and videos of a folder by stem."""
     try:
-        there = [path for path in folder.iterdir() if path.suffix.lower() in KNOWN]
+        there = [path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES]
     except OSError:
         return Counter()  # a folder without permission to list it
     return Counter(path.stem.lower() for path in there)
-
-
-def _name_with_folders(
-    index: int,
-    twins: list[int],
-    paths: list[Path | None],
-    roots: list[Path | None],
-    plain: list[str],
-) -> str:
-    """Distinguish files of the same name by the folders below the named one."""
-
-    def below(each: int) -> str:
-        root, path = roots[each], paths[each]
-        parts = path.relative_to(root).parts[:-1] if root and path else ()
-        return "_".join([*parts, plain[each]])
-
-    def within(each: int, count: int) -> str:
-        path = paths[each]
-        parts = path.resolve().parent.parts[1:][-count:] if path else ()
-        return "_".join([*parts, plain[each]])
-
-    rules: list[Callable[[int], str]] = [below]
-    rules += [partial(within, count=count) for count in range(1, 4)]
-    for rule in rules:
-        if len({rule(twin).lower() for twin in twins}) == len(twins):
-            return rule(index)
-    return plain[index]
-
-
-def _with_suffix(path: Path) -> str:
-    return path.stem + path.suffix.replace(".", "_")
 
 
 def _key(scope: str, name: str) -> str:

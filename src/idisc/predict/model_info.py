@@ -20,7 +20,7 @@ from idisc.data import catalog
 from idisc.data.catalog import DatasetSpec
 from idisc.data.framing import as_stored
 from idisc.predict.engine import Engine
-from idisc.prediction import ModelInfo
+from idisc.provenance import ModelInfo
 from idisc.sizes import Size
 from idisc.zoo.published import LICENCE, PUBLISHED
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from idisc import checksums, files
 from idisc.errors import CheckpointError, first_line
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import Cameras, Images, RawOutput
+from idisc.predict.engine import Images, Output
 from idisc.predict.onnx_session import AGAIN, OpenFile, open_session
 from idisc.sizes import Size, describe_size, resize_map, size_text
 from idisc.tasks import TASKS
@@ -61,11 +61,8 @@ class OnnxEngine:
         )
         self._session = session
         if not is_ours(session):
-            raise CheckpointError(
-                path,
-                "not an export of this package (image bytes to metres)",
-                "`idisc export` makes one",
-            )
+            reason = "not an export of this package (image bytes to metres)"
+            raise CheckpointError(path, reason, "`idisc export` makes one")
         inputs = {item.name: item.shape for item in session.get_inputs()}
         outputs = [item.name for item in session.get_outputs()]
         # The file name of a shipped model says less than its card.
@@ -75,55 +72,47 @@ class OnnxEngine:
         self.sha256 = stated.get(path.name) or files.sha256(path)
         self.task = TASKS[outputs[0]]
         self._map_axes = 3 if self.task.components == 1 else 4
-        self._sized = "size" in inputs
-        self._outputs = outputs
+        self._takes_size = "size" in inputs
+        self._outputs = [n for n in outputs if n in (self.task.name, LEVEL_STD, SCENE)]
         self.origin: Mapping[str, Any] = {**texts, **(card.origin if card else {})}
         batch, height, width = inputs["image"][:3]
         self._one_by_one = batch == 1
         dynamic = not (isinstance(height, int) and isinstance(width, int))
         self.fixed_size: Size | None = None if dynamic else (height, width)
 
-    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
-        """Return the maps, and the other outputs that the graph has."""
-        wanted = [name for name in self._outputs if name in (self.task.name, LEVEL_STD, SCENE)]
-        found = self._run(images, size, wanted)
-        return RawOutput(found[self.task.name], found.get(LEVEL_STD), found.get(SCENE))
-
-    def _run(
-        self, images: NDArray[np.uint8], size: Size | None, names: list[str]
-    ) -> dict[str, NDArray[np.float32]]:
-        """Return the named outputs of the graph, maps at `size`."""
-        size = size or (images.shape[1], images.shape[2])
-        if self._one_by_one and len(images) > 1:
-            each = [self._run(images[i : i + 1], size, names) for i in range(len(images))]
-            return {name: np.concatenate([one[name] for one in each]) for name in names}
+    def run(self, images: Images, size: Size | None = None) -> Output:
         seen = images.shape[1], images.shape[2]
         if self.fixed_size not in (None, seen):
-            raise CheckpointError(
-                self.name,
-                (
-                    f"is for pictures of {describe_size(self.fixed_size)} alone, not of"
-                    f" {size_text(seen)}"
-                ),
-                "export the checkpoint again for any size",
-            )
+            own = describe_size(self.fixed_size)
+            reason = f"is for pictures of {own} alone, not of {size_text(seen)}"
+            raise CheckpointError(self.name, reason, "export the checkpoint again for any size")
+        step = 1 if self._one_by_one else len(images)
+        parts = [
+            self._run_together(images[first : first + step], size or seen)
+            for first in range(0, len(images), step)
+        ]
+        outputs = parts[0]
+        if len(parts) > 1:
+            outputs = {name: np.concatenate([part[name] for part in parts]) for name in outputs}
+        return Output(outputs[self.task.name], outputs.get(LEVEL_STD), outputs.get(SCENE))
+
+    def _run_together(self, images: Images, size: Size) -> dict[str, NDArray[np.float32]]:
+        """Return the outputs of the graph by name, maps at `size`."""
         feeds: dict[str, NDArray[np.generic]] = {"image": np.ascontiguousarray(images)}
-        if self._sized:
+        if self._takes_size:
             feeds["size"] = np.array(size, dtype=np.int64)
         try:
-            outputs: list[NDArray[np.float32]] = self._session.run(
-                names, feeds, _run_options(size[0] * size[1])
-            )
+            values = self._session.run(self._outputs, feeds, _run_options(size[0] * size[1]))
         except Exception as error:  # a file for one size, or from another program
-            raise CheckpointError(
-                self.name, f"does not run on {describe_size(seen)} ({first_line(error)})"
-            ) from None
-        found = dict(zip(names, outputs, strict=True))
-        for name, values in found.items():
-            self._check(values, _AXES.get(name, self._map_axes), len(images))
-            if name != SCENE and values.shape[1:3] != size:
-                found[name] = np.stack([resize_map(each, size) for each in values])
-        return found
+            seen = describe_size((images.shape[1], images.shape[2]))
+            reason = f"does not run on {seen} ({first_line(error)})"
+            raise CheckpointError(self.name, reason) from None
+        outputs: dict[str, NDArray[np.float32]] = dict(zip(self._outputs, values, strict=True))
+        for name, maps in outputs.items():
+            self._check(maps, _AXES.get(name, self._map_axes), len(images))
+            if name != SCENE and maps.shape[1:3] != size:
+                outputs[name] = np.stack([resize_map(each, size) for each in maps])
+        return outputs
 
     def _check(self, values: NDArray[np.float32], axes: int, count: int) -> None:
         """Check an output: those of a damaged graph may be anything."""

@@ -15,11 +15,11 @@ from idisc.predict.convention_choice import Graph
 
 AGAIN = "get it again, or export it again"
 Optimization = Literal["none", "basic", "all"]
-"""Of a graph when it is opened.
+"""How a graph is optimized when it is opened.
 
-"all" searches for operators to fuse. "basic" is for graphs that have fused operators already and
-takes half the time. "none" leaves even the conversion of fp16 weights to every run: opening one of
-the shipped models takes a quarter of the time, and each run 5 % more.
+"all" searches for operators to fuse. "basic" is for graphs whose operators are fused already, and
+takes half the time. With "none", even fp16 weights are converted in every run: opening a shipped
+model takes a quarter of the time, and each run takes 5 % longer.
 """
 
 
@@ -27,7 +27,7 @@ class OpenFile(NamedTuple):
     """An ONNX file that is ready to run."""
 
     session: Any  # onnxruntime.InferenceSession
-    sealed: bool  # whether the file has a checksum, which is right then
+    sealed: bool  # whether the file has a checksum; a wrong one is an error
 
 
 def open_session(

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from idisc import configs
+from idisc import configs, files
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import Precision
 from idisc.errors import CheckpointError, InputError, nearest, require
-from idisc.predict.convention_choice import hub_type
+from idisc.predict.convention_choice import choose_convention, hub_type
 from idisc.predict.engine import Engine
 from idisc.zoo import cards
 from idisc.zoo.published import PUBLISHED
 
-FEW = 8  # pictures: optimizing a graph takes longer than it saves
+MAX_UNOPTIMIZED = 8  # pictures: for these, optimizing a graph takes longer than it saves
 
 
 def open_model(
@@ -37,10 +37,32 @@ def open_model(
     what is opened of a shipped model: its ONNX file, or its checkpoint for torch.
     """
     card = find_card(model)
-    if card is None:
-        return open_engine(Path(str(model)), device, precision, convention=convention)
-    _refuse_convention(convention, f"{card.name} is a model of this package")
-    return open_engine(cards.locate(card, part), device, precision, card, pictures=pictures)
+    if card:
+        _refuse_convention(convention, f"{card.name} is a model of this package")
+    path = cards.locate(card, part) if card else Path(str(model))
+    if path.suffix == ".onnx":
+        engine = _open_onnx(path, device, card, convention, pictures)
+        own = engine.origin.get("precision")
+        if precision not in (None, own):
+            raise InputError(
+                f"--precision {precision}",
+                f"{path.name} computes {f'with {own}' if own else 'as exported'}",
+                "`idisc export --precision` makes another file",
+            )
+        return engine
+    if hub_type(path) is not None:
+        from idisc.predict.transformers_engine import open_transformers
+
+        if precision not in (None, "fp32"):
+            raise InputError(f"--precision {precision}", "a model of transformers computes in fp32")
+        return open_transformers(path, device, convention)
+    _refuse_convention(convention, "it is for .onnx files and models of transformers")
+    if not card:
+        _check_checkpoint(path)
+    require("torch", "timm", "safetensors", extra="train")
+    from idisc.predict.torch_engine import TorchEngine
+
+    return TorchEngine.load(path, device, precision or "fp32", card)
 
 
 def find_card(model: str | Path | None) -> cards.ModelCard | None:
@@ -94,59 +116,17 @@ def network_of(engine: Engine) -> Any:
     return network
 
 
-def open_engine(
-    path: Path,
-    device: str = "cpu",
-    precision: Precision | None = None,
-    card: cards.ModelCard | None = None,
-    *,
-    convention: str | None = None,
-    pictures: int | None = None,
-) -> Engine:
-    """Open a checkpoint folder or an .onnx file; `card` is that of a shipped model.
-
-    `device` is torch's name of the device: cpu, cuda, cuda:1 ... For `convention` and
-    `pictures` see `open_model`.
-    """
-    if path.suffix == ".onnx":
-        engine = _open_onnx(path, device, card, convention, pictures)
-        own = engine.origin.get("precision")
-        if precision not in (None, own):
-            computes = f"with {own}" if own else "as exported"
-            raise InputError(
-                f"--precision {precision}",
-                f"{path.name} computes {computes}",
-                "`idisc export --precision` makes another file",
-            )
-        return engine
-    if path.is_dir() and hub_type(path) is not None:
-        from idisc.predict.transformers_engine import open_transformers
-
-        if precision not in (None, "fp32"):
-            raise InputError(f"--precision {precision}", "a model of transformers computes in fp32")
-        return open_transformers(path, device, convention)
-    _refuse_convention(convention, "it is for .onnx files and models of transformers")
-    _check_checkpoint(path, card)
-    require("torch", "timm", "safetensors", extra="train")
-    from idisc.predict.torch_engine import TorchEngine
-
-    return TorchEngine.load(path, device, precision or "fp32", card)
-
-
 def _refuse_convention(convention: str | None, reason: str) -> None:
     if convention:
         raise InputError(f"--convention {convention}", reason, "leave it out")
 
 
-def _check_checkpoint(path: Path, card: cards.ModelCard | None) -> None:
-    """Check that a path is a checkpoint folder, or the config of a shipped model."""
-    if not path.is_dir() and not card:
-        if not path.exists():
-            raise CheckpointError(path, "no such file or folder")
+def _check_checkpoint(path: Path) -> None:
+    if not path.is_dir():
         foreign = path.suffix in (".pt2", ".xml")
         remedy = "`idisc export` makes an .onnx file for this program" if foreign else ""
         raise CheckpointError(path, "neither a checkpoint folder nor an .onnx file", remedy)
-    if path.is_dir() and not (path / configs.FILE).is_file():
+    if not (path / configs.FILE).is_file():
         reason = f"no {configs.FILE} in it, so not a checkpoint folder"
         raise CheckpointError(path, reason, "`idisc convert` makes one")
 
@@ -165,13 +145,15 @@ def _open_onnx(
     optimization: Optimization = "all"
     beside = card or cards.beside(path)  # first, because it names a file that is missing
     if card:  # its graph has fused operators
-        few = pictures is not None and pictures <= FEW and device == "cpu"
+        few = pictures is not None and pictures <= MAX_UNOPTIMIZED and device == "cpu"
         optimization = "none" if few else "basic"
-    alone = pictures in (None, 1)
-    opened = open_session(path, device, optimization=optimization, spinning=alone)
+    spinning = card is None or pictures in (None, 1)
+    opened = open_session(path, device, optimization=optimization, spinning=spinning)
     if not is_ours(opened.session):
-        from idisc.predict.convention_engine import ConventionEngine
+        from idisc.predict.convention_engine import ConventionEngine, OnnxNetwork
 
-        return ConventionEngine.from_onnx(path, opened.session, convention)
+        network = OnnxNetwork(opened.session)
+        chosen = choose_convention(path, network.graph, convention)
+        return ConventionEngine(path.name, files.sha256(path), chosen, network)
     _refuse_convention(convention, f"{path.name} is an export of this package")
     return OnnxEngine(path, device, card=beside, opened=opened)

@@ -9,10 +9,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from idisc.camera import Camera
+from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import InputError
-from idisc.images import MAX_NETWORK_PIXELS
-from idisc.prediction import KnownDistance
+from idisc.images import MAX_NETWORK_PIXELS, Photo
+from idisc.provenance import KnownDistance
 from idisc.scale import FoundScale, read_scale
 from idisc.sizes import Size, size_text
 
@@ -40,7 +40,7 @@ class PredictOptions:
             if height * width > MAX_NETWORK_PIXELS:
                 raise InputError(
                     f"size {size_text((height, width))}",
-                    f"more than {MAX_NETWORK_PIXELS / 1000000.0:.1f} million pixels in the network",
+                    f"more than {MAX_NETWORK_PIXELS / 1e6:.1f} million pixels in the network",
                     "choose a smaller one, and tiles for detail",
                 )
             object.__setattr__(self, "size", (height, width))
@@ -58,9 +58,19 @@ class PredictOptions:
                 "leave out one of them",
             )
 
+    def camera_of(self, photo: Photo) -> Camera:
+        """Return the camera of a photo: given, or from EXIF, or assumed; errors name the photo."""
+        given = self.camera
+        try:
+            if given is not None and not isinstance(given, Camera):
+                given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
+            return camera_of(given, photo.lens, photo.size)
+        except InputError as error:
+            raise error.within(photo.name) from None
 
-def _pair(size: object, what: str) -> Size:
+
+def _pair(size: object, name: str) -> Size:
     pair = tuple(size) if isinstance(size, (list, tuple)) else ()
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
-        raise InputError(f"{what} {size!r}", "(height, width) in pixels is needed")
+        raise InputError(f"{name} {size!r}", "(height, width) in pixels is needed")
     return pair

@@ -1,81 +1,51 @@
-"""Predictor: pictures of any size in, depth in metres at their size out.
+"""Predictor: maps pictures of any size to depth in metres at the same size.
 
-Around an engine it chooses the size at which the network sees a picture, adds flipped passes and
-tiles, finds the camera and applies what follows from it, and records all of this as provenance. The
-network size has as many pixels as in training and the aspect ratio of the picture, with sides that
-are multiples of 32; a picture with the aspect ratio of training gets exactly the training size. The
-result is resized once to the size of the picture, with aligned corners, as in evaluation.
-Third-party networks have the size, resize and border of their convention.
+`Predictor` chooses the size at which the network sees a picture, adds flipped passes and tiles,
+finds the camera, corrects depth for it, and records all of this as provenance. The network size has
+as many pixels as in training and the aspect ratio of the picture, with sides that are multiples of
+32; a picture with the aspect ratio of training gets exactly the training size. The result is
+resized once to the size of the picture, with aligned corners, as in evaluation. Third-party
+networks have the size, resize and border of their convention.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from idisc import files
-from idisc.camera import Camera, camera_of, matrix_camera
+from idisc.camera import Camera
 from idisc.configs.recipes import PUBLISHED_RECIPES
 from idisc.configs.schema import Precision
 from idisc.data.framing import SizeRule
 from idisc.errors import CheckpointError, IdiscWarning, InputError
 from idisc.images import MAX_NETWORK_PIXELS, Photo, PhotoSource, read_photo
 from idisc.predict import reliability, tiles
-from idisc.predict.engine import Engine
+from idisc.predict.batches import group_by_size, read_ahead
+from idisc.predict.engine import Engine, Output
 from idisc.predict.model_info import DEFAULT_SIZE, read_model_info
 from idisc.predict.open import open_model
 from idisc.predict.options import PredictOptions
 from idisc.predict.scene import check_domain
-from idisc.prediction import Compared, Prediction, Provenance, SizeReason, TileGrid, Warning
+from idisc.prediction import Prediction
+from idisc.provenance import Provenance, SizeReason, TileGrid
 from idisc.provenance_text import describe_warning
 from idisc.scale import FoundScale, apply_scale
-from idisc.sizes import (
-    RESIZES,
-    STRIDE,
-    Border,
-    Resize,
-    Size,
-    Sizing,
-    describe_size,
-    fit_aspect,
-    resize_map,
-    size_text,
-)
+from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, resize_map, size_text
 from idisc.tasks import NORMALS, Task
 
-FloatMaps = NDArray[np.float32]
-FINEST = 4  # pixels of the network for one of the finest map that is fused
-_RESIZE: Resize = "smooth"  # of pictures for networks of this package
-BATCH, BATCH_PIXELS = 4, 4_000_000  # pictures in one pass, and pixels of their results
+if TYPE_CHECKING:
+    from idisc.predict.convention_engine import ConventionEngine  # imported if a file needs it
 
-
-class Output(NamedTuple):
-    """Output of the network for pictures of one size, or for one picture (without axis B)."""
-
-    maps: FloatMaps  # depth (B, H, W) in metres or relative, or normals (B, H, W, 3)
-    level_std: FloatMaps | None = None  # (B, H, W), as depth
-    scene: FloatMaps | None = None  # (B, C); see `engine.RawOutput`
-    fov_deg: FloatMaps | None = None  # (B,); see `engine.RawOutput`
-    compared: tuple[Compared, ...] = ("levels",)  # what the standard deviation compares
-
-    def each(self) -> Iterator[Output]:
-        """Yield the output for each picture, without the first axis."""
-        for index, maps in enumerate(self.maps):
-            level_std, scene, fov = (
-                None if values is None else values[index]
-                for values in (self.level_std, self.scene, self.fov_deg)
-            )
-            yield Output(maps, level_std, scene, fov, self.compared)
+FINEST_STRIDE = 4  # of the finest map that the network fuses
 
 
 def load(
@@ -118,8 +88,8 @@ class Predictor:
         `changes` are fields of `PredictOptions`, for convenience.
         """
         options = self._checked(options, changes)
-        (found,) = self._predict_batch([read_photo(source)], options)
-        return _with_warning(found)
+        (prediction,) = self._predict_batch([read_photo(source)], options)
+        return _with_warning(prediction)
 
     def predict_many(
         self,
@@ -139,11 +109,11 @@ class Predictor:
                 "its points are pixels of one picture",
                 "use predict, or rescaled() of one result",
             )
-        batches = _batches(_read_ahead(sources), options)
+        batches = group_by_size(read_ahead(sources), options)
         return (
-            _with_warning(found)
+            _with_warning(prediction)
             for photos in batches
-            for found in self._predict_batch(photos, options)
+            for prediction in self._predict_batch(photos, options)
         )
 
     def predict_at(
@@ -158,9 +128,9 @@ class Predictor:
         if self.engine.convention:
             picture = image.shape[0], image.shape[1]
             cameras = [camera or Camera.assumed(picture)]
-            (output,) = self._run(image[None], PredictOptions(), cameras).each()
+            (output,) = self._run(image[None], PredictOptions(), cameras).unbatched()
             return output._replace(maps=resize_map(output.maps, size))
-        (output,) = self._infer(image[None], size).each()
+        (output,) = self._infer(image[None], size).unbatched()
         factor = np.float32(self.camera_factor(camera))
         std = None if output.level_std is None else factor * output.level_std
         return output._replace(maps=factor * output.maps, level_std=std)
@@ -202,9 +172,9 @@ class Predictor:
         if self.engine.convention:
             return f"the size of the convention {self.engine.convention.name}"
         trained = self.model.training_size
-        said = "as in training" if trained else "the default, as it does not say its own"
+        reason = "as in training" if trained else "the default, as it does not say its own"
         size = describe_size(trained or DEFAULT_SIZE)
-        return f"{size}, {said}, with the aspect ratio of the picture"
+        return f"{size}, {reason}, with the aspect ratio of the picture"
 
     def _checked(self, options: PredictOptions | None, changes: dict[str, Any]) -> PredictOptions:
         """Return options that this network can follow."""
@@ -229,14 +199,14 @@ class Predictor:
         self, photos: Sequence[Photo], options: PredictOptions
     ) -> Iterator[Prediction]:
         """Predict pictures of one size."""
-        cameras = [_camera(photo, options) for photo in photos]
+        cameras = [options.camera_of(photo) for photo in photos]
         outputs = self._run(np.stack([photo.image for photo in photos]), options, cameras)
-        for photo, camera, output in zip(photos, cameras, outputs.each(), strict=True):
+        for photo, camera, output in zip(photos, cameras, outputs.unbatched(), strict=True):
             try:
-                found = self._finish(photo, camera, output, options)
+                prediction = self._finish(photo, camera, output, options)
             except InputError as error:
                 raise error.within(photo.name) from None
-            yield found
+            yield prediction
 
     def _run(
         self, images: NDArray[np.uint8], options: PredictOptions, cameras: Sequence[Camera] = ()
@@ -245,40 +215,43 @@ class Predictor:
 
         A convention may ask for a border around the pictures, which is cut off the output.
         """
-        size, rule, resize = (images.shape[1], images.shape[2]), self.engine.convention, _RESIZE
-        border, seen = self._frame(size, options)
-        if rule:
-            resize = rule.resize
-            images = border.pad(images, mirrored=rule.padding == "reflect")
-        whole = border.around(size)
-        shown = [c.cropped(-border.top, -border.left, whole).resized(seen) for c in cameras]
-        small = np.stack([RESIZES[resize](image, seen) for image in images])
-        output = self._infer(small, whole, shown)
+        size, convention = (images.shape[1], images.shape[2]), self.engine.convention
+        border, network_size = self._border_and_size(size, options)
+        padded = border.around(size)
+        resize = RESIZES["smooth"]
+        if convention:
+            resize = RESIZES[convention.resize]
+            images = border.pad(images, mirrored=convention.padding == "reflect")
+            cameras = [
+                camera.cropped(-border.top, -border.left, padded).resized(network_size)
+                for camera in cameras
+            ]
+        inputs = np.stack([resize(image, network_size) for image in images])
+        output = self._infer(inputs, padded, cameras)
         if options.flip:
-            mirrored = np.ascontiguousarray(small[:, :, ::-1])
-            mirror = self._infer(mirrored, whole, [each.flipped() for each in shown])
-            output = _mean_with_flipped(output, mirror, self.engine.task)
-        if whole == size:
-            return output
+            mirrored = np.ascontiguousarray(inputs[:, :, ::-1])
+            flipped = self._infer(mirrored, padded, [camera.flipped() for camera in cameras])
+            output = output.mean_with_flipped(flipped, self.engine.task)
         rows, columns = border.inside(size)
         std = None if output.level_std is None else output.level_std[:, rows, columns]
         return output._replace(maps=output.maps[:, rows, columns], level_std=std)
 
-    def _frame(self, picture: Size, options: PredictOptions) -> tuple[Border, Size]:
+    def _border_and_size(self, picture: Size, options: PredictOptions) -> tuple[Border, Size]:
         """Return the border around a picture, and the size at which the network sees both."""
-        rule, seen = self.engine.convention, options.size or self.network_size(picture)
-        if rule is None:
-            return Border(), seen
-        border = rule.border(picture, seen)
+        size = options.size or self.network_size(picture)
+        if self.engine.convention is None:
+            return Border(), size
+        border = self.engine.convention.border(picture, size)
         return border, options.size or self.network_size(border.around(picture))
 
     def _infer(
         self, images: NDArray[np.uint8], size: Size, cameras: Sequence[Camera] = ()
     ) -> Output:
         """Run the network on pictures (B, H, W, 3) in their size; the output has `size`."""
-        uses = self.engine.convention is not None and self.engine.convention.uses_camera
-        found = self.engine.run(images, size, cameras) if uses else self.engine.run(images, size)
-        output = Output(*found)
+        if self.engine.convention:
+            output = cast("ConventionEngine", self.engine).run(images, size, cameras)
+        else:
+            output = self.engine.run(images, size)
         if not np.isfinite(output.maps).all():
             raise CheckpointError(self.engine.name, "predicts NaN or infinity")
         return output
@@ -292,28 +265,29 @@ class Predictor:
         provenance = self._provenance(photo, camera, options)
         task = self.engine.task
         if output.scene is not None:
-            unlike = check_domain(self.model, task.name, output.scene)
-            if unlike:
-                provenance = replace(provenance, warnings=(*provenance.warnings, unlike))
+            warning = check_domain(self.model, task.name, output.scene)
+            if warning:
+                provenance = replace(provenance, warnings=(*provenance.warnings, warning))
         if not task.metric:
-            return _plain_prediction(task, photo, camera, output.maps, provenance)
-        depth, level_std, seen = output.maps, output.level_std, photo.size
+            return _without_depth(task, photo, camera, output.maps, provenance)
+        finest = photo.size
         if options.tile:
             layout = self._layout(photo.size, options)
             grid = TileGrid(count=len(layout), size=layout.size)
             provenance = replace(provenance, tiles=grid)
             if len(layout) > 1:
-                seen, run = layout.size, partial(self._run_tile, options=options)
+                finest, run = layout.size, partial(self._run_tile, options=options)
                 affine = self.model.unit == "relative"
-                depth, level_std = tiles.refine(photo.image, depth, run, layout, affine=affine)
-        if level_std is not None:
+                refined = tiles.refine(photo.image, output.maps, run, layout, affine=affine)
+                output = refined._replace(compared=output.compared)
+        if output.level_std is not None:
             provenance = replace(provenance, level_std=output.compared)
         prediction = Prediction(
             image=photo.image,
-            depth=depth,
+            depth=output.maps,
             camera=camera,
-            level_std=level_std,
-            pixels_per_feature=self._pixels_per_feature(seen, options),
+            level_std=output.level_std,
+            pixels_per_feature=self._pixels_per_feature(finest, options),
             provenance=provenance,
         )
         if options.camera_correction and camera.known and self.model.training_camera is not None:
@@ -324,8 +298,9 @@ class Predictor:
         return prediction.with_normals() if options.normals else prediction
 
     def _pixels_per_feature(self, picture: Size, options: PredictOptions) -> int:
-        seen = options.size or self.network_size(picture)
-        return max(1, round(FINEST * math.sqrt(picture[0] * picture[1] / (seen[0] * seen[1]))))
+        network_size = options.size or self.network_size(picture)
+        ratio = math.prod(picture) / math.prod(network_size)
+        return max(1, round(FINEST_STRIDE * math.sqrt(ratio)))
 
     def _layout(self, picture: Size, options: PredictOptions) -> tiles.Tiles:
         if isinstance(options.tile, tuple):
@@ -333,10 +308,8 @@ class Predictor:
         network = options.size or self.network_size(picture)
         return tiles.lay_out(picture, tiles.choose_size(picture, network))
 
-    def _run_tile(self, image: NDArray[np.uint8], options: PredictOptions) -> tiles.Depths:
-        output = self._run(image[None], options)
-        level_std = None if output.level_std is None else output.level_std[0]
-        return tiles.Depths(output.maps[0], level_std)
+    def _run_tile(self, image: NDArray[np.uint8], options: PredictOptions) -> Output:
+        return next(self._run(image[None], options).unbatched())
 
     def _provenance(self, photo: Photo, camera: Camera, options: PredictOptions) -> Provenance:
         size, reason = self._size_and_reason(photo.size, options)
@@ -347,11 +320,11 @@ class Predictor:
             network_size_reason=reason,
             flip=options.flip,
             notes=photo.notes,
-            warnings=tuple(self._warnings(photo.size, camera, options)),
+            warnings=reliability.check_all(self.model, self.engine, camera, options),
         )
 
     def _size_and_reason(self, picture: Size, options: PredictOptions) -> tuple[Size, SizeReason]:
-        _, size = self._frame(picture, options)
+        _, size = self._border_and_size(picture, options)
         if options.size:
             return size, "user"
         if self.engine.fixed_size:
@@ -359,26 +332,6 @@ class Predictor:
         if self.engine.convention:
             return size, "convention"
         return size, "training" if size == self.model.training_size else "aspect"
-
-    def _warnings(
-        self, picture: Size, camera: Camera, options: PredictOptions
-    ) -> Iterator[Warning]:
-        """Yield the reasons why the metres may be wrong."""
-        fixed, trained = self.engine.fixed_size, self.model.training_size
-        found = [reliability.check_matrix(camera), reliability.check_resolution(picture, trained)]
-        if not options.camera_correction:
-            found.append(reliability.check_camera(self.model, camera))
-        rule = self.engine.convention
-        if rule and rule.uses_camera and camera.source == "assumed":
-            found.append(Warning(code="camera_assumed"))
-        if rule and (rule.padding == "letterbox" or rule.sizing.kind == "stretch"):
-            fixed = None  # its pictures are squeezed or get bars, also in training
-        if seen := options.size or fixed:
-            better = None if fixed else fit_aspect(seen, picture)
-            found.append(reliability.check_aspect(seen, picture, better))
-        if options.size:
-            found.append(reliability.check_network_size(options.size, trained))
-        return (warning for warning in found if warning)
 
 
 class AutoPredictor(Predictor):
@@ -391,110 +344,52 @@ class AutoPredictor(Predictor):
 
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""
-        (found,) = super()._predict_batch([read_photo(source)], PredictOptions())
-        return self._better(found) or Predictor(self.engine)
+        (prediction,) = super()._predict_batch([read_photo(source)], PredictOptions())
+        return self._better_predictor(prediction) or Predictor(self.engine)
 
     def _predict_batch(
         self, photos: Sequence[Photo], options: PredictOptions
     ) -> Iterator[Prediction]:
         plain = replace(options, scale_from=None)  # it belongs to one model
-        for photo, found in zip(photos, super()._predict_batch(photos, plain), strict=True):
-            if other := self._better(found):
-                yield next(other._predict_batch([photo], options))
+        for photo, prediction in zip(photos, super()._predict_batch(photos, plain), strict=True):
+            if better := self._better_predictor(prediction):
+                yield from better._predict_batch([photo], options)
                 continue
             try:
-                scaled = _scaled(found, options)
+                scaled = _scaled(prediction, options)
             except InputError as error:
                 raise error.within(photo.name) from None
             yield scaled
 
-    def _better(self, prediction: Prediction) -> Predictor | None:
+    def _better_predictor(self, prediction: Prediction) -> Predictor | None:
         """Return the predictor that a warning about the domain names."""
-        warned = {each.code: each for each in prediction.provenance.warnings}
-        name = warned["domain"].details["model"] if "domain" in warned else None
-        return self._open(name) if name else None
+        for warning in prediction.provenance.warnings:
+            if warning.code == "domain" and warning.details["model"]:
+                return self._open(warning.details["model"])
+        return None
 
 
-def _scaled(found: Prediction, options: PredictOptions) -> Prediction:
+def _scaled(prediction: Prediction, options: PredictOptions) -> Prediction:
     """Apply the scale of another picture, if the options have one."""
     scale = options.scale_from
-    return apply_scale(found, scale) if isinstance(scale, FoundScale) else found
+    return apply_scale(prediction, scale) if isinstance(scale, FoundScale) else prediction
 
 
-def _with_warning(found: Prediction) -> Prediction:
+def _with_warning(prediction: Prediction) -> Prediction:
     """Emit the warnings of a prediction as a Python warning, and return it."""
-    made = found.provenance
-    if made.warnings:
-        text = "; ".join(map(describe_warning, made.warnings))
-        warnings.warn(f"{made.picture}: {text}", IdiscWarning, stacklevel=3)
-    return found
+    provenance = prediction.provenance
+    if provenance.warnings:
+        text = "; ".join(map(describe_warning, provenance.warnings))
+        warnings.warn(f"{provenance.picture}: {text}", IdiscWarning, stacklevel=3)
+    return prediction
 
 
-def _plain_prediction(
-    task: Task, photo: Photo, camera: Camera, maps: FloatMaps, provenance: Provenance
+def _without_depth(
+    task: Task, photo: Photo, camera: Camera, maps: NDArray[np.float32], provenance: Provenance
 ) -> Prediction:
     """Make a prediction of normals or of another task without metres."""
-    values, found = task.finish(maps), partial(Prediction, image=photo.image, camera=camera)
+    make = partial(Prediction, image=photo.image, camera=camera, depth=None)
+    values = task.finish(maps)
     if task == NORMALS:
-        return found(depth=None, normals=values, provenance=replace(provenance, normals="model"))
-    return found(depth=None, others={task.name: values}, provenance=provenance)
-
-
-def _camera(photo: Photo, options: PredictOptions) -> Camera:
-    """Return the camera that is given, read from EXIF or assumed; an error names the picture."""
-    given = options.camera
-    try:
-        if given is not None and not isinstance(given, Camera):
-            given = given(photo.size) if callable(given) else matrix_camera(given, photo.size)
-        return camera_of(given, photo.lens, photo.size)
-    except InputError as error:
-        raise error.within(photo.name) from None
-
-
-def _read_ahead(sources: Iterable[PhotoSource | Photo]) -> Iterator[Photo]:
-    """Read pictures in a thread, up to one batch ahead."""
-    waiting: deque[Future[Photo]] = deque()
-    with ThreadPoolExecutor(1, thread_name_prefix="idisc-read") as reader:
-        try:
-            for number, source in enumerate(sources, start=1):
-                waiting.append(reader.submit(_read, source, number))
-                if len(waiting) > BATCH:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            reader.shutdown(wait=True, cancel_futures=True)
-
-
-def _read(source: PhotoSource | Photo, number: int) -> Photo:
-    photo = read_photo(source)
-    return photo if photo.named else replace(photo, name=f"{photo.name}_{number}")
-
-
-def _batches(photos: Iterable[Photo], options: PredictOptions) -> Iterator[list[Photo]]:
-    """Group successive pictures of one size that fit into one pass."""
-    seen = options.size[0] * options.size[1] if options.size else 0
-    batch: list[Photo] = []
-    for photo in photos:
-        pixels = max(photo.size[0] * photo.size[1], seen)
-        most = 1 if options.tile else max(1, min(BATCH, BATCH_PIXELS // pixels))
-        if batch and (photo.size != batch[0].size or len(batch) >= most):
-            yield batch
-            batch = []
-        batch.append(photo)
-    if batch:
-        yield batch
-
-
-def _mean_with_flipped(plain: Output, flipped: Output, task: Task) -> Output:
-    """Return the mean of two outputs, the second for mirrored pictures, and their deviation."""
-    maps, half = flipped.maps[:, :, ::-1], np.float32(0.5)
-    if task.directions:  # x changes its sign in the mirror
-        maps = maps * np.array([-1, 1, 1], np.float32)
-    if not task.metric:
-        return plain._replace(maps=(plain.maps + maps) * half)
-    mean, variance = (plain.maps + maps) * half, ((plain.maps - maps) * half) ** 2
-    if plain.level_std is None or flipped.level_std is None:
-        return plain._replace(maps=mean, level_std=np.sqrt(variance), compared=("flip",))
-    variance += (plain.level_std**2 + flipped.level_std[:, :, ::-1] ** 2) * half
-    return plain._replace(maps=mean, level_std=np.sqrt(variance), compared=("levels", "flip"))
+        return make(normals=values, provenance=replace(provenance, normals="model"))
+    return make(others={task.name: values}, provenance=provenance)

@@ -11,13 +11,35 @@ import math
 
 from idisc.camera import Camera
 from idisc.errors import InputError
-from idisc.prediction import CameraCorrection, ModelInfo, Warning
-from idisc.sizes import Size
+from idisc.predict.engine import Engine
+from idisc.predict.options import PredictOptions
+from idisc.provenance import CameraCorrection, ModelInfo, Warning
+from idisc.sizes import Size, fit_aspect
 
 MAX_FOV_GAP_DEG, MAX_RATIO = 15.0, 1.25  # to the training camera and size, without a warning
 MAX_SQUEEZE = 1.1  # ratio of the aspect ratios of network size and picture, without a warning
 MAX_REDUCTION = 3.0  # by then, depth of rooms is up to a quarter too small
 MAX_OFF_CENTER = 0.15  # of a side: lens and sensor are never further out of line
+
+
+def check_all(
+    model: ModelInfo, engine: Engine, camera: Camera, options: PredictOptions
+) -> tuple[Warning, ...]:
+    """Return the warnings about a picture with a camera that are known before it is predicted."""
+    picture, fixed, convention = camera.size, engine.fixed_size, engine.convention
+    warnings = [check_matrix(camera), check_resolution(picture, model.training_size)]
+    if not options.camera_correction:
+        warnings.append(check_camera(model, camera))
+    if convention and convention.uses_camera and camera.source == "assumed":
+        warnings.append(Warning(code="camera_assumed"))
+    if convention and (convention.padding == "letterbox" or convention.sizing.kind == "stretch"):
+        fixed = None  # its pictures are squeezed or get bars, also in training
+    if network_size := options.size or fixed:
+        better = None if fixed else fit_aspect(network_size, picture)
+        warnings.append(check_aspect(network_size, picture, better))
+    if options.size:
+        warnings.append(check_network_size(options.size, model.training_size))
+    return tuple(warning for warning in warnings if warning)
 
 
 def check_matrix(camera: Camera) -> Warning | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from idisc import configs, files
-from idisc.prediction import ModelInfo, Warning
+from idisc.provenance import ModelInfo, Warning
 from idisc.zoo import cards
 
 PROBE = Path(cards.__file__).with_name("scene.json")
@@ -56,20 +56,15 @@ def check_domain(model: ModelInfo, task: str, token: NDArray[np.float32]) -> War
     domain = max(probabilities, key=lambda name: probabilities[name])
     if domain == model.domain or probabilities[domain] < MIN_PROBABILITY:
         return None
-    details: dict[str, str | float | None] = {
-        "domain": domain,
-        "model_domain": model.domain,
-        "probability": probabilities[domain],
-        "model": _model_for(domain, task),
-    }
-    return Warning(code="domain", details=details)
-
-
-def _model_for(domain: str, task: str) -> str | None:
-    """Return the name of the shipped model of a task for a domain."""
     fitting = (
         card.name
         for card in cards.shipped().values()
         if card.domain == domain and card.model.task == task
     )
-    return next(fitting, None)
+    details: dict[str, str | float | None] = {
+        "domain": domain,
+        "model_domain": model.domain,
+        "probability": probabilities[domain],
+        "model": next(fitting, None),  # the shipped model to use instead
+    }
+    return Warning(code="domain", details=details)

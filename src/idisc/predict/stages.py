@@ -20,19 +20,19 @@ def in_stages(
 ) -> Iterator[Future[Any]]:
     """Yield the result of the last stage for each item, in order, as a future that is done.
 
-    Each stage has a thread of its own and takes the result of the stage before, the first one the
-    item. An error skips the other stages of its item and is raised by the future. The costs of the
-    items in progress sum up to `budget` at most, unless there is only one.
+    Each stage runs in its own thread and takes the result of the previous stage; the first stage
+    takes the item. An error skips the remaining stages of its item and is raised by the future. The
+    costs of the items in progress add up to at most `budget`, unless there is only one item.
     """
     waiting: deque[tuple[float, Future[Any]]] = deque()
     with ExitStack() as stack:
         pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in stages]
         try:
             for item in items:
-                price = cost(item)
-                while waiting and price + sum(each for each, _ in waiting) > budget:
+                item_cost = cost(item)
+                while waiting and item_cost + sum(other for other, _ in waiting) > budget:
                     yield _finished(waiting.popleft()[1])
-                waiting.append((price, _submit(item, stages, pools)))
+                waiting.append((item_cost, _submit(item, stages, pools)))
             while waiting:
                 yield _finished(waiting.popleft()[1])
         finally:  # if the caller stops early, items that have not started are dropped
@@ -43,15 +43,11 @@ def in_stages(
 def _submit(
     item: Any, stages: Sequence[Callable[[Any], Any]], pools: Sequence[ThreadPoolExecutor]
 ) -> Future[Any]:
-    last: Future[Any] = Future()
-    last.set_result(item)
+    future: Future[Any] = Future()
+    future.set_result(item)
     for stage, pool in zip(stages, pools, strict=True):
-        last = pool.submit(_continue, stage, last)
-    return last
-
-
-def _continue(stage: Callable[[Any], Any], before: Future[Any]) -> Any:
-    return stage(before.result())
+        future = pool.submit(lambda run, previous: run(previous.result()), stage, future)
+    return future
 
 
 def _finished(future: Future[Any]) -> Future[Any]:

@@ -29,15 +29,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from idisc.prediction import FloatMap, FrameTime, Prediction
+from idisc.prediction import FloatMap, Prediction
+from idisc.provenance import FrameTime
 from idisc.sizes import Size, resize_map, resize_smooth
 from idisc.visualize import Picture
 
 FLICKER = "mean over frames of the median over still pixels of |log d_t - log d_(t-1)|"
-_LOOK = 160  # px: longer side of the frames that are compared
+_SAMPLE_SIDE = 160  # px: longer side of the frames that are compared
 _STILL, _MOVED = 0.02, 0.1  # change of a pixel that counts as still, and as moving
-_CUT_CHANGE, _CUT_COLOURS = 0.12, 0.2
-_FEWEST_STILL = 0.02  # share of still pixels below which frames are not compared
+_CUT_CHANGE, _CUT_COLOUR_SHARE = 0.12, 0.2
+_MIN_STILL = 0.02  # share of still pixels below which frames are not compared
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,18 @@ class Frame:
     image: Picture  # (H, W, 3) RGB, upright
 
 
-def _changed(now: Picture, before: Picture | None) -> FloatMap | None:
+def _change_between(previous: Picture | None, now: Picture) -> FloatMap | None:
     """Return the change of each pixel of a reduced frame (h, w); None in a new scene."""
-    if before is None:
+    if previous is None:
         return None
-    moved = (now.astype(np.float32) - before) / np.float32(255)
+    moved = (now.astype(np.float32) - previous) / np.float32(255)
     change: FloatMap = np.abs(moved - np.median(moved, axis=(0, 1))).max(axis=2)
-    kept = np.minimum(_colours(now), _colours(before)).sum()
-    return None if change.mean() > _CUT_CHANGE and kept < 1 - _CUT_COLOURS else change
+    kept = np.minimum(_colours(now), _colours(previous)).sum()
+    return None if change.mean() > _CUT_CHANGE and kept < 1 - _CUT_COLOUR_SHARE else change
 
 
-def _look_size(shape: tuple[int, ...]) -> Size:
-    shrink = max(1.0, max(shape[:2]) / _LOOK)
+def _sample_size(shape: tuple[int, ...]) -> Size:
+    shrink = max(1.0, max(shape[:2]) / _SAMPLE_SIDE)
     return max(1, round(shape[0] / shrink)), max(1, round(shape[1] / shrink))
 
 
@@ -69,11 +70,11 @@ def _colours(image: Picture) -> NDArray[np.float64]:
     return np.bincount((levels @ [16, 4, 1]).ravel(), minlength=64) / (image.size / 3)
 
 
-def look(values: FloatMap) -> FloatMap:
-    """Sample a map (H, W) at the size at which frames are compared."""
+def sample_map(values: FloatMap) -> FloatMap:
+    """Sample a map (H, W) at the reduced size at which frames are compared."""
     rows, columns = (
         ((np.arange(count) + 0.5) * length / count).astype(int)
-        for count, length in zip(_look_size(values.shape), values.shape, strict=True)
+        for count, length in zip(_sample_size(values.shape), values.shape, strict=True)
     )
     return values[np.ix_(rows, columns)]
 
@@ -87,15 +88,15 @@ class Flicker:
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0
-        self.before: FloatMap | None = None
+        self.previous: FloatMap | None = None
 
     def add(self, depth: FloatMap, change: FloatMap | None) -> None:
         """Add the next frame: depth (H, W), and the change of its picture."""
-        now = _log(look(depth))
-        before, self.before = self.before, now
-        if before is None or change is None or np.mean(change < _STILL) < _FEWEST_STILL:
+        now = _log(sample_map(depth))
+        previous, self.previous = self.previous, now
+        if previous is None or change is None or np.mean(change < _STILL) < _MIN_STILL:
             return
-        self.total += float(np.median(np.abs(now - before)[change < _STILL]))
+        self.total += float(np.median(np.abs(now - previous)[change < _STILL]))
         self.count += 1
 
     @property
@@ -122,28 +123,28 @@ class Smoother:
         weight = 1 - math.exp(-max(step, 1e-3) / self.seconds)
         still, difference = change < _STILL, now - past
         scale = 0.0
-        if still.mean() >= _FEWEST_STILL:
-            scale = float(np.median(look(difference)[still]))
+        if still.mean() >= _MIN_STILL:
+            scale = float(np.median(sample_map(difference)[still]))
         moved = np.clip((change - _STILL) / (_MOVED - _STILL), 0, 1)
         share = resize_map((weight + (1 - weight) * moved).astype(np.float32), depth.shape)
         self.state = past + np.float32(weight * scale) + share * (difference - np.float32(scale))
         return np.exp(self.state)
 
 
-class Course:
-    """Follows the frames of a clip: scenes, smoothing, flicker."""
+class FrameTracker:
+    """Tracks the frames of a clip: scene cuts, smoothing and flicker."""
 
     def __init__(self, smooth: float | None) -> None:
-        self.before: Picture | None = None  # the picture, reduced
+        self.previous: Picture | None = None  # the picture, reduced
         self.cuts: list[int] = []
         self.smoother = None if smooth is None else Smoother(smooth)
         self.predicted, self.shown = Flicker(), Flicker()
 
-    def follow(self, frame: Frame, prediction: Prediction) -> Prediction:
+    def track(self, frame: Frame, prediction: Prediction) -> Prediction:
         """Return the prediction to show for the next frame."""
-        before = self.before
-        self.before = resize_smooth(frame.image, _look_size(frame.image.shape))
-        change = _changed(self.before, before)
+        previous = self.previous
+        self.previous = resize_smooth(frame.image, _sample_size(frame.image.shape))
+        change = _change_between(previous, self.previous)
         if change is None and frame.index:
             self.cuts.append(frame.index)
         depth = prediction.depth_values

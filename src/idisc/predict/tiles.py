@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +18,14 @@ from PIL import Image
 
 from idisc.alignment import fit_inverse
 from idisc.errors import InputError
+from idisc.predict.engine import Output
 from idisc.sizes import Size
 
 FloatMap = NDArray[np.float32]
-OVERLAP = 0.25  # share of a tile's side, at least
-CELLS = 4  # per side of a tile: structures larger than a cell come from the whole picture
-LEAST = 32  # pixels of a side: a smaller tile is less than one pixel of the coarsest features
+MIN_OVERLAP = 0.25  # share of the side of a tile
+CELLS_PER_SIDE = 4  # of a tile: structures larger than a cell come from the whole picture
+MIN_SIDE = 32  # px of a tile: a smaller one is less than one pixel of the coarsest features
 MAX_TILES = 16  # if the user gives no size: each costs a pass of the network
-
-
-class Depths(NamedTuple):
-    """Depth (H, W) in metres and, if known, the standard deviation of the network's answers."""
-
-    depth: FloatMap
-    level_std: FloatMap | None = None
 
 
 @dataclass(frozen=True)
@@ -49,9 +42,9 @@ class Tiles:
 
 def lay_out(picture: Size, tile: Size) -> Tiles:
     """Return tiles of at most `tile` that cover a picture and overlap by at least a quarter."""
-    if min(tile) < LEAST:
+    if min(tile) < MIN_SIDE:
         raise InputError(
-            f"tiles of {tile[0]}x{tile[1]}", f"at least {LEAST} pixels a side are needed"
+            f"tiles of {tile[0]}x{tile[1]}", f"at least {MIN_SIDE} pixels a side are needed"
         )
     height, width = min(tile[0], picture[0]), min(tile[1], picture[1])
     return Tiles((height, width), _starts(picture[0], height), _starts(picture[1], width))
@@ -61,7 +54,7 @@ def choose_size(picture: Size, network: Size) -> Size:
     """Return the network's size, or the smallest multiple of it with at most `MAX_TILES` tiles."""
     factor = 1.0
     while True:
-        height, width = (max(math.ceil(length * factor), LEAST) for length in network)
+        height, width = (max(math.ceil(length * factor), MIN_SIDE) for length in network)
         if len(lay_out(picture, (height, width))) <= MAX_TILES:
             return height, width
         factor *= 1.25
@@ -70,11 +63,11 @@ def choose_size(picture: Size, network: Size) -> Size:
 def refine(
     image: NDArray[np.uint8],
     whole: FloatMap,
-    predict: Callable[[NDArray[np.uint8]], Depths],
+    predict: Callable[[NDArray[np.uint8]], Output],
     tiles: Tiles,
     *,
     affine: bool = False,
-) -> Depths:
+) -> Output:
     """Predict the tiles of a picture (H, W, 3), aligned to `whole` (H, W), the first pass.
 
     Relative depth (`affine`) is aligned by scale and shift of its inverse, metres by a factor.
@@ -85,27 +78,27 @@ def refine(
     for top in tiles.tops:
         for left in tiles.lefts:
             place = np.s_[top : top + tiles.size[0], left : left + tiles.size[1]]
-            found = predict(image[place])
-            factor = (_ratios if affine else _factor)(found.depth, whole[place])
+            output = predict(image[place])
+            factor = (_affine_ratios if affine else _median_ratio)(output.maps, whole[place])
             weight = rows[:, None] * columns
-            depth[place] += weight * (factor * found.depth)
-            if found.level_std is None:
+            depth[place] += weight * (factor * output.maps)
+            if output.level_std is None:
                 has_std = False
             else:
-                level_std[place] += weight * (factor * found.level_std)
-    total_rows = _sums(rows, tiles.tops, whole.shape[0])
-    total = total_rows[:, None], _sums(columns, tiles.lefts, whole.shape[1])
+                level_std[place] += weight * (factor * output.level_std)
+    total_rows = _window_sums(rows, tiles.tops, whole.shape[0])[:, None]
+    total_columns = _window_sums(columns, tiles.lefts, whole.shape[1])
     for canvas in (depth, level_std):
-        canvas /= total[0]
-        canvas /= total[1]
+        canvas /= total_rows
+        canvas /= total_columns
     correction = _correction(depth, whole, tiles.size)
     depth *= correction
     level_std *= correction
-    return Depths(depth, level_std if has_std else None)
+    return Output(depth, level_std if has_std else None)
 
 
 def _starts(length: int, tile: int) -> tuple[int, ...]:
-    step = tile - math.ceil(tile * OVERLAP)
+    step = tile - math.ceil(tile * MIN_OVERLAP)
     count = 1 + math.ceil((length - tile) / step)
     return tuple(int(start) for start in np.linspace(0, length - tile, count).round())
 
@@ -116,7 +109,7 @@ def _window(length: int) -> FloatMap:
     return (np.sin(np.pi * place) ** 2).astype(np.float32)
 
 
-def _sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
+def _window_sums(window: FloatMap, starts: tuple[int, ...], length: int) -> FloatMap:
     """Sum the windows of all tiles along one axis; the tiles are a grid, so axes are separable."""
     total = np.zeros(length, np.float32)
     for start in starts:
@@ -130,7 +123,10 @@ def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
     Log differences are averaged in cells, so that edges, which never agree, cancel out.
     """
     height, width = depth.shape
-    cells = math.ceil(CELLS * width / tile[1]), math.ceil(CELLS * height / tile[0])
+    cells = (
+        math.ceil(CELLS_PER_SIDE * width / tile[1]),
+        math.ceil(CELLS_PER_SIDE * height / tile[0]),
+    )
     difference = Image.fromarray(np.log(whole / depth))
     coarse = difference.resize(cells, Image.Resampling.BILINEAR)
     logs = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC))
@@ -138,21 +134,21 @@ def _correction(depth: FloatMap, whole: FloatMap, tile: Size) -> FloatMap:
     return factors
 
 
-def _ratios(tile: FloatMap, whole: FloatMap) -> FloatMap:
+def _affine_ratios(tile: FloatMap, whole: FloatMap) -> FloatMap:
     """Return the ratios (H, W) of relative depth after and before scale and shift are fitted."""
-    step = _step(tile)
+    step = _sampling_step(tile)
     x, y = (depth[::step, ::step].ravel() for depth in (tile, whole))
     fitted = fit_inverse(x, y).metres(tile, float(whole.max()))
     ratios: FloatMap = fitted / tile
     return ratios
 
 
-def _step(tile: FloatMap) -> int:
+def _sampling_step(tile: FloatMap) -> int:
     return max(1, round(math.sqrt(tile.size / 50_000)))  # enough pixels for a median or a fit
 
 
-def _factor(tile: FloatMap, whole: FloatMap) -> np.float32:
+def _median_ratio(tile: FloatMap, whole: FloatMap) -> np.float32:
     """Return the median ratio of whole and tile: a mean would suffer from edges, which differ."""
-    step = _step(tile)
+    step = _sampling_step(tile)
     x, y = (np.log(depth[::step, ::step], dtype=np.float64) for depth in (tile, whole))
     return np.float32(math.exp(float(np.median(y - x))))

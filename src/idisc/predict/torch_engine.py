@@ -17,10 +17,10 @@ from idisc.errors import InputError
 from idisc.model import devices
 from idisc.model.checkpoint import WEIGHTS, is_verified, load_network, read_origin
 from idisc.model.heads import resized
-from idisc.model.network import IDisc, Output, rgb_of
+from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of
 from idisc.predict.conventions import Convention
-from idisc.predict.engine import Cameras, Images, RawOutput
+from idisc.predict.engine import Images, Output
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
@@ -70,14 +70,13 @@ class TorchEngine:
         sha256 = files.sha256(*weights)
         return cls(network, name, sha256, origin, precision, verified=verified)
 
-    def run(self, images: Images, size: Size | None = None, cameras: Cameras = ()) -> RawOutput:  # noqa: ARG002
-        """Return the maps, the deviation of the levels of depth, and the class token."""
+    def run(self, images: Images, size: Size | None = None) -> Output:
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
         dtype = _DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
             extracted = self.network.adapt(self.network.extract(rgb))
-            output: Output = self.network(rgb, size=size, extracted=extracted)
+            output = self.network(rgb, size=size, extracted=extracted)
         level_std = scene = None
         if self.task.metric and len(output.levels) > 1:
             levels = tuple(level.float() for level in output.levels)
@@ -85,11 +84,8 @@ class TorchEngine:
             level_std = _as_array(std[:, 0])
         if (token := self.network.scene_of(extracted)) is not None:
             scene = _as_array(token)
-        return RawOutput(self._as_maps(output), level_std, scene)
-
-    def _as_maps(self, output: Output) -> NDArray[np.float32]:
         maps = _as_array(output.prediction.permute(0, 2, 3, 1))  # (B, H, W, C)
-        return maps[..., 0] if self.task.components == 1 else maps
+        return Output(maps[..., 0] if self.task.components == 1 else maps, level_std, scene)
 
 
 def _as_array(values: Tensor) -> NDArray[np.float32]:

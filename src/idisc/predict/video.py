@@ -1,10 +1,9 @@
-"""Predicts videos frame by frame: decode, predict, smooth, encode. PyAV reads and writes them.
+"""Predicts videos frame by frame: decode, predict, smooth, encode.
 
 Only a few frames are in memory, however long a clip is. All frames share one range of colours and
 one factor of 16-bit PNGs, which are taken from a few frames of the clip unless they are given.
-Frames are used as players show them: rotated, mirrored, with square pixels. Sound is left out.
 
-Flicker, smoothing and scene cuts are in `temporal`.
+`clip` decodes videos, and `temporal` measures flicker, smooths depth and finds scene cuts.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -24,42 +23,41 @@ from typing import Any
 import numpy as np
 
 from idisc import files, formats, visualize
-from idisc.errors import IdiscWarning, InputError, MissingExtra, require
+from idisc.errors import IdiscWarning, InputError
 from idisc.formats import FORMATS, Format, FormatOptions
 from idisc.formats.numbers import inverse_unit, png16_unit
 from idisc.formats.pictures import enlargement
 from idisc.images import Photo
+from idisc.predict.clip import Clip
 from idisc.predict.options import PredictOptions
 from idisc.predict.predictor import AutoPredictor, Predictor
-from idisc.predict.temporal import FLICKER, Course, Frame, look
-from idisc.prediction import FloatMap, Prediction, Unit, colour_limits
+from idisc.predict.temporal import FLICKER, Frame, FrameTracker, sample_map
+from idisc.prediction import FloatMap, Prediction, colour_limits
+from idisc.provenance import Unit
 from idisc.provenance_text import UNIT_SYMBOLS, record, sentences
-from idisc.sizes import describe_size, resize_smooth
 from idisc.visualize import Picture
 
-FILM = FORMATS["png"]  # a picture of a photo, a film of a clip; other formats: a file per frame
+MP4 = FORMATS["png"]  # for a clip one MP4 file; other formats have a folder with a file per frame
 SAMPLES = 5  # frames from which the range of colours is taken
-MAX_PIXELS = 100_000_000  # of a frame
-RECORD = "clip.json"  # in a folder of frames: from which clip they are, and how they were made
-_FRAME = re.compile(r"\d{6,}\.[a-z]+$")
-_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"  # no playlists: they open other files
-_CODING = {"crf": "16", "preset": "veryfast"}  # of H.264; looks ahead by 10 frames, not by 40
-_TICKS = 90_000  # of a film's clock, in a second
+RECORD = "clip.json"  # in a folder of frames: their clip, and how they were made
+_FRAME_FILE = re.compile(r"\d{6,}\.[a-z]+$")
+_H264_OPTIONS = {"crf": "16", "preset": "veryfast"}  # looks ahead by 10 frames, not by 40
+_TICKS_PER_SECOND = 90_000  # of the timestamps in an MP4 file
 _BT709 = 1  # the colours of HD television, as FFmpeg numbers them
 
-Ask = Callable[[Picture], Prediction]
-Write = Callable[["Frame", Prediction], None]
+PredictFrame = Callable[[Picture], Prediction]
+WriteFrame = Callable[[Frame, Prediction], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """What to write for a clip."""
 
-    formats: tuple[Format, ...] = (FILM,)  # those with `in_video`
-    side_by_side: bool = False  # the film shows picture, depth and a legend
+    formats: tuple[Format, ...] = (MP4,)  # those with `in_video`
+    side_by_side: bool = False  # the MP4 file shows picture, depth and a legend
     smooth: float | None = None  # seconds over which depth is smoothed; None: not at all
     every: int = 1  # predict every n-th frame
-    fps: float | None = None  # of the film; None: frames keep their times
+    fps: float | None = None  # of the MP4 file; None: frames keep their times
     options: FormatOptions = field(default_factory=FormatOptions)
 
     def __post_init__(self) -> None:
@@ -72,28 +70,29 @@ class Plan:
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name} {value:g}", "a number above 0 is needed")
 
-    def places(self, folder: Path, name: str, clip: str) -> tuple[Path | None, dict[str, Path]]:
-        """Return the path of the film, if there is one, and the folder of each other format.
+    @property
+    def has_mp4(self) -> bool:
+        """Whether an MP4 file is written."""
+        return self.side_by_side or MP4 in self.formats
 
-        A folder must be new, or hold the frames of a `clip` of the same name.
-        """
-        homes = {row.name: folder / f"{name}_{row.name}" for row in self.formats if row != FILM}
-        for home in homes.values():
-            if not _is_of(home, clip):
-                files.check_new_folder(home)
-        ending = "_beside.mp4" if self.side_by_side else "_depth.mp4"
-        made = self.side_by_side or FILM in self.formats
-        return (folder / f"{name}{ending}" if made else None), homes
+    def mp4_path(self, folder: Path, name: str) -> Path | None:
+        """Return the path of the MP4 file; None if there is none."""
+        suffix = "_beside.mp4" if self.side_by_side else "_depth.mp4"
+        return folder / f"{name}{suffix}" if self.has_mp4 else None
+
+    def frame_folders(self, folder: Path, name: str) -> dict[Path, Format]:
+        """Return the folder of frames of each other format."""
+        return {folder / f"{name}_{row.name}": row for row in self.formats if row != MP4}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What was written for a clip."""
 
-    files: tuple[Path, ...]  # the film, its record, folders of sequences
+    files: tuple[Path, ...]  # the MP4 file, its record, folders of frames
     frames: int  # predicted
     seconds: float  # from the first frame to the end of the last
-    limits: tuple[float, float] | None  # depth at both ends of the colours; None: no film
+    limits: tuple[float, float] | None  # depth at both ends of the colours; None: no MP4 file
     flicker: float | None  # before smoothing; None: nothing was still for two frames
     smoothed: float | None  # after smoothing; None also without smoothing
     cuts: tuple[int, ...]  # frames that begin another scene
@@ -104,118 +103,6 @@ class Outcome:
 def video_formats() -> str:
     """Return the names of the formats of videos, for messages."""
     return ", ".join(row.name for row in FORMATS.values() if row.in_video)
-
-
-class Clip:
-    """A video file. Each pass over its frames opens it again, and updates the counters."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with _opened(path) as (container, stream):
-            rate = Fraction(stream.average_rate or stream.guessed_rate or 25)
-            self.rate = max(rate.limit_denominator(1001), Fraction(1, 1001))  # in a second
-            ticks = (stream.duration or 0) * (stream.time_base or 0)
-            self.seconds = float(ticks) or (container.duration or 0) / 1e6
-            if container.format.name == "avi":  # whose duration is that of the bytes there are
-                self.seconds = max(self.seconds, float(stream.frames / self.rate))
-            self.sound = bool(container.streams.audio)
-        self.damaged = 0  # pieces that could not be decoded
-        self.length = 0.0  # seconds that were decoded
-
-    def frames(self, every: int = 1) -> Iterator[Frame]:
-        """Yield every n-th frame; InputError if none can be decoded."""
-        first = last = 0.0
-        number, size = -1, None
-        self.damaged = 0
-        with _opened(self.path) as (container, stream):
-            for number, decoded in enumerate(self._decoded(container, stream)):
-                seconds = decoded.time
-                last = last + float(1 / self.rate) if seconds is None else seconds
-                first = last if number == 0 else first
-                if number % every == 0:
-                    image = _shown(decoded, stream)
-                    size = size or image.shape[:2]
-                    yield Frame(number, max(0.0, last - first), resize_smooth(image, size))
-        if number < 0:
-            raise InputError(self.path, "no frame can be decoded", "get the file again")
-        self.length = max(0.0, last - first) + float(1 / self.rate)
-
-    def notes(self) -> list[str]:
-        """Return what is left out or missing, after a pass over all frames."""
-        notes = ["sound left out"] if self.sound else []
-        stated = max(self.seconds, self.length)
-        if self.damaged or stated - self.length > max(0.25, 1.5 / self.rate, 0.02 * stated):
-            notes.append(f"cut short or damaged: {self.length:.1f} of {stated:.1f} s are there")
-        return notes
-
-    def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
-        """Yield the frames of PyAV; damaged ones are counted and skipped."""
-        import av
-
-        packets = container.demux(stream)
-        while True:
-            try:
-                packet = next(packets, None)
-                if packet is None:
-                    return
-                decoded = packet.decode()
-            except av.FFmpegError:
-                self.damaged += 1
-                continue
-            whole = [frame for frame in decoded if not frame.is_corrupt]
-            self.damaged += len(decoded) - len(whole)
-            yield from whole
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
-    """Open a container and its video stream; errors of PyAV become an InputError."""
-    try:
-        require("av", extra="video")
-    except MissingExtra as error:
-        raise error.within(path) from None
-    import av
-
-    if not path.is_file():
-        raise InputError(path, "a folder, not a video" if path.is_dir() else "no such file")
-    if not path.stat().st_size:
-        raise InputError(path, "empty", "get it again")
-    limits = {"format_whitelist": _CONTAINERS, "protocol_whitelist": "file"}
-    try:
-        with av.open(str(path.resolve()), options=limits, metadata_errors="replace") as container:
-            stream = container.streams.best("video")
-            coding = stream and stream.codec_context
-            if coding is None:
-                raise InputError(path, "no video stream, or an unknown codec")
-            if coding.width * coding.height > MAX_PIXELS:
-                raise InputError(
-                    path,
-                    (
-                        f"{describe_size((coding.height, coding.width))} pixels, at most"
-                        f" {MAX_PIXELS / 1000000.0:.0f} million are read"
-                    ),
-                    "reduce it",
-                )
-            yield container, stream
-    except av.FFmpegError as error:
-        raise InputError(
-            path, f"not a video, damaged or cut short ({error.strerror})", "get it again"
-        ) from None
-
-
-def _shown(frame: Any, stream: Any) -> Picture:
-    """Return a frame of PyAV as a player shows it, RGB (H, W, 3)."""
-    aspect = float(stream.sample_aspect_ratio or 1)  # width of a pixel over its height
-    width = round(frame.width * aspect) if 0.25 < aspect < 4 else frame.width
-    image: Picture = frame.to_ndarray(format="rgb24", width=width, height=frame.height)
-    matrix = frame.side_data.get("DISPLAYMATRIX")
-    if matrix is None:
-        return image
-    # A pixel at (x, y) is shown at (a x + c y, b x + d y).
-    a, b, _, c, d = np.frombuffer(bytes(matrix), np.int32)[:5].tolist()
-    if abs(a) < abs(b):
-        image, a, d = image.transpose(1, 0, 2), c, b
-    return np.ascontiguousarray(image[:: -1 if d < 0 else 1, :: -1 if a < 0 else 1])
 
 
 def predict_video(
@@ -233,197 +120,194 @@ def predict_video(
     A known distance is one in the first frame, and scales all frames alike. `advance` is called
     with the number of frames done and expected.
     """
-    options = options or PredictOptions()
+    plan, options = plan or Plan(), options or PredictOptions()
     if not predictor.engine.task.metric or options.normals:
         raise InputError(path, "videos are written as depth, not as normals")
-    plan, clip = plan or Plan(), Clip(path)
+    clip, name = Clip(path), name or path.stem
     if isinstance(predictor, AutoPredictor):  # one model for all frames
-        predictor = predictor.for_picture(Photo(next(clip.frames()).image, path.name))
-    film, homes = plan.places(folder, name or path.stem, path.name)
-    expected = math.ceil(clip.seconds * clip.rate / plan.every)
-    ask = _asking(predictor, clip, options)
-    plan = _settled(plan, clip, ask, predictor.model.domain)
-    course, last, done = Course(plan.smooth), None, 0
+        predictor = predictor.for_picture(_first_photo(clip))
+    mp4, folders = plan.mp4_path(folder, name), plan.frame_folders(folder, name)
     with ExitStack() as stack:
-        sinks, folders = _open_outputs(stack, clip, plan, film, homes)
+        drafts = {
+            stack.enter_context(_frame_folder(target, path)): row for target, row in folders.items()
+        }
+        predict = _frame_predictor(predictor, clip, options)
+        plan = _with_common_scale(plan, clip, predict, predictor.model.domain)
+        writers: list[WriteFrame] = [
+            partial(_write_frame, row, draft, plan.options) for draft, row in drafts.items()
+        ]
+        if mp4:
+            writers.append(stack.enter_context(_mp4_writer(mp4, plan, clip.rate)))
+        tracker = FrameTracker(plan.smooth)
+        expected = math.ceil(clip.seconds * clip.rate / plan.every)
         for done, frame in enumerate(clip.frames(plan.every), start=1):
-            last = course.follow(frame, ask(frame.image))
-            for write in sinks:
-                write(frame, last)
+            shown = tracker.track(frame, predict(frame.image))
+            for write in writers:
+                write(frame, shown)
             if advance:
                 advance(done, max(done, expected))
-        if last is None:
-            raise InputError(path, "no frame can be decoded", "get the file again")
-        paths = [*([film, film.with_suffix(".json")] if film else []), *homes.values()]
-        limits = plan.options.limits if film else None
-        outcome = _outcome(clip, course, last, done, paths, limits)
-        about = _clip_record(path, plan, outcome)
-        for each in folders:
-            files.write_json(each / RECORD, about)
-    if film:
-        files.write_json(film.with_suffix(".json"), about)
+        paths = [*([mp4, mp4.with_suffix(".json")] if mp4 else []), *folders]
+        outcome = _outcome(clip, plan, tracker, shown, done, paths)
+        about = _clip_record(clip, plan, outcome)
+        for draft in drafts:
+            files.write_json(draft / RECORD, about)
+    if mp4:
+        files.write_json(mp4.with_suffix(".json"), about)
     return outcome
 
 
-def _open_outputs(
-    stack: ExitStack, clip: Clip, plan: Plan, film: Path | None, homes: Mapping[str, Path]
-) -> tuple[list[Write], list[Path]]:
-    """Open the film and the folders; return the functions that write a frame, and the folders."""
-    sinks: list[Write] = []
-    folders: list[Path] = []
-    if film:
-        sinks.append(stack.enter_context(_film(film, plan, clip.rate)))
-    for name, home in homes.items():
-        known = _is_of(home, clip.path.name)
-        folders.append(stack.enter_context(files.atomic_folder(home, replace=known)))
-        sinks.append(partial(_write_frame, FORMATS[name], folders[-1], plan.options))
-    return sinks, folders
+def _first_photo(clip: Clip) -> Photo:
+    return Photo(next(clip.frames()).image, clip.path.name)
+
+
+def _frame_folder(path: Path, clip: Path) -> AbstractContextManager[Path]:
+    """Open a folder that must be new, or hold the frames of a clip of the same name."""
+    return files.atomic_folder(path, replace=_has_frames_of(path, clip))
+
+
+def _has_frames_of(folder: Path, clip: Path) -> bool:
+    """Tell whether a folder holds the frames of a clip of that name, and nothing else."""
+    if not (folder / RECORD).is_file():
+        return False
+    if any(path.name != RECORD and not _FRAME_FILE.match(path.name) for path in folder.iterdir()):
+        return False
+    about = files.read_json(folder / RECORD)
+    return isinstance(about, dict) and about.get("clip") == files.name_text(clip.name)
+
+
+def _frame_predictor(predictor: Predictor, clip: Clip, options: PredictOptions) -> PredictFrame:
+    """Return how to predict a frame; the first one turns a known distance into a factor."""
+    plain, known = replace(options, known_distance=None), options.known_distance
+
+    def predict(image: Picture) -> Prediction:
+        return predictor.predict(Photo(image, clip.path.name), plain)
+
+    if not known:
+        return predict
+
+    def predict_quietly(image: Picture) -> Prediction:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IdiscWarning)  # the known distance corrects the scale
+            return predict(image)
+
+    try:
+        change = predict_quietly(_first_photo(clip).image).change_for(known, first_frame=True)
+    except InputError as error:
+        raise error.within(clip.path) from None
+    return lambda image: predict_quietly(image).apply(change)
+
+
+def _with_common_scale(plan: Plan, clip: Clip, predict: PredictFrame, domain: str) -> Plan:
+    """Return the plan with one range of colours and one factor of png16 for all frames."""
+    options = plan.options
+    needs_limits = options.limits is None and plan.has_mp4
+    given = options.metres_per_unit or options.inverse_per_unit
+    needs_factor = FORMATS["png16"] in plan.formats and given is None
+    if not (needs_limits or needs_factor):
+        return plan
+    step = max(1, int(clip.seconds * clip.rate / SAMPLES))
+    samples = [_sample(predict(frame.image)) for frame in islice(clip.frames(step), SAMPLES)]
+    unit, depths = samples[0][0], [depth for _, depth in samples]
+    if needs_limits:
+        options = replace(options, limits=colour_limits(unit, *depths))
+    if needs_factor and unit == "metre":
+        deepest = 1.5 * max(float(depth.max()) for depth in depths)  # other frames may be deeper
+        options = replace(options, metres_per_unit=png16_unit(domain, deepest))
+    elif needs_factor:
+        nearest = min(float(depth.min()) for depth in depths) / 1.5  # or nearer
+        options = replace(options, inverse_per_unit=inverse_unit(nearest))
+    return replace(plan, options=options)
+
+
+def _sample(prediction: Prediction) -> tuple[Unit, FloatMap]:
+    """Return the unit and a reduced depth map, so that the prediction itself can be freed."""
+    return prediction.unit, sample_map(prediction.depth_values)
 
 
 def _outcome(
     clip: Clip,
-    course: Course,
+    plan: Plan,
+    tracker: FrameTracker,
     last: Prediction,
-    done: int,
+    frames: int,
     paths: Sequence[Path],
-    limits: tuple[float, float] | None,
 ) -> Outcome:
     return Outcome(
         files=tuple(paths),
-        frames=done,
-        seconds=clip.length,
-        limits=limits,
-        flicker=course.predicted.value,
-        smoothed=course.shown.value,
-        cuts=tuple(course.cuts),
+        frames=frames,
+        seconds=clip.decoded_seconds,
+        limits=plan.options.limits if plan.has_mp4 else None,
+        flicker=tracker.predicted.value,
+        smoothed=tracker.shown.value,
+        cuts=tuple(tracker.cuts),
         notes=tuple(clip.notes()),
         last=replace(last, provenance=replace(last.provenance, frame=None)),
     )
 
 
-def _clip_record(path: Path, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+def _clip_record(clip: Clip, plan: Plan, outcome: Outcome) -> dict[str, Any]:
+    name = files.name_text(clip.path.name)
     fields = ("frames", "seconds", "limits", "flicker", "smoothed", "cuts", "notes")
     return {
-        **record(
-            outcome.last, clip=files.name_text(path.name), every=plan.every, flicker_is=FLICKER
-        ),
+        **record(outcome.last, clip=name, every=plan.every, flicker_is=FLICKER),
         "metres_per_unit": plan.options.metres_per_unit,
         "inverse_per_unit": plan.options.inverse_per_unit,
         **{field: getattr(outcome, field) for field in fields},
     }
 
 
-def _is_of(folder: Path, clip: str) -> bool:
-    """Tell whether a folder holds the frames of a clip of that name, and nothing else."""
-    if not (folder / RECORD).is_file():
-        return False
-    if any(path.name != RECORD and not _FRAME.match(path.name) for path in folder.iterdir()):
-        return False
-    record = files.read_json(folder / RECORD)
-    return isinstance(record, dict) and record.get("clip") == files.name_text(clip)
-
-
-def _asking(predictor: Predictor, clip: Clip, options: PredictOptions) -> Ask:
-    """Return how to predict a frame; the first one turns a known distance into a factor."""
-    plain, known = replace(options, known_distance=None), options.known_distance
-
-    def ask(image: Picture) -> Prediction:
-        return predictor.predict(Photo(image, clip.path.name), plain)
-
-    if not known:
-        return ask
-
-    def ask_quietly(image: Picture) -> Prediction:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", IdiscWarning)  # the known distance corrects the scale
-            return ask(image)
-
-    try:
-        first = ask_quietly(next(clip.frames()).image)
-        change = first.change_for(known, first_frame=True)
-    except InputError as error:
-        raise error.within(clip.path) from None
-    return lambda image: ask_quietly(image).apply(change)
-
-
-def _settled(plan: Plan, clip: Clip, ask: Ask, domain: str) -> Plan:
-    """Return the plan with one range of colours and one factor for all frames."""
-    options = plan.options
-    colours = options.limits is None and (plan.side_by_side or FILM in plan.formats)
-    given = options.metres_per_unit or options.inverse_per_unit
-    factor = FORMATS["png16"] in plan.formats and given is None
-    if not (colours or factor):
-        return plan
-    apart = max(1, int(clip.seconds * clip.rate / SAMPLES))
-    samples = [_sampled(ask, frame) for frame in islice(clip.frames(apart), SAMPLES)]
-    unit, depths = samples[0][0], [depth for _, depth in samples]
-    if colours:
-        options = replace(options, limits=colour_limits(unit, *depths))
-    if factor and unit == "metre":
-        deepest = 1.5 * max(float(depth.max()) for depth in depths)  # other frames may be deeper
-        options = replace(options, metres_per_unit=png16_unit(domain, deepest))
-    elif factor:
-        nearest = min(float(depth.min()) for depth in depths) / 1.5  # or nearer
-        options = replace(options, inverse_per_unit=inverse_unit(nearest))
-    return replace(plan, options=options)
-
-
-def _sampled(ask: Ask, frame: Frame) -> tuple[Unit, FloatMap]:
-    """Return the unit and a reduced depth map of a frame, which is not kept."""
-    shown = ask(frame.image)
-    return shown.unit, look(shown.depth_values)
-
-
 def _write_frame(
     row: Format, folder: Path, options: FormatOptions, frame: Frame, shown: Prediction
 ) -> None:
     """Write one file of a sequence, named by the number of its frame; the folder is atomic."""
-    alone = replace(options, sidecar=False, drop_beyond=True)  # the clip has one JSON file
-    content = formats.encode(shown, row, alone)[row.suffix]
+    options = replace(options, sidecar=False, drop_beyond=True)  # the clip has one JSON file
+    content = formats.encode(shown, row, options)[row.suffix]
     (folder / f"{frame.index:06}{row.ending}").write_bytes(content)
 
 
 @contextmanager
-def _film(path: Path, plan: Plan, rate: Fraction) -> Iterator[Write]:
-    """Write an MP4 file with H.264, which begins with the first frame."""
+def _mp4_writer(path: Path, plan: Plan, rate: Fraction) -> Iterator[WriteFrame]:
+    """Open an MP4 file with H.264, whose size is that of the first frame."""
     import av
 
     stream: Any = None
     last, count = -1, 0
 
-    def begin(picture: Picture, shown: Prediction) -> Any:
+    def open_stream(picture: Picture, shown: Prediction) -> Any:
         container.metadata["comment"] = " · ".join(["idisc", *sentences(shown, without="frame")])
-        speed = rate / plan.every if plan.fps is None else Fraction(plan.fps)
-        made = container.add_stream("libx264", speed.limit_denominator(1001), options=_CODING)
-        made.height, made.width, _ = picture.shape
-        made.pix_fmt, made.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
-        made.codec_context.colorspace = _BT709
-        return made
+        fps = rate / plan.every if plan.fps is None else Fraction(plan.fps)
+        opened = container.add_stream("libx264", fps.limit_denominator(1001), options=_H264_OPTIONS)
+        opened.height, opened.width, _ = picture.shape
+        opened.pix_fmt, opened.codec_context.time_base = "yuv420p", Fraction(1, _TICKS_PER_SECOND)
+        opened.codec_context.colorspace = _BT709
+        return opened
 
     def write(frame: Frame, shown: Prediction) -> None:
         nonlocal stream, last, count
         picture = draw(shown, plan.options, side_by_side=plan.side_by_side)
-        stream = stream or begin(picture, shown)
+        stream = stream or open_stream(picture, shown)
         seconds = frame.seconds if plan.fps is None else count / plan.fps
-        count, last = count + 1, max(last + 1, round(seconds * _TICKS))
-        coloured = av.VideoFrame.from_ndarray(picture, format="rgb24")
-        coded = coloured.reformat(format="yuv420p", dst_colorspace="ITU709")
-        coded.pts, coded.time_base = last, Fraction(1, _TICKS)
-        container.mux(stream.encode(coded))
+        count, last = count + 1, max(last + 1, round(seconds * _TICKS_PER_SECOND))
+        rgb = av.VideoFrame.from_ndarray(picture, format="rgb24")
+        encoded = rgb.reformat(format="yuv420p", dst_colorspace="ITU709")
+        encoded.pts, encoded.time_base = last, Fraction(1, _TICKS_PER_SECOND)
+        container.mux(stream.encode(encoded))
 
+    index_first = {"movflags": "+faststart"}
     try:
-        with files.atomic(path) as draft:
-            fast = {"movflags": "+faststart"}
-            with av.open(str(draft), "w", format="mp4", options=fast) as container:
-                yield write
-                if stream is not None:
-                    container.mux(stream.encode(None))
+        with (
+            files.atomic(path) as draft,
+            av.open(str(draft), "w", format="mp4", options=index_first) as container,
+        ):
+            yield write
+            if stream is not None:
+                container.mux(stream.encode(None))
     except av.FFmpegError as error:
         raise InputError(path, f"cannot be written ({error.strerror})") from None
 
 
 def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = False) -> Picture:
-    """Draw a frame of the film: depth in colours, or the picture, its depth and a legend.
+    """Draw a frame of the MP4 file: depth in colours, or the picture, its depth and a legend.
 
     Its sides are even numbers, as H.264 needs them.
     """
@@ -432,13 +316,15 @@ def draw(shown: Prediction, options: FormatOptions, *, side_by_side: bool = Fals
     picture = visualize.depth_picture(depth, low, high, options.colormap)
     if side_by_side:
         factor = enlargement((picture.shape[0], picture.shape[1]))
-        panels = [each.repeat(factor, 0).repeat(factor, 1) for each in (shown.image, picture)]
+        panels = [panel.repeat(factor, 0).repeat(factor, 1) for panel in (shown.image, picture)]
         if options.clean:
             return _with_even_sides(np.concatenate(panels, axis=1))
         kind = "depth" if unit == "metre" else "relative depth"
-        said = f"{kind}, camera {shown.camera.origin}"
-        name = visualize.plain(shown.provenance.picture)
-        picture = visualize.beside(panels, [name, said])
+        captions = (
+            visualize.drawable_text(shown.provenance.picture),
+            f"{kind}, camera {shown.camera.origin}",
+        )
+        picture = visualize.side_by_side(panels, captions)
         symbol = UNIT_SYMBOLS[unit]
         legend = visualize.legend(low, high, symbol, options.colormap, picture.shape[1])
         picture = np.concatenate([picture, legend])

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from idisc.prediction import SizeReason, Unit, WarningCode
+from idisc.provenance import SizeReason, Unit, WarningCode
 from idisc.serve.service import WEB_FORMATS
 
 
@@ -84,7 +84,7 @@ class WarningInfo(BaseModel):
 
 
 class Provenance(BaseModel):
-    """How a prediction was made; the fields are those of `idisc.prediction.Provenance`."""
+    """How a prediction was made; the fields are those of `idisc.provenance.Provenance`."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -106,4 +106,4 @@ def picture_row(case: Case, limit: float) -> NDArray[np.uint8]:
         task.draw_error(prediction, target, case.valid, limit),
     ]
     captions = ["picture", caption, "prediction", f"error to {limit:g} {task.error_unit}"]
-    return visualize.beside(pictures, captions, HEIGHT)
+    return visualize.side_by_side(pictures, captions, HEIGHT)
