@@ -181,7 +181,7 @@ def test_a_run_inherits_licence_data_domain_range_camera_and_parents(data, tmp_p
     assert (info.domain, info.depth_range, info.non_commercial) == ("road", (0.01, 80.0), True)
     assert info.training_fov_deg is not None
     assert info.licence.startswith("CC BY-NC 4.0; ")
-    assert info.data.startswith("KITTI")
+    assert info.data == ("KITTI, Eigen split, annotated depth", "your own pictures")
     assert info.parents == (
         Parent(name="converted", sha256=files.sha256(parent / "model.safetensors")),
         Parent(name="kitti_swintiny.pt", sha256="ab"),
@@ -196,6 +196,7 @@ def test_a_run_from_a_shipped_model_inherits_its_card(data, tmp_path):
     run = start(made, data, tmp_path / "run", weights=str(card))
     assert (run.origin["domain"], run.origin["depth_range"]) == ("indoor", (0.5, 5.6))
     assert run.origin["licence"][0] == "Apache-2.0"
+    assert run.origin["data"] == ("Rendered rooms", "ImageNet-1k weights", "your own pictures")
     assert run.origin["parents"][0]["name"] == "rooms"
 
 

@@ -94,7 +94,7 @@ class ModelCard:
     parameters: float  # millions
     model: ModelConfig  # the network
     weights: tuple[str, ...]  # those of `files` that contain its tensors
-    ingredients: tuple[Ingredient, ...]  # data and weights, each with its licence
+    ingredients: tuple[Ingredient, ...]  # data and weights, its own and those of its parents
     parents: tuple[Parent, ...] = ()  # models that training started from
     scores: tuple[Score, ...] = ()
     files: tuple[ModelFile, ...]
@@ -116,9 +116,9 @@ class ModelCard:
                 raise InputError("files", f"{needed} is not among them")
 
     @property
-    def data(self) -> str:
-        """The names of its datasets and initial weights, in one line."""
-        return ", ".join(ingredient.name for ingredient in self.ingredients)
+    def data(self) -> tuple[str, ...]:
+        """The names of its datasets and initial weights, also of those of its parents."""
+        return tuple(ingredient.name for ingredient in self.ingredients)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ModelCard:
             training_size=(self.training_size[0], self.training_size[1]),
             training_fov_deg=self.training_fov_deg,
             canonical=self.canonical,
-            data=(self.data,),
+            data=self.data,
             licence=(self.licence,),
             non_commercial=self.non_commercial,
             parents=self.parents,
