@@ -3,8 +3,9 @@
 An ONNX file ends with a checksum of everything before it. The checksum is an ordinary metadata
 entry, because fields may be appended to a serialized protocol buffer message. Another entry has the
 checksums of the files that the graph takes weights from. A safetensors file has a checksum for each
-tensor in its header, see `model.states`. The record of a checkpoint has one of its own values, and
-the card of a shipped model has one for each of its files. CRC-32 is cheap enough for every load
+tensor in its header, see `model.states`, and cached features have one for each row, see
+`train.features`. The record of a checkpoint has one of its own values, and the card of a shipped
+model has one for each of its files. CRC-32 is cheap enough for every load
 (`benchmarks/checksums.py`). It detects damage, but unlike a signature it does not detect tampering.
 """
 
@@ -30,6 +31,11 @@ _REMEDY = "get it again, or export it again"
 def crc32(path: Path) -> str:
     """Return the CRC-32 of a file as 8 hexadecimal digits."""
     return _crc32(path, 0)
+
+
+def crc32_of(description: str, content: memoryview) -> int:
+    """Return the CRC-32 of values in memory and of a description of them, such as their type."""
+    return zlib.crc32(content, zlib.crc32(description.encode()))
 
 
 def sealed(content: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """Cached features of a frozen encoder."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from tests.fakes.training import ALONE, losses, start, stop_after
 
 from idisc.configs.schema import AugmentConfig, TrainConfig
 from idisc.data.dataset import open_dataset
-from idisc.errors import InputError
+from idisc.errors import DataError, InputError
 from idisc.model.network import IDisc
 from idisc.train import features, launch
 from idisc.train.loader import Stream
@@ -52,6 +53,26 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     with refused(InputError, "train.cache_features", taken):
         start(recipe(cache_features=taken), data, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["features.0.npy", "features.1.npy", "depth.npy"])
+@pytest.mark.parametrize("damage", ["values", "header", "end", "all"])
+def test_damaged_features_are_not_trained_on(data, tmp_path, name, damage):
+    run = start(recipe(cache_features=str(tmp_path / "features")), data, tmp_path / "run")
+    [path] = (tmp_path / "features").glob(f"*/{name}")
+    content = path.read_bytes()
+    header = content.index(b"\n") + 1
+    damaged = {
+        "values": content[:header] + bytes(255 - byte for byte in content[header:]),
+        "header": content.replace(b"'descr'", b"'other'"),
+        "end": content[:-1],
+        "all": b"",
+    }
+    path.write_bytes(damaged[damage])
+    with refused(DataError, path, str(path.parent)):
+        run.train()
+    shutil.rmtree(path.parent)
+    assert launch.resume(tmp_path / "run", ALONE).train().finished
 
 
 def stream(data, **train):

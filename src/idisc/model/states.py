@@ -10,7 +10,6 @@ import json
 import pickle
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from idisc.checksums import DAMAGED, KEY
+from idisc.checksums import DAMAGED, KEY, crc32_of
 from idisc.errors import CheckpointError, first_line, first_names
 
 State = dict[str, Tensor]
@@ -117,9 +116,8 @@ def _read_safetensors(path: Path) -> object:
 
 def _crc32(value: Tensor) -> str:
     """CRC-32 of type, shape and values of a tensor on the CPU."""
-    form = zlib.crc32(f"{value.dtype} {tuple(value.shape)}".encode())
     content = value.contiguous().flatten().view(torch.uint8).numpy().data
-    return f"{zlib.crc32(content, form):08x}"
+    return f"{crc32_of(f'{value.dtype} {tuple(value.shape)}', content):08x}"
 
 
 def _read_torch(path: Path) -> object:

@@ -6,6 +6,11 @@ as several views with different augmentations. A folder of features records what
 and is reused by every run that matches. Targets are stored next to the features under the name of
 their task, so tasks on the same pictures share features. Files are written sequentially: an
 interrupted run continues where it stopped.
+
+    FOLDER/features.json                    what the views are made from; written last
+    FOLDER/features.0.npy, features.1.npy   images, and the features of each image
+    FOLDER/depth.npy                        targets of the task `depth`
+    FOLDER/features_crc32.npy ...           a checksum of each row, compared whenever it is read
 """
 
 from __future__ import annotations
@@ -24,9 +29,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from idisc import configs, files
+from idisc.checksums import DAMAGED, crc32_of
 from idisc.configs.schema import DataConfig, TrainConfig
 from idisc.data.dataset import Dataset
-from idisc.errors import InputError
+from idisc.errors import DataError, InputError
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.vit import VitPyramid
 from idisc.train import seeding
@@ -56,7 +62,7 @@ class FeatureStream(Stream):
         super().__init__(folders, data, train)
         self.cached = cached
         self._places = [_places(folder) for folder in folders]
-        self._open: dict[int, list[_StoredRows]] = {}
+        self._open: dict[int, list[StoredRows]] = {}
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
         """Return one of the cached views of a picture, drawn by the generator."""
@@ -68,29 +74,62 @@ class FeatureStream(Stream):
         name = self.folders[folder].records[index].image
         return Item(image, target, valid, name, folder in self.data.exact, tuple(extracted))
 
-    def _arrays(self, folder: int) -> list[_StoredRows]:
+    def _arrays(self, folder: int) -> list[StoredRows]:
         if folder not in self._open:  # in the process that reads
-            path = self.cached[folder]
-            stored = [path / f"{self.folders[folder].spec.task.name}.npy"]
-            stored += sorted(path.glob(f"{FEATURES}.*.npy"))
-            self._open[folder] = [_StoredRows(each) for each in stored]
+            path, task = self.cached[folder], self.folders[folder].spec.task.name
+            self._open[folder] = [*open_rows(path, task), *open_rows(path, FEATURES)]
         return self._open[folder]
 
 
-class _StoredRows:
-    """Rows of a .npy file, each read at once.
+class StoredRows:
+    """Rows of a .npy file, each read at once and compared with its checksum.
 
     A memory map reads page by page, which is slow if the cache does not fit into memory.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, crc32: NDArray[np.uint32] | None) -> None:
         stored = np.load(path, mmap_mode="r")
         self._path, self._shape, self._dtype = path, stored.shape[1:], stored.dtype
         self._start, self._row = stored.offset, stored[0].nbytes
+        self._crc32 = crc32
 
     def __getitem__(self, row: int) -> NDArray[Any]:
         offset, count = self._start + row * self._row, self._row // self._dtype.itemsize
-        return np.fromfile(self._path, self._dtype, count, offset=offset).reshape(self._shape)
+        values = np.fromfile(self._path, self._dtype, count, offset=offset)
+        if len(values) < count:
+            raise _damaged(self._path)
+        values = values.reshape(self._shape)
+        if self._crc32 is not None and _crc32(values) != self._crc32[row]:
+            raise _damaged(self._path)
+        return values
+
+
+def open_rows(path: Path, name: str) -> list[StoredRows]:
+    """Open the arrays that `write_rows` wrote; DataError if one of them is damaged.
+
+    Arrays of earlier versions have no checksums and are not verified.
+    """
+    arrays = sorted(path.glob(f"{name}.*.npy")) or [path / f"{name}.npy"]
+    expected = path / f"{name}_crc32.npy"
+    opened = expected
+    try:
+        crc32 = np.load(expected).T if expected.is_file() else [None] * len(arrays)
+        rows = []
+        for opened, crc32_of_rows in zip(arrays, crc32, strict=True):
+            rows.append(StoredRows(opened, crc32_of_rows))
+    except Exception:  # numpy raises many types for a damaged header
+        raise _damaged(opened) from None
+    return rows
+
+
+def _damaged(path: Path) -> DataError:
+    remedy = f"remove the folder {path.parent} and resume the run, which computes it again"
+    return DataError(path, DAMAGED, remedy)
+
+
+def _crc32(values: NDArray[Any]) -> int:
+    content = np.ascontiguousarray(values).data
+    return crc32_of(f"{values.dtype.str} {values.shape}", content)
 
 
 def cache_features(
@@ -167,8 +206,9 @@ def write_rows(
 ) -> None:
     """Append the rows that are missing to `name.0.npy`, `name.1.npy`, ..., one for each array.
 
-    A single array is stored in `name.npy`. Files are written sequentially and not through memory
-    maps, in which a full disk would end the process without a message.
+    A single array is stored in `name.npy`; the checksums of all arrays are in `name_crc32.npy`.
+    Files are written sequentially and not through memory maps, in which a full disk would end the
+    process without a message.
     """
     path.mkdir(parents=True, exist_ok=True)
     with ExitStack() as opened:
@@ -177,9 +217,12 @@ def write_rows(
         while done < total:
             rows = range(done, min(done + BATCH, total))
             values = arrays(rows)
+            numbers = [f".{number}" for number in range(len(values))] if len(values) > 1 else [""]
+            crc32 = [[_crc32(row) for row in each] for each in values]
+            values = (*values, np.array(crc32, np.uint32).T)
             if not written:
-                for number, each in enumerate(values):
-                    file = path / (f"{name}.{number}.npy" if len(values) > 1 else f"{name}.npy")
+                for suffix, each in zip([*numbers, "_crc32"], values, strict=True):
+                    file = path / f"{name}{suffix}.npy"
                     written.append(opened.enter_context(_GrowingRows.open(file, total, each)))
                 done = min(each.count for each in written) // BATCH * BATCH
                 for growing in written:
