@@ -20,7 +20,7 @@ from idisc.model.discretization import CrossAttention, FeaturePartition, SceneDi
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
-from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
+from idisc.model.tokens import sine_encoding, size_of, to_map, to_positioned_tokens
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -136,7 +136,7 @@ def test_deformable_attention(path):
 
     def run(inputs):
         reference = inputs["reference_points"]  # (N, Lq, levels, 2), the same for all levels here
-        locations, weights = module.places(inputs["query"], reference[:, :, 0], sizes)
+        locations, weights = module.sampling_locations(inputs["query"], reference[:, :, 0], sizes)
         locations = locations + (reference - reference[:, :, :1])[:, :, None, :, None]
         sampled = sampling.sample(
             module.project(inputs["input_flatten"]), sizes, locations, weights
@@ -184,7 +184,7 @@ def test_cross_attention(path):
         if afp:
             weights = weights + 1e-6
             weights = weights / weights.sum(-1, keepdim=True)
-        return [attention.write(weights @ values)]
+        return [attention.project_out(weights @ values)]
 
     check(path, network, run)
 
@@ -207,7 +207,7 @@ def test_feature_partition(path):
         path,
         network,
         lambda inputs: [
-            afp(to_placed_tokens(inputs[f"map{level}"])) for level, afp in enumerate(levels, 1)
+            afp(to_positioned_tokens(inputs[f"map{level}"])) for level, afp in enumerate(levels, 1)
         ],
     )
 
@@ -231,7 +231,7 @@ def test_scene_discretization(path):
         outs = []
         for level, (discretize, head) in enumerate(zip(isd, heads, strict=True), 1):
             maps = inputs[f"map{level}"]
-            pixels = discretize(to_placed_tokens(maps), inputs[f"idr{level}"])
+            pixels = discretize(to_positioned_tokens(maps), inputs[f"idr{level}"])
             outs.append(to_map(head(pixels), size_of(maps)))
         return outs
 

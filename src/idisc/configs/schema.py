@@ -28,13 +28,13 @@ def _check(condition: bool, field: str, reason: str, remedy: str = "") -> None:
         raise InputError(field, reason, remedy)
 
 
-def _check_at_least(config: object, least: float, *names: str) -> None:
+def _check_at_least(config: object, minimum: float, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
-        _check(value >= least, name, f"{value} is less than {least}")
+        _check(value >= minimum, name, f"{value} is less than {minimum}")
 
 
-def _check_most(config: object, *names: str) -> None:
+def _check_limits(config: object, *names: str) -> None:
     for name in names:
         most = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
         value = getattr(config, name)
@@ -58,7 +58,7 @@ class DecoderConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "width", "layers", "heads", "points")
-        _check_most(self, "width", "layers", "heads", "points")
+        _check_limits(self, "width", "layers", "heads", "points")
         _check(
             self.width % 4 == 0, "width", f"{self.width} is not a multiple of 4"
         )  # sine encoding
@@ -80,7 +80,7 @@ class AfpConfig:
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "idrs", "width", "heads")
         _check_at_least(self, 0, "iterations")
-        _check_most(self, "idrs", "iterations", "width", "heads")
+        _check_limits(self, "idrs", "iterations", "width", "heads")
         _check_divides(self.heads, self.width)
 
 
@@ -95,7 +95,7 @@ class IsdConfig:
         remedy = "to have none, set discretization=none"
         _check(self.layers >= 1, "layers", f"{self.layers} is less than 1", remedy)
         _check_at_least(self, 1, "heads")
-        _check_most(self, "layers", "heads")
+        _check_limits(self, "layers", "heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,7 @@ class EddConfig:
 
     def __post_init__(self) -> None:
         _check_at_least(self, 2, "bins")
-        _check_most(self, "bins")
+        _check_limits(self, "bins")
         ordered = 0 < self.min_depth < self.max_depth < float("inf")
         _check(ordered, "min_depth", "0 < min_depth < max_depth is needed, both finite")
 
@@ -140,7 +140,7 @@ class ModelConfig:
         )
         _check_at_least(self, 1, "expansion")
         _check_at_least(self, 0, "adapter_rank")
-        _check_most(self, "expansion", "adapter_rank")
+        _check_limits(self, "expansion", "adapter_rank")
         _check_divides(self.isd.heads, self.decoder.width, "isd.heads")
         _check(self.task in TASKS, "task", f"'{self.task}' is not one of {', '.join(TASKS)}")
         _check(
@@ -201,7 +201,7 @@ class DataConfig:
         _check(known, "size", f"{self.size} is not a height and a width", "write it as 480x640")
         _check(0 <= self.holdout < 1, "holdout", f"{self.holdout} is not in [0, 1)")
         _check_at_least(self, 0, "canonical_focal")
-        _check_most(self, "canonical_focal")
+        _check_limits(self, "canonical_focal")
 
 
 @dataclass(frozen=True, kw_only=True)

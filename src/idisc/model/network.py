@@ -22,7 +22,7 @@ from idisc.model.backbones import STRIDES, find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import FUSIONS, GuidedUpsampling, OutputHead
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
-from idisc.model.tokens import size_of, to_map, to_placed_tokens
+from idisc.model.tokens import size_of, to_map, to_positioned_tokens
 from idisc.model.vit import VitPyramid
 from idisc.sizes import Size
 
@@ -113,7 +113,7 @@ class IDisc(nn.Module):
     def adapt(self, extracted: Sequence[Tensor]) -> list[Tensor]:
         """Return what `extract` returned, with the tap that adapters compute, if there are any."""
         if isinstance(self.encoder, VitPyramid):
-            return [self.encoder.complete(extracted[0])]
+            return [self.encoder.add_adapted_tap(extracted[0])]
         return list(extracted)
 
     def scene_of(self, adapted: Sequence[Tensor]) -> Tensor | None:
@@ -159,7 +159,7 @@ class IDisc(nn.Module):
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
-                idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
+                idrs.append(self.afp[index](to_positioned_tokens(f), kept[0]))  # H (B, N, E)
                 levels.append(self.decode_level(index, p, idrs[index], kept[1]))
             else:
                 levels.append(self.decode_level(index, p))
@@ -193,7 +193,7 @@ class IDisc(nn.Module):
 
         ISD's attention is appended to the list, if given; `muted` (N,) is true for IDRs to ignore.
         """
-        pixels = to_placed_tokens(p)  # P (B, M, C)
+        pixels = to_positioned_tokens(p)  # P (B, M, C)
         if idrs is not None:
             pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
         return to_map(self.heads[level](pixels), size_of(p))

@@ -39,11 +39,11 @@ def read_state(path: Path) -> State:
         inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
         content = inner[0] if inner else content
     if not isinstance(content, dict) or not content:
-        raise CheckpointError(path, f"holds {_kind(content)}, not tensors by name")
+        raise CheckpointError(path, f"holds {_describe_type(content)}, not tensors by name")
     state: State = {}
     for name, value in content.items():
-        if not isinstance(name, str) or not _plain(value):
-            found = f"entry {name!r} is {_kind(value)}"
+        if not isinstance(name, str) or not _is_dense(value):
+            found = f"entry {name!r} is {_describe_type(value)}"
             raise CheckpointError(path, found, "only plain tensors belong in a checkpoint")
         short = name.removeprefix("module.")
         if short in state:
@@ -79,9 +79,9 @@ def check_state(
     missing = [name for name in expected if name not in state]
     extra = [called[name] for name in state if name not in expected]
     wrong = [
-        f"{called[name]} is {_form(value)}, {_form(expected[name])} expected"
+        f"{called[name]} is {_describe_shape(value)}, {_describe_shape(expected[name])} expected"
         for name, value in state.items()
-        if name in expected and _form(value) != _form(expected[name])
+        if name in expected and _describe_shape(value) != _describe_shape(expected[name])
     ]
     complaints = [f"missing {first_names(missing)}"] if missing else []
     complaints += [f"unexpected {first_names(extra)}"] if extra else []
@@ -137,7 +137,7 @@ def _read_torch(path: Path) -> object:
         raise CheckpointError(path, reason, "download it again") from None
 
 
-def _plain(value: object) -> bool:
+def _is_dense(value: object) -> bool:
     """Tell whether a value is a dense tensor on the CPU that is not quantized."""
     return (
         isinstance(value, Tensor)
@@ -147,12 +147,12 @@ def _plain(value: object) -> bool:
     )
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     if isinstance(value, (dict, list, tuple)) and not value:
         return "nothing"
     return f"a {type(value).__name__}"
 
 
-def _form(value: Tensor) -> str:
+def _describe_shape(value: Tensor) -> str:
     shape = "x".join(map(str, value.shape)) or "a single number"
     return shape if value.is_floating_point() else f"{shape} of {value.dtype}"

@@ -130,7 +130,7 @@ class SwinBlock(nn.Module):
         return x.roll((self.shift, self.shift), dims=(1, 2))[:, :height, :width]
 
     def _by_window(self, *tensors: Tensor) -> Tensor:
-        return in_chunks(self.attn, *tensors, together=WINDOW**2)
+        return in_chunks(self.attn, *tensors, group_size=WINDOW**2)
 
     def _sides(self, size: Size, device: torch.device) -> Tensor:
         """Mark the tokens that the shift moved from the other end of an axis: (1, M, 1)."""
@@ -209,11 +209,11 @@ class Swin(nn.Module):
     def load_from_classifier(self, complete: nn.Module) -> None:
         """Load timm's classifier; it has no norms for the outputs, which keep 1 and 0."""
         state = complete.state_dict()
-        load_into(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
-        load_into(self.layers, _below(state, "layers."), "layers")
+        load_into(self.patch_embed, _remove_prefix(state, "patch_embed."), "patch_embed")
+        load_into(self.layers, _remove_prefix(state, "layers."), "layers")
 
 
-def _below(state: State, prefix: str) -> State:
+def _remove_prefix(state: State, prefix: str) -> State:
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
     }

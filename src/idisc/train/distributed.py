@@ -47,7 +47,7 @@ class World:
     size: int = 1
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """True for the process that writes files."""
         return self.rank == 0
 
@@ -69,7 +69,7 @@ class World:
         dist.all_gather_object(every, items)
         return [item for each in every for item in each]
 
-    def add_up(self, counts: list[int]) -> list[int]:
+    def sum_counts(self, counts: list[int]) -> list[int]:
         """Return the sum of each count over the processes, without waiting for a GPU."""
         if self.size == 1:
             return counts
@@ -80,7 +80,7 @@ class World:
 
     def wait(self) -> None:
         """Wait until all processes have reached this point."""
-        self.add_up([0])
+        self.sum_counts([0])
 
     def wrap(self, network: nn.Module) -> nn.Module:
         """Return the network with gradients and batch norms over all processes."""
@@ -138,7 +138,7 @@ _GLOBAL: dict[type[nn.Module], type[nn.Module]] = {
 
 
 @contextmanager
-def joined(device: str) -> Iterator[World]:
+def join_processes(device: str) -> Iterator[World]:
     """Join the processes that torchrun started; without torchrun there is only this one.
 
     `device` is "auto", "cpu" or a device of torch; each of several processes has its own GPU.

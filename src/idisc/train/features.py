@@ -42,7 +42,7 @@ from idisc.train.loader import Item, Stream
 from idisc.train.seeding import Draw
 
 Arrays = tuple[NDArray[Any], ...]
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Called with the views done and their total."""
 FEATURES = "features"
 BATCH = 4  # views that pass the encoder together
@@ -61,13 +61,13 @@ class FeatureStream(Stream):
         """`cached` is where `cache_features` stored the views of each folder."""
         super().__init__(folders, data, train)
         self.cached = cached
-        self._places = [_places(folder) for folder in folders]
+        self._positions = [_positions_in_split(folder) for folder in folders]
         self._open: dict[int, list[StoredRows]] = {}
 
     def item(self, folder: int, index: int, generator: Generator) -> Item:
         """Return one of the cached views of a picture, drawn by the generator."""
         view = int(generator.integers(self.train.views))
-        row = self._places[folder][index] * self.train.views + view
+        row = self._positions[folder][index] * self.train.views + view
         target, image, *extracted = (array[row] for array in self._arrays(folder))
         target = target.astype(np.float32)
         valid = (target != 0).reshape(*target.shape[:2], -1).any(axis=-1)
@@ -133,7 +133,7 @@ def _crc32(values: NDArray[Any]) -> int:
 
 
 def cache_features(
-    network: IDisc, stream: Stream, base: Path, world: World, progress: Progress | None = None
+    network: IDisc, stream: Stream, base: Path, world: World, progress: OnProgress | None = None
 ) -> list[Path]:
     """Compute the missing views of each folder of a stream below `base`; return their folders.
 
@@ -141,14 +141,14 @@ def cache_features(
     holdouts share it.
     """
     _check_frozen(network)
-    digest = _digest(network)
+    digest = _encoder_digest(network)
     paths, missing = [], []
-    whole = Stream([_whole(folder) for folder in stream.folders], stream.data, stream.train)
+    whole = Stream([_whole_split(folder) for folder in stream.folders], stream.data, stream.train)
     for number, dataset in enumerate(whole.folders):
         key = {
             "format": configs.FORMAT,
             "encoder": digest,
-            "pictures": _pictures(dataset),
+            "pictures": _pictures_digest(dataset),
             "size": list(stream.data.size),
             "canonical_focal": stream.data.canonical_focal,
             "augment": configs.to_json(stream.data.augment),
@@ -157,11 +157,11 @@ def cache_features(
         path = base / hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         paths.append(path)
         views = _Views(whole, number)
-        extract = partial(_extracted, network, views)
+        extract = partial(_extract, network, views)
         for name, arrays in ((FEATURES, extract), (dataset.spec.task.name, views.targets)):
             if not (path / f"{name}.json").is_file():
                 missing.append(_Missing(path, name, arrays, views.count, key))
-    if world.leads:
+    if world.is_main:
         try:
             _write_missing(missing, progress)
         except OSError as error:
@@ -184,7 +184,7 @@ class _Missing(NamedTuple):
     key: dict[str, Any]  # what they are made from
 
 
-def _write_missing(missing: Sequence[_Missing], progress: Progress | None) -> None:
+def _write_missing(missing: Sequence[_Missing], progress: OnProgress | None) -> None:
     total, before = sum(each.rows for each in missing), 0
 
     def advance(done: int, _: int) -> None:
@@ -202,7 +202,7 @@ def write_rows(
     name: str,
     arrays: Callable[[range], Arrays],
     total: int,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> None:
     """Append the rows that are missing to `name.0.npy`, `name.1.npy`, ..., one for each array.
 
@@ -292,7 +292,7 @@ class _Views:
         return (np.stack(targets),)
 
 
-def _extracted(network: IDisc, views: _Views, rows: range) -> Arrays:
+def _extract(network: IDisc, views: _Views, rows: range) -> Arrays:
     """Return images of some views as uint8, and their features as float16."""
     network.eval()
     images = np.stack([views[row].image for row in rows])
@@ -315,7 +315,7 @@ def _cached_part(network: IDisc) -> tuple[str, nn.Module]:
     return "encoder", network.encoder
 
 
-def _digest(network: IDisc) -> str:
+def _encoder_digest(network: IDisc) -> str:
     _, part = _cached_part(network)
     adapted = " adapted" if network.config.adapter_rank else ""  # with fewer taps
     digest = hashlib.sha256(f"{network.config.encoder}{adapted}".encode())
@@ -325,17 +325,17 @@ def _digest(network: IDisc) -> str:
     return digest.hexdigest()
 
 
-def _whole(folder: Dataset) -> Dataset:
+def _whole_split(folder: Dataset) -> Dataset:
     return Dataset(folder.source, folder.split, folder.spec)
 
 
-def _places(folder: Dataset) -> list[int]:
+def _positions_in_split(folder: Dataset) -> list[int]:
     """Return the position of each picture of a folder among those of the whole split."""
-    known = {(r.image, r.target): place for place, r in enumerate(_whole(folder).records)}
+    known = {(r.image, r.target): place for place, r in enumerate(_whole_split(folder).records)}
     return [known[record.image, record.target] for record in folder.records]
 
 
-def _pictures(dataset: Dataset) -> str:
+def _pictures_digest(dataset: Dataset) -> str:
     """Return a hash of the names of the pictures and, if the manifest has it, their content."""
     text = "\n".join(f"{record.image} {record.sha256}" for record in dataset.records)
     return hashlib.sha256(

@@ -18,16 +18,18 @@ from idisc.model.network import Output
 
 SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
 EPSILON = 1e-6  # in the logs and below the root, as released
-MOST_COSINE = 0.999  # as released
+MAX_COSINE = 0.999  # as released
 Total = Callable[[Tensor], Tensor]
 """A sum over all processes, through which gradients flow."""
 
 
-def _alone(value: Tensor) -> Tensor:
+def _identity(value: Tensor) -> Tensor:
     return value
 
 
-def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _alone) -> Tensor:
+def silog_loss(
+    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
+) -> Tensor:
     """Scale-invariant log loss (eq. 4): prediction and target metres (B, 1, H, W), valid boolean.
 
     sqrt(Var[e] + 0.15 Mean[e]^2) with e the difference of logs and the variance unbiased. The
@@ -41,7 +43,7 @@ def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor, total: Total =
 
 
 def gradient_loss(
-    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _alone
+    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
 ) -> Tensor:
     """Mean difference of the slopes of log depth, at three scales; arguments as in `silog_loss`.
 
@@ -59,7 +61,7 @@ def gradient_loss(
     return loss / 3
 
 
-def idr_loss(weights: Sequence[Tensor], total: Total = _alone) -> Tensor:
+def idr_loss(weights: Sequence[Tensor], total: Total = _identity) -> Tensor:
     """Negative mutual information of pixels and IDRs, as a share of its maximum: from -1 to 0.
 
     `weights` are maps (B, R, K, N, H, W) with sum 1 over the N IDRs: AFP's partition or ISD's
@@ -81,7 +83,7 @@ def _entropy(shares: Tensor, dim: int) -> Tensor:
 
 
 def angular_loss(
-    normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor, total: Total = _alone
+    normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
 ) -> Tensor:
     """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
@@ -90,7 +92,7 @@ def angular_loss(
     unbounded there.
     """
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
-    used = valid & (cosine.abs() < MOST_COSINE)
+    used = valid & (cosine.abs() < MAX_COSINE)
     kappa, angle = concentration[used], torch.acos(cosine[used])
     each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
     return total(each.sum()) / total(used.sum())

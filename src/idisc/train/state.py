@@ -93,9 +93,9 @@ def _room_for(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(run: Path, leads: bool) -> Iterator[None]:
+def locked(run: Path, is_main: bool) -> Iterator[None]:
     """Keep other processes from training in the same folder, where the system has such locks."""
-    if not leads or importlib.util.find_spec("fcntl") is None:  # Windows has none
+    if not is_main or importlib.util.find_spec("fcntl") is None:  # Windows has none
         yield
         return
     folder = os.open(run, os.O_RDONLY)  # of the folder itself: the lock ends with the process

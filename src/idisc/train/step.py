@@ -89,7 +89,7 @@ class Stepper:
             return Outcome("skip", math.nan, 0.0)
         statistics = list(_running_statistics(self.network))
         before = [each.clone() for each in statistics]
-        outcome = self._move(step, self._backward(used, len(passes)), len(passes))
+        outcome = self._update_weights(step, self._backward(used, len(passes)), len(passes))
         if outcome.verdict != "step":  # restore the batch norms
             for each, value in zip(statistics, before, strict=True):
                 each.copy_(value)
@@ -117,19 +117,21 @@ class Stepper:
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            informed = self.train.idr_weight > 0 and self.network.config.discretization == "isd"
-            output = self._wrapped(rgb, size=size, extracted=extracted, explain=informed)
+            with_idr_loss = (
+                self.train.idr_weight > 0 and self.network.config.discretization == "isd"
+            )
+            output = self._wrapped(rgb, size=size, extracted=extracted, explain=with_idr_loss)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
         if self._edges:
             exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
             edges = losses.gradient_loss(output.prediction.float(), target, exact, total)
             loss = loss + self.train.edge_weight * edges
-        if informed:
+        if with_idr_loss:
             maps = (*(output.partition or ()), *(output.attention or ()))
             loss = loss + self.train.idr_weight * losses.idr_loss(maps, total)
         return loss
 
-    def _move(self, step: int, found: Sequence[Tensor], passes: int) -> Outcome:
+    def _update_weights(self, step: int, found: Sequence[Tensor], passes: int) -> Outcome:
         """Clip the gradient and move the weights, if gradient and loss are finite."""
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.train.clip_norm)

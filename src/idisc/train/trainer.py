@@ -96,11 +96,11 @@ class Trainer:
         network: IDisc,
         data: RunData,
         workers: int = 0,
-        caching: features.Progress | None = None,
+        on_caching: features.OnProgress | None = None,
         fine_tunes: bool = False,
         inherited: Ancestry | None = None,
     ) -> None:
-        """`caching` reports the progress of caching features, which precedes training.
+        """`on_caching` is called while features are cached, which precedes training.
 
         `fine_tunes` is true for a run that starts from a trained network: that network is validated
         before the first step, and stays the best checkpoint unless training improves on it.
@@ -110,7 +110,7 @@ class Trainer:
         self.testing, self.fine_tunes = data.testing, fine_tunes
         self.share = pictures_per_process(recipe.train.batch_size, world.size)
         optimizer.freeze(network, recipe.train.freeze)
-        self.stream = _stream(network.to(world.device), data.training, recipe, world, caching)
+        self.stream = _stream(network.to(world.device), data.training, recipe, world, on_caching)
         self.stepper = Stepper(network, recipe, world)
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
@@ -121,9 +121,9 @@ class Trainer:
 
     def train(self, on_step: OnStep | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
-        leads = self.world.leads
-        with state.locked(self.out, leads):
-            if leads:
+        is_main = self.world.is_main
+        with state.locked(self.out, is_main):
+            if is_main:
                 state.clear_drafts(self.out)
             try:
                 with self._open_log() as records:
@@ -149,7 +149,7 @@ class Trainer:
         if not self.stepper.is_sound():
             return
         step = self.progress.step
-        if self.world.leads:  # first what resuming needs, then the network for other commands
+        if self.world.is_main:  # first what resuming needs, then the network for other commands
             state.write_training(self.out, {**asdict(self.progress), **self.stepper.state()})
             self._write_network(state.LAST, {"step": step})
         self.saved = step
@@ -164,7 +164,7 @@ class Trainer:
     @contextmanager
     def _open_log(self) -> Iterator[log.Log | None]:
         """Open the log in the process that writes it; the others get None."""
-        if not self.world.leads:
+        if not self.world.is_main:
             yield None
             return
         progress = self.progress
@@ -217,7 +217,7 @@ class Trainer:
         except IdiscError as error:
             errors = [error]
         pixels = [int(batch.valid.sum()) for batch in passes] or [0] * count
-        stop, failed, *pixels = self.world.add_up([int(self.stop), len(errors), *pixels])
+        stop, failed, *pixels = self.world.sum_counts([int(self.stop), len(errors), *pixels])
         if stop:
             return None
         if failed:
@@ -252,7 +252,7 @@ class Trainer:
             progress.best = {**progress.metrics, "step": progress.step}
         if self.fine_tunes and progress.step == 0:
             progress.start = progress.metrics
-        if not self.world.leads or records is None:
+        if not self.world.is_main or records is None:
             return
         records.write("validation", progress.step, progress.metrics)
         path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
@@ -298,7 +298,7 @@ def _stream(
     training: Sequence[Dataset],
     recipe: Recipe,
     world: World,
-    caching: features.Progress | None,
+    on_caching: features.OnProgress | None,
 ) -> Stream:
     """Return the samples: pictures, or cached views with features of a frozen encoder."""
     data, train = recipe.data, recipe.train
@@ -306,7 +306,7 @@ def _stream(
     if not train.cache_features:
         return stream
     base = Path(train.cache_features)
-    cached = features.cache_features(network, stream, base, world, caching)
+    cached = features.cache_features(network, stream, base, world, on_caching)
     return features.FeatureStream(training, data, train, cached)
 
 

@@ -81,14 +81,14 @@ def write_pictures(path: Path, cases: list[Case], spec: DatasetSpec) -> None:
     if not cases:
         return
     limit = spec.task.error_limit(spec.domain, *(case.sample.target for case in cases))
-    rows = [picture_row(case, limit) for case in cases]
+    rows = [draw_row(case, limit) for case in cases]
     width = max(row.shape[1] for row in rows)
     rows = [np.pad(row, ((0, 0), (0, width - row.shape[1]), (0, 0))) for row in rows]
     with files.atomic(path) as draft:
         Image.fromarray(np.concatenate(rows)).save(draft, format="JPEG", quality=88)
 
 
-def picture_row(case: Case, limit: float) -> NDArray[np.uint8]:
+def draw_row(case: Case, limit: float) -> NDArray[np.uint8]:
     """Draw a case; the colours of errors end at `limit`."""
     task, target, prediction = case.sample.task, case.sample.target, case.prediction
     height, width = target.shape[:2]  # the network may see the picture with another aspect ratio

@@ -20,7 +20,7 @@ from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.errors import DataError
 from idisc.sizes import Size
-from idisc.train.augment import Generator, rotated, transformed
+from idisc.train.augment import Generator, rotate_vectors, transform_map
 
 WHOLE = 0.3  # share of the views that show the whole picture, as prediction does
 
@@ -61,14 +61,16 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
     scale = _pixels_per_pixel(sample, size, window.zoom)
     focal_px = math.sqrt(sample.camera.fx * sample.camera.fy) / scale
     camera = sample.camera.from_focal(focal_px, size, sample.camera.origin)
-    target = transformed(sample.target, _inverse(sample, window, scale, size, sample.target), size)
-    valid = transformed(
+    target = transform_map(
+        sample.target, _inverse(sample, window, scale, size, sample.target), size
+    )
+    valid = transform_map(
         sample.valid.astype(np.uint8), _inverse(sample, window, scale, size, sample.valid), size
     )
     if sample.task.metric:
         target = target * np.float32(canonical_focal / camera.relative_focal)
     if sample.task.directions:
-        target = rotated(target, window.angle_deg)
+        target = rotate_vectors(target, window.angle_deg)
     return replace(
         sample,
         image=_image(sample, window, scale, size),
@@ -91,10 +93,10 @@ def _image(sample: Sample, window: Window, scale: float, size: Size) -> np.ndarr
         reduced = (max(1, round(picture.width / scale)), max(1, round(picture.height / scale)))
         picture = picture.resize(reduced, Image.Resampling.BILINEAR)
     inverse = _inverse(sample, window, scale, size, np.asarray(picture))
-    moved = picture.transform(  # bicubic of Pillow would be off by half a pixel
+    window_pixels = picture.transform(  # bicubic of Pillow would be off by half a pixel
         (size[1], size[0]), Image.Transform.AFFINE, inverse, Image.Resampling.BILINEAR
     )
-    return np.asarray(moved)
+    return np.asarray(window_pixels)
 
 
 def _inverse(

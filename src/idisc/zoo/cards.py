@@ -27,7 +27,7 @@ from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 
 HOME = Path(__file__).parent / "models"
-_AGAIN = "install idisc again"
+_REINSTALL = "install idisc again"
 Part = Literal["onnx", "checkpoint"]
 """The part of a model to open: its ONNX graph, or its checkpoint for torch."""
 
@@ -224,9 +224,9 @@ def check_files(card: ModelCard, part: Part, folder: Path) -> None:
     for file in card.part(part):
         path = folder / file.path
         if not path.is_file():
-            raise CheckpointError(path, "no such file", _AGAIN)
+            raise CheckpointError(path, "no such file", _REINSTALL)
         if path.stat().st_size != file.bytes or checksums.crc32(path) != file.crc32:
-            raise CheckpointError(path, "its checksum is not that of its card", _AGAIN)
+            raise CheckpointError(path, "its checksum is not that of its card", _REINSTALL)
 
 
 def describe(paths: Iterable[Path]) -> tuple[ModelFile, ...]:
