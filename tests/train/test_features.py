@@ -92,22 +92,19 @@ def test_weights_that_differ_in_the_sign_of_zero_share_a_cache(tmp_path):
 @pytest.mark.parametrize("rows", [0, 2, 5, 14, 15])
 def test_an_interrupted_cache_is_continued(tmp_path, rows):
     """Fifteen rows of two arrays; the second file is one row behind the first."""
-    done = []
 
     def arrays(rows):
         return np.array(rows, np.int32), np.array([[n, -n] for n in rows], np.float16)
 
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    features.write_rows(whole, "x", arrays, 15, lambda n, total: done.append(n))
-    assert done == [4, 8, 12, 15]
+    assert list(features.write_rows(whole, "x", arrays, 15)) == [4, 8, 12, 15]
     np.testing.assert_array_equal(np.load(whole / "x.0.npy"), np.arange(15))
     parts.mkdir()
     for path in whole.iterdir():
         content, row = path.read_bytes(), np.load(path, mmap_mode="r")[0].nbytes
         count = rows - (path.name == "x.1.npy") if rows else 0
         (parts / path.name).write_bytes(content[: len(content) - (15 - count) * row + (count < 15)])
-    done.clear()
-    features.write_rows(parts, "x", arrays, 15, lambda n, total: done.append(n))
+    done = list(features.write_rows(parts, "x", arrays, 15))
     assert done == [n for n in (4, 8, 12, 15) if n > max(rows - 1, 0) // 4 * 4]
     for path in whole.iterdir():
         assert (parts / path.name).read_bytes() == path.read_bytes(), path.name

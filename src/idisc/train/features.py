@@ -16,9 +16,8 @@ interrupted run continues where it stopped.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from idisc import configs, files
-from idisc.checksums import DAMAGED, crc32_of
+from idisc.checksums import crc32_of
 from idisc.configs.schema import DataConfig, TrainConfig
 from idisc.data.dataset import Dataset
 from idisc.errors import DataError, InputError
@@ -96,12 +95,9 @@ class StoredRows:
     def __getitem__(self, row: int) -> NDArray[Any]:
         offset, count = self._start + row * self._row, self._row // self._dtype.itemsize
         values = np.fromfile(self._path, self._dtype, count, offset=offset)
-        if len(values) < count:
+        if self._crc32 is not None and _crc32(values, self._shape) != self._crc32[row]:
             raise _damaged(self._path)
-        values = values.reshape(self._shape)
-        if self._crc32 is not None and _crc32(values) != self._crc32[row]:
-            raise _damaged(self._path)
-        return values
+        return values.reshape(self._shape)
 
 
 def open_rows(path: Path, name: str) -> list[StoredRows]:
@@ -124,12 +120,11 @@ def open_rows(path: Path, name: str) -> list[StoredRows]:
 
 def _damaged(path: Path) -> DataError:
     remedy = f"remove the folder {path.parent} and resume the run, which computes it again"
-    return DataError(path, DAMAGED, remedy)
+    return DataError(path, "damaged or missing", remedy)
 
 
-def _crc32(values: NDArray[Any]) -> int:
-    content = np.ascontiguousarray(values).data
-    return crc32_of(f"{values.dtype.str} {values.shape}", content)
+def _crc32(values: NDArray[Any], shape: tuple[int, ...]) -> int:
+    return crc32_of(f"{values.dtype.str} {shape}", np.ascontiguousarray(values).data)
 
 
 def cache_features(
@@ -185,90 +180,68 @@ class _Missing(NamedTuple):
 
 
 def _write_missing(missing: Sequence[_Missing], progress: OnProgress | None) -> None:
-    total, before = sum(each.rows for each in missing), 0
-
-    def advance(done: int, _: int) -> None:
-        if progress:
-            progress(before + done, total)
-
-    for each in missing:
-        write_rows(each.path, each.name, each.arrays, each.rows, advance)
-        files.write_json(each.path / f"{each.name}.json", each.key)
-        before += each.rows
+    written, total = 0, sum(part.rows for part in missing)
+    for part in missing:
+        for done in write_rows(part.path, part.name, part.arrays, part.rows):
+            if progress:
+                progress(written + done, total)
+        files.write_json(part.path / f"{part.name}.json", part.key)
+        written += part.rows
 
 
 def write_rows(
-    path: Path,
-    name: str,
-    arrays: Callable[[range], Arrays],
-    total: int,
-    progress: OnProgress | None = None,
-) -> None:
+    path: Path, name: str, arrays: Callable[[range], Arrays], total: int
+) -> Iterator[int]:
     """Append the rows that are missing to `name.0.npy`, `name.1.npy`, ..., one for each array.
 
     A single array is stored in `name.npy`; the checksums of all arrays are in `name_crc32.npy`.
-    Files are written sequentially and not through memory maps, in which a full disk would end the
-    process without a message.
+    Yields the number of complete rows after each batch. Files are written sequentially and not
+    through memory maps, in which a full disk would end the process without a message.
     """
     path.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as opened:
-        written: list[_GrowingRows] = []
+    with ExitStack() as stack:
+        opened: list[BinaryIO] = []
         done = 0
         while done < total:
             rows = range(done, min(done + BATCH, total))
             values = arrays(rows)
             numbers = [f".{number}" for number in range(len(values))] if len(values) > 1 else [""]
-            crc32 = [[_crc32(row) for row in each] for each in values]
-            values = (*values, np.array(crc32, np.uint32).T)
-            if not written:
-                for suffix, each in zip([*numbers, "_crc32"], values, strict=True):
-                    file = path / f"{name}{suffix}.npy"
-                    written.append(opened.enter_context(_GrowingRows.open(file, total, each)))
-                done = min(each.count for each in written) // BATCH * BATCH
-                for growing in written:
-                    growing.truncate(done)
+            values = (
+                *values,
+                np.array([[_crc32(row, row.shape) for row in a] for a in values], np.uint32).T,
+            )
+            if not opened:
+                paths = [path / f"{name}{suffix}.npy" for suffix in (*numbers, "_crc32")]
+                done = _open_growing(stack, opened, paths, values, total)
                 if done:
                     continue  # with the first batch that is missing
-            for growing, each in zip(written, values, strict=True):
-                growing.file.write(each.tobytes())
+            for file, array in zip(opened, values, strict=True):
+                file.write(array.tobytes())
             done = rows.stop
-            if progress:
-                progress(done, total)
+            yield done
 
 
-@dataclass
-class _GrowingRows:
-    """A .npy file of known length that is filled row by row."""
+def _open_growing(
+    stack: ExitStack, opened: list[BinaryIO], paths: Sequence[Path], values: Arrays, total: int
+) -> int:
+    """Open .npy files for `total` rows like those of `values`, truncated to whole batches.
 
-    file: BinaryIO
-    header: int  # bytes before the first row
-    row: int  # bytes of a row
-    count: int  # complete rows
-
-    @classmethod
-    def open(cls, path: Path, total: int, values: NDArray[Any]) -> _GrowingRows:
-        """Open or create the file for `total` rows like those of `values` (rows, ...)."""
-        file = path.open("r+b" if path.is_file() else "w+b")
-        description = {
-            "descr": values.dtype.str,
-            "fortran_order": False,
-            "shape": (total, *values.shape[1:]),
-        }
+    Returns the number of rows that all of them have; each file is positioned after them.
+    """
+    headers, counts = [], []
+    for path, array in zip(paths, values, strict=True):
+        file = stack.enter_context(path.open("r+b" if path.is_file() else "w+b"))
+        shape = (total, *array.shape[1:])
+        description = {"descr": array.dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, description)
-        header, row = file.tell(), values[0].nbytes
-        count = max(0, (file.seek(0, 2) - header) // row)
-        file.seek(header + count * row)
-        return cls(file, header, row, count)
-
-    def truncate(self, rows: int) -> None:
-        self.file.seek(self.header + rows * self.row)
-        self.file.truncate()
-
-    def __enter__(self) -> _GrowingRows:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
+        opened.append(file)
+        headers.append(file.tell())
+        counts.append((file.seek(0, 2) - headers[-1]) // array[0].nbytes)
+    done = min(counts) // BATCH * BATCH
+    for file, header, array in zip(opened, headers, values, strict=True):
+        file.seek(header + done * array[0].nbytes)
+        file.truncate()
+    return done
 
 
 class _Views:
