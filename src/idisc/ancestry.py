@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from idisc.camera import Camera
 from idisc.errors import CheckpointError
@@ -20,6 +20,7 @@ from idisc.sizes import Size
 
 UNKNOWN = "unknown"
 ANY = "any"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ def join(parts: Sequence[Ancestry]) -> Ancestry:
         data=_unique(text for part in parts for text in part.data),
         licence=_unique(text for part in parts for text in part.licence),
         non_commercial=any(part.non_commercial for part in parts),
-        parents=tuple(dict.fromkeys(each for part in parts for each in part.parents)),
+        parents=_unique(parent for part in parts for parent in part.parents),
     )
 
 
@@ -111,8 +112,8 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
     fov = numbers("training_fov_deg", 1)
     try:
         parents = tuple(
-            Parent(name=str(each["name"]), sha256=str(each.get("sha256", "")))
-            for each in _as_list(origin.get("parents"))
+            Parent(name=str(parent["name"]), sha256=str(parent.get("sha256", "")))
+            for parent in _as_list(origin.get("parents"))
         )
     except (AttributeError, KeyError, TypeError):
         raise CheckpointError(name, "parents in its metadata are not a list of names") from None
@@ -147,5 +148,5 @@ def _as_list(value: object) -> Sequence[Any]:
     return [] if value in (None, "", UNKNOWN) else [value]
 
 
-def _unique(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
+def _unique(values: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))

@@ -36,9 +36,9 @@ def _check_at_least(config: object, minimum: float, *names: str) -> None:
 
 def _check_limits(config: object, *names: str) -> None:
     for name in names:
-        most = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
+        limit = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
         value = getattr(config, name)
-        _check(value <= most, name, f"{value} is more than {most}")
+        _check(value <= limit, name, f"{value} is more than {limit}")
 
 
 def _check_divides(heads: int, width: int, field: str = "heads") -> None:
@@ -59,9 +59,8 @@ class DecoderConfig:
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "width", "layers", "heads", "points")
         _check_limits(self, "width", "layers", "heads", "points")
-        _check(
-            self.width % 4 == 0, "width", f"{self.width} is not a multiple of 4"
-        )  # sine encoding
+        divisible = self.width % 4 == 0  # as the sine encoding needs
+        _check(divisible, "width", f"{self.width} is not a multiple of 4")
         _check_divides(self.heads, self.width)
 
 
@@ -132,12 +131,9 @@ class ModelConfig:
     edd: EddConfig = field(default_factory=EddConfig)
 
     def __post_init__(self) -> None:
-        most = 4 if self.decoder.finest == 4 else 3
-        _check(
-            1 <= self.resolutions <= most,
-            "resolutions",
-            f"{self.resolutions} is not between 1 and {most}",
-        )
+        limit = 4 if self.decoder.finest == 4 else 3
+        fits = 1 <= self.resolutions <= limit
+        _check(fits, "resolutions", f"{self.resolutions} is not between 1 and {limit}")
         _check_at_least(self, 1, "expansion")
         _check_at_least(self, 0, "adapter_rank")
         _check_limits(self, "expansion", "adapter_rank")

@@ -19,7 +19,7 @@ from idisc.export.onnx import replace_nodes
 
 MIN_VALUES = 1024  # smaller tensors stay in the graph, in fp32
 HALF_MAX = float(np.finfo(np.float16).max)
-# By number of axes: from the layout of a graph to that of a checkpoint, and back.
+# By number of axes: permutations from the layout of a graph to that of a checkpoint, and back.
 _CHANNELS_LAST = {2: ((1, 0), (1, 0)), 4: ((0, 2, 3, 1), (0, 3, 1, 2))}
 
 
@@ -44,24 +44,24 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
     from onnx import TensorProto, helper, numpy_helper
 
     contents = {path.name: path.read_bytes() for path in paths}
-    graph, conversions, stored = model.graph, [], 0
+    graph, conversions, count = model.graph, [], 0
     for tensor in graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < MIN_VALUES:
             continue
         name, half = tensor.name, f"{tensor.name}_half"
         values = numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX).astype(np.float16)
-        there, back = _CHANNELS_LAST.get(values.ndim, (None, None))
+        forward, inverse = _CHANNELS_LAST.get(values.ndim, (None, None))
         if span := _find(values, contents):
             tensor.CopyFrom(_reference(half, values.shape, span))
-        elif there and (span := _find(turned := values.transpose(there), contents)):
-            tensor.CopyFrom(_reference(f"{half}_transposed", turned.shape, span))
-            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=back))
+        elif forward and (span := _find(stored := values.transpose(forward), contents)):
+            tensor.CopyFrom(_reference(f"{half}_transposed", stored.shape, span))
+            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=inverse))
         else:
-            stored += values.size
+            count += values.size
             tensor.CopyFrom(numpy_helper.from_array(values, half))
         conversions.append(helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT))
     replace_nodes(graph, [*conversions, *graph.node])
-    return stored
+    return count
 
 
 def _find(values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Span | None:

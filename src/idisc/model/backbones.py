@@ -179,16 +179,13 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     """
     backbone = find_backbone(name)
     if source == "imagenet":
-        timm = load_timm()
         try:
-            complete = timm.create_model(backbone.weights, pretrained=True)
+            complete = load_timm().create_model(backbone.weights, pretrained=True)
         except Exception as error:  # no connection, no such tag, hub not available
             raise CheckpointError(
                 f"encoder {name}",
-                (
-                    f"the weights {backbone.weights} could not be downloaded from timm's hub"
-                    f" ({first_line(error)})"
-                ),
+                f"the weights {backbone.weights} could not be downloaded from timm's hub"
+                f" ({first_line(error)})",
                 "download the file another way and pass its path",
             ) from None
     else:

@@ -53,10 +53,10 @@ def load_network(source: str | Path) -> IDisc:
     except InputError as error:  # an encoder that does not exist
         raise CheckpointError(*error.within(path).args) from None
     state: State = {}
-    names = _weight_files(record, path)
-    for each in names:
-        state.update({name: _to_float32(value) for name, value in read_state(each).items()})
-    check_state(state, expected, ", ".join(map(str, names)))
+    paths = _weight_files(record, path)
+    for weights in paths:
+        state.update({name: _to_float32(value) for name, value in read_state(weights).items()})
+    check_state(state, expected, ", ".join(map(str, paths)))
     network = IDisc(model)
     network.load_state_dict(state)
     return network.eval()
@@ -107,7 +107,7 @@ def _weight_files(record: Mapping[str, Any], path: Path) -> list[Path]:
     """Return the files with the tensors, whose checksums must be those of the record, if any."""
     try:
         names = [str(name) for name in record.get("weights", [WEIGHTS])]
-        stated = {each["path"]: each["crc32"] for each in record.get("files", [])}
+        stated = {file["path"]: file["crc32"] for file in record.get("files", [])}
     except (KeyError, TypeError):
         raise CheckpointError(path, "weights and files must be lists of files") from None
     checksums.check_files(path.parent, {name: stated[name] for name in names if name in stated})

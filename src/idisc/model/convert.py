@@ -224,7 +224,7 @@ def _count(state: Mapping[str, Tensor], pattern: str) -> int:
 
 
 def _is_unused(name: str, model: ModelConfig) -> bool:
-    """Tell whether this network does not use a tensor: AFP without iterations, or no ISD."""
+    """Return whether this network does not use a tensor: AFP without iterations, or no ISD."""
     if not name.startswith("afp."):
         return False
     return model.discretization == "none" or (

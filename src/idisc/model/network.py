@@ -41,15 +41,15 @@ class Output:
     idrs: tuple[Tensor, ...]
     """Internal discrete representations (B, N, E); empty where there is no ISD."""
     concentration: Tensor | None = None
-    """For normals (B, 1, H, W): how sure the direction is, high for sure. None for depth."""
+    """For normals (B, 1, H, W): the confidence in the direction. None for depth."""
     partition: tuple[Tensor, ...] | None = None
-    """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), with sum 1 over N.
+    """With `explain`: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l).
 
-    (Over the pixels with `afp.softmax=pixels`.) Empty for R = 0. What multiplies the values is
-    this, renormalised over the pixels.
+    The sum over N is 1 (with `afp.softmax=pixels`, the sum over the pixels). Empty for R = 0. The
+    values are multiplied by these shares after they are normalized over the pixels.
     """
     attention: tuple[Tensor, ...] | None = None
-    """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
+    """With `explain`: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l)."""
 
 
 def rgb_of(images: Tensor) -> Tensor:
@@ -225,7 +225,7 @@ class IDisc(nn.Module):
 def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:
     """Map iterations or layers (B, K, M, N) of each level to (B, iterations, K, N, H_l, W_l)."""
     return tuple(
-        torch.stack(each, dim=1).mT.unflatten(-1, level.shape[2:])
-        for each, level in zip(weights, levels, strict=False)  # none at all without ISD
-        if each
+        torch.stack(of_level, dim=1).mT.unflatten(-1, level.shape[2:])
+        for of_level, level in zip(weights, levels, strict=False)  # empty without ISD
+        if of_level
     )

@@ -22,8 +22,8 @@ from torch.autograd.function import once_differentiable
 
 from idisc.sizes import Size
 
-# Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity
-# keep their meaning, so that a diverging training run is seen.
+# Sums may be reordered, so that loops over channels become vector instructions. NaN and infinity
+# keep their meaning, so that a diverging training run is noticed.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _jit = numba.njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
 _jit_sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")

@@ -138,7 +138,7 @@ def _read_torch(path: Path) -> object:
 
 
 def _is_dense(value: object) -> bool:
-    """Tell whether a value is a dense tensor on the CPU that is not quantized."""
+    """Return whether a value is a dense tensor on the CPU that is not quantized."""
     return (
         isinstance(value, Tensor)
         and value.layout == torch.strided

@@ -74,8 +74,8 @@ class WindowAttention(nn.Module):
 
     def forward(self, tokens: Tensor, side: Tensor | None = None) -> Tensor:
         """Map windows (B, M, C) to (B, M, C); tokens of different `side` (1, M, 1) are separate."""
-        each = self.qkv(tokens).unflatten(1, (-1, WINDOW**2)).unflatten(-1, (3, self.heads, -1))
-        queries, keys, values = each.permute(3, 0, 1, 4, 2, 5)  # (B, M/T, K, T, C/K) each
+        qkv = self.qkv(tokens).unflatten(1, (-1, WINDOW**2)).unflatten(-1, (3, self.heads, -1))
+        queries, keys, values = qkv.permute(3, 0, 1, 4, 2, 5)  # each (B, M/T, K, T, C/K)
         bias = self.relative_position_bias_table[self.relative_position_index]  # (T, T, K)
         logits = (queries * queries.shape[-1] ** -0.5) @ keys.mT + bias.permute(2, 0, 1)
         if side is not None:

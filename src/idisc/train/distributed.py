@@ -65,9 +65,9 @@ class World:
         """Return the items of all processes in the order of their ranks."""
         if self.size == 1:
             return items
-        every: list[Any] = [None] * self.size
-        dist.all_gather_object(every, items)
-        return [item for each in every for item in each]
+        gathered: list[Any] = [None] * self.size
+        dist.all_gather_object(gathered, items)
+        return [item for part in gathered for item in part]
 
     def sum_counts(self, counts: list[int]) -> list[int]:
         """Return the sum of each count over the processes, without waiting for a GPU."""
@@ -144,7 +144,11 @@ def join_processes(device: str) -> Iterator[World]:
     `device` is "auto", "cpu" or a device of torch; each of several processes has its own GPU.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    own = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and size > 1:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    own = devices.usable(device)
     if size == 1:
         yield World(own)
         return
@@ -155,11 +159,3 @@ def join_processes(device: str) -> Iterator[World]:
         yield World(own, dist.get_rank(), size)
     finally:
         dist.destroy_process_group()
-
-
-def _device(name: str, local_rank: int, size: int) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and size > 1:
-        name = f"cuda:{local_rank}"
-    return devices.usable(name)

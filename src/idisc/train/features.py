@@ -238,9 +238,9 @@ def _open_growing(
         headers.append(file.tell())
         counts.append((file.seek(0, 2) - headers[-1]) // array[0].nbytes)
     done = min(counts) // BATCH * BATCH
-    for file, header, array in zip(opened, headers, values, strict=True):
-        file.seek(header + done * array[0].nbytes)
-        file.truncate()
+    for growing, header, array in zip(opened, headers, values, strict=True):
+        growing.seek(header + done * array[0].nbytes)
+        growing.truncate()
     return done
 
 

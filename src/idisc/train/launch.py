@@ -148,7 +148,7 @@ def resume(
     record = _read_record(out)
     where = out / configs.FILE
     recipe = configs.from_json(Recipe, record["recipe"], f"{where}: recipe")
-    sources = [configs.from_json(Source, each, f"{where}: data") for each in record["data"]]
+    sources = [configs.from_json(Source, item, f"{where}: data") for item in record["data"]]
     opened = _open(sources, recipe)
     if opened.manifests != record["manifests"] or opened.pairs != record["pairs"]:
         raise DataError(out, "its data have changed since it started", "start a new run")
@@ -219,11 +219,12 @@ def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
     else:
         named = [source for source in sources if source.dataset == recipe.data.test]
         testing = (named or list(sources))[0].open("test", recipe)
-    for dataset, use in [*((each, "training") for each in training), (testing, "validation")]:
+    for dataset in (*training, testing):
         if not any(dataset[index].valid.any() for index in range(len(dataset))):
             raise DataError(
                 dataset.source.root,
-                f"no picture for {use} has a valid pixel",
+                f"no picture for {'validation' if dataset is testing else 'training'} has a"
+                " valid pixel",
                 "run `idisc doctor` for details",
             )
     return RunData(training, testing)
@@ -279,5 +280,5 @@ def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> ID
 
 
 def _is_output_layer(name: str) -> bool:
-    """Tell whether a tensor belongs to the last layer of a head."""
+    """Return whether a tensor belongs to the last layer of a head."""
     return re.fullmatch(r"heads\.\d+\.layers\.3\.(weight|bias)", name) is not None

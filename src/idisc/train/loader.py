@@ -127,7 +127,10 @@ class Stream(TorchDataset[Item | Unreadable]):
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:
-    """Tell whether pictures of a user's folder differ in size; those of the catalog are framed."""
+    """Return whether the pictures of a user's folder differ in size.
+
+    Those of the catalog are framed to one size.
+    """
     if dataset.source.dataset != "folder":
         return False
     return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1

@@ -69,12 +69,12 @@ def idr_loss(weights: Sequence[Tensor], total: Total = _identity) -> Tensor:
     IDRs and all IDRs have pixels. Without this term, IDRs may become copies of each other.
     """
     losses = []
-    for each in weights:
-        pixels = total(each.new_tensor(each.shape[0] * each.shape[-2] * each.shape[-1]))
-        shares = total(each.sum(dim=(0, -2, -1))) / pixels  # of each layer and head (R, K, N)
-        of_pixels = total(_entropy(each, dim=3).sum(dim=(0, -2, -1))) / pixels  # (R, K)
-        information = _entropy(shares, dim=-1) - of_pixels
-        losses.append(-information.mean() / math.log(each.shape[3]))
+    for maps in weights:
+        pixels = total(maps.new_tensor(maps.shape[0] * maps.shape[-2] * maps.shape[-1]))
+        shares = total(maps.sum(dim=(0, -2, -1))) / pixels  # of the IDRs (R, K, N)
+        pixel_entropy = total(_entropy(maps, dim=3).sum(dim=(0, -2, -1))) / pixels  # mean (R, K)
+        information = _entropy(shares, dim=-1) - pixel_entropy
+        losses.append(-information.mean() / math.log(maps.shape[3]))
     return torch.stack(losses).mean()
 
 
@@ -94,8 +94,8 @@ def angular_loss(
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
     used = valid & (cosine.abs() < MAX_COSINE)
     kappa, angle = concentration[used], torch.acos(cosine[used])
-    each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
-    return total(each.sum()) / total(used.sum())
+    losses = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
+    return total(losses.sum()) / total(used.sum())
 
 
 def _silog(output: Output, target: Tensor, valid: Tensor, total: Total) -> Tensor:

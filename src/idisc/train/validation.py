@@ -45,11 +45,11 @@ def validate(
     of them raise the error.
     """
     network.eval()  # a step sets its own mode
-    own: list[Scored | IdiscError] = []
+    own: list[Scored | IdiscError]
     try:
-        own.extend(_scored(network, dataset, world, count, origin))
+        own = [*_score_own(network, dataset, world, count, origin)]
     except (IdiscError, OSError) as error:
-        own.append(as_data_error(error))
+        own = [as_data_error(error)]
     scored: list[Scored] = []
     for item in world.gather(own):
         if isinstance(item, IdiscError):
@@ -62,7 +62,7 @@ def validate(
     return reported(average.result(), PAPER), [item.case for item in scored if item.case]
 
 
-def _scored(
+def _score_own(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> Iterator[Scored]:
     """Yield the results of the pictures of this process."""
