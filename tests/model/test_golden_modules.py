@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 # Gradients of weights are sums over all tokens. That of a layer norm of Swin is stored with an
 # error of 2.8e-5 of its maximum, which is its difference from ours in float64; ours has 1e-5.
 SUMMED = 5e-5
+PRECISIONS = (("", torch.float32, store.TOLERANCE), ("64", torch.float64, 1e-13))
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))
 
 
@@ -106,10 +107,7 @@ def test_sampling_core(path, sampler):
     data = np.load(path)
     sizes = [tuple(size) for size in data["spatial_shapes"].tolist()]
     names = ("value", "sampling_locations", "attention_weights")
-    for suffix, kind, tolerance in (
-        ("", torch.float32, store.TOLERANCE),
-        ("64", torch.float64, 1e-13),
-    ):
+    for suffix, kind, tolerance in PRECISIONS:
         inputs = [torch.from_numpy(data[name]).to(kind).requires_grad_() for name in names]
         out = sampling.SAMPLERS[sampler](inputs[0], sizes, inputs[1], inputs[2])
         store.assert_close(
@@ -295,10 +293,7 @@ def test_fusion_of_the_resolutions(path):
     names = sorted(k for k in data if k.startswith("in."))
     fuse = fuse_normals if "normals" in path.stem else fuse_depth
     size = tuple(data["pred"].shape[2:])
-    for suffix, kind, tolerance in (
-        ("", torch.float32, store.TOLERANCE),
-        ("64", torch.float64, 1e-13),
-    ):
+    for suffix, kind, tolerance in PRECISIONS:
         levels = [torch.from_numpy(data[name]).to(kind).requires_grad_() for name in names]
         fused = fuse(levels, size)
         golden = data[f"for_loss{suffix}"]

@@ -163,13 +163,6 @@ def test_an_invalid_card_is_refused(home, fields, field):
         cards.shipped()
 
 
-def test_a_damaged_card_is_refused(home):
-    path = shipped.make(home / "rooms")
-    path.write_text(path.read_text().replace('"training_fov_deg": 60', '"training_fov_deg": 80'))
-    with refused(CheckpointError, path, "crc32"):
-        cards.shipped()
-
-
 def test_a_card_of_another_name_is_refused(home):
     shipped.make(home / "rooms").rename(home / "halls.json")
     with refused(CheckpointError, home / "halls.json", "'rooms'"):

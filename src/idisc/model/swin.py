@@ -115,21 +115,23 @@ class SwinBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.flatten(1, 2)  # (B, HW, C)
-        tokens = tokens + self.drop_path1(self._attended(self.norm1(x)).flatten(1, 2))
+        tokens = tokens + self.drop_path1(self._attend(self.norm1(x)).flatten(1, 2))
         tokens = tokens + self.drop_path2(in_chunks(self._mlp, tokens))
         return tokens.view_as(x)
 
-    def _attended(self, x: Tensor) -> Tensor:
+    def _attend(self, x: Tensor) -> Tensor:
         height, width = x.shape[1:3]
         x = F.pad(x, (0, 0, 0, -width % WINDOW, 0, -height % WINDOW))
         size = x.shape[1], x.shape[2]
         if not self.shift:
-            return _from_windows(self._by_window(_to_windows(x)), size)[:, :height, :width]
+            return _from_windows(self._attend_in_windows(_to_windows(x)), size)[:, :height, :width]
         x = x.roll((-self.shift, -self.shift), dims=(1, 2))
-        x = _from_windows(self._by_window(_to_windows(x), self._sides(size, x.device)), size)
+        x = _from_windows(
+            self._attend_in_windows(_to_windows(x), self._sides(size, x.device)), size
+        )
         return x.roll((self.shift, self.shift), dims=(1, 2))[:, :height, :width]
 
-    def _by_window(self, *tensors: Tensor) -> Tensor:
+    def _attend_in_windows(self, *tensors: Tensor) -> Tensor:
         return in_chunks(self.attn, *tensors, group_size=WINDOW**2)
 
     def _sides(self, size: Size, device: torch.device) -> Tensor:

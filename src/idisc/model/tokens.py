@@ -64,7 +64,7 @@ def _waves(length: int, channels: int, device: torch.device) -> Tensor:
     )
     exponent = 2 * torch.arange(channels // 2, dtype=torch.float32, device=device) / channels
     angle = place[:, None] / 10000.0**exponent  # (L, C/2)
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine and cosine take turns
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine, cosine, sine, ...
 
 
 def pixel_centres(size: Size, device: torch.device) -> Tensor:

@@ -99,7 +99,8 @@ class Stream(TorchDataset[Item | Unreadable]):
 
     def __getitem__(self, number: int) -> Item | Unreadable:
         try:
-            return self.item(*self.order[number], self._generator(number))
+            generator = seeding.generator(self.train.seed, Draw.AUGMENT, number)
+            return self.item(*self.order[number], generator)
         except (IdiscError, OSError) as error:
             return Unreadable(as_data_error(error))
 
@@ -121,9 +122,6 @@ class Stream(TorchDataset[Item | Unreadable]):
         sample = views.view(sample, size, data.canonical_focal, window)
         colours = replace(data.augment, geometry_weight=0.0, translation_weight=0.0)
         return augment(sample, colours, generator)
-
-    def _generator(self, number: int) -> Generator:
-        return seeding.generator(self.train.seed, Draw.AUGMENT, number)
 
 
 def _of_several_sizes(dataset: Dataset) -> bool:

@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ class Trainer:
             if is_main:
                 state.clear_drafts(self.out)
             try:
-                with self._open_log() as records:
+                with self._open_log() if is_main else nullcontext() as records:
                     self._run_steps(records, on_step)
             except (IdiscError, OSError) as error:
                 self.save()
@@ -161,16 +161,9 @@ class Trainer:
         self.saved = self.progress.step
         self.stepper.load(stored)
 
-    @contextmanager
-    def _open_log(self) -> Iterator[log.Log | None]:
-        """Open the log in the process that writes it; the others get None."""
-        if not self.world.is_main:
-            yield None
-            return
-        progress = self.progress
-        validated = progress.validated if progress.best else -1
-        with closing(log.Log(self.out, progress.step, validated)) as records:
-            yield records
+    def _open_log(self) -> closing[log.Log]:
+        validated = self.progress.validated if self.progress.best else -1
+        return closing(log.Log(self.out, self.progress.step, validated))
 
     def _run_steps(self, records: log.Log | None, on_step: OnStep | None) -> None:
         train, progress, coming = self.recipe.train, self.progress, self._batches()
@@ -191,7 +184,7 @@ class Trainer:
                 continue
             progress.step += 1
             self.pace.add(time.monotonic() - began, waited)
-            step = self._describe(outcome)
+            step = self._step_record(outcome)
             if records:
                 values = {name: value for name, value in asdict(step).items() if name != "step"}
                 records.write("step", step.step, values)
@@ -252,7 +245,7 @@ class Trainer:
             progress.best = {**progress.metrics, "step": progress.step}
         if self.fine_tunes and progress.step == 0:
             progress.start = progress.metrics
-        if not self.world.is_main or records is None:
+        if records is None:
             return
         records.write("validation", progress.step, progress.metrics)
         path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
@@ -276,7 +269,7 @@ class Trainer:
         if records:
             records.write("rollback", self.progress.step, {"after": failed, "pictures": names})
 
-    def _describe(self, outcome: Outcome) -> Step:
+    def _step_record(self, outcome: Outcome) -> Step:
         train, seconds, counts = self.recipe.train, self.pace.seconds, self.stepper.guard
         return Step(
             step=self.progress.step,

@@ -22,7 +22,7 @@ from idisc.errors import DataError
 from idisc.sizes import Size
 from idisc.train.augment import Generator, rotate_vectors, transform_map
 
-WHOLE = 0.3  # share of the views that show the whole picture, as prediction does
+WHOLE_PICTURE_SHARE = 0.3  # share of the views that show the whole picture, as prediction does
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Window:
 
 def draw_window(sample: Sample, data: DataConfig, generator: Generator) -> Window:
     """Draw a window by `augment.zoom` and `augment.rotation_deg`; some are the whole picture."""
-    if generator.random() < WHOLE:
+    if generator.random() < WHOLE_PICTURE_SHARE:
         return Window()
     zoom = (1 + data.augment.zoom) ** generator.random()
     scale = _pixels_per_pixel(sample, (data.size[0], data.size[1]), zoom)

@@ -161,7 +161,7 @@ def read_card(path: Path) -> ModelCard:
     except InputError as error:
         raise CheckpointError(*error.args) from None
     if card.name != path.stem:
-        raise CheckpointError(path, f"it is the card of {card.name!r}", "install idisc again")
+        raise CheckpointError(path, f"it is the card of {card.name!r}", _REINSTALL)
     return card
 
 
