@@ -112,12 +112,7 @@ def test_an_interrupted_cache_is_continued(tmp_path, rows):
 
 def test_depth_and_normals_of_the_same_pictures_share_their_features(tmp_path, monkeypatch):
     data, network = pairs.make(tmp_path / "data", train=2), IDisc(pairs.TINY).requires_grad_(False)
-    camera = {"fx": 20.0, "fy": 20.0, "cx": 15.5, "cy": 11.5}
-    rows = [
-        f"train/images/{n}.png,train/depth/{n}.png,{','.join(map(str, camera.values()))}"
-        for n in (0, 1)
-    ]
-    (data / "pairs.csv").write_text("\n".join(["image,depth,fx,fy,cx,cy", *rows]))
+    pairs.write_table(data, fx=20, fy=20, cx=15.5, cy=11.5)
     depth = stream(data)
     [path] = features.cache_features(network, depth, tmp_path / "features", ALONE)
     monkeypatch.setattr(IDisc, "extract", lambda *_: pytest.fail("extracted again"))
