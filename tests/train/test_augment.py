@@ -115,8 +115,8 @@ def test_the_camera_moves_with_the_picture(changes):
 
 
 def test_zoom_keeps_depth_as_released_or_divides_it():
-    def zoomed(how):
-        config = AugmentConfig(zoom=0.5, zoom_depth=how)
+    def zoomed(zoom_depth):
+        config = AugmentConfig(zoom=0.5, zoom_depth=zoom_depth)
         return module.zoom_in(sample(), config, np.random.default_rng(1))
 
     kept, divided = zoomed("kept"), zoomed("divided")

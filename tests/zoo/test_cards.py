@@ -115,15 +115,15 @@ def test_a_checkpoint_of_the_users_comes_before_a_name_and_another_folder_does_n
         idisc.load("rooms")
 
 
-@pytest.mark.parametrize("how", ["changed", "longer", "gone"])
-def test_a_file_that_is_not_that_of_its_card_is_not_used(home, how):
+@pytest.mark.parametrize("damage", ["changed", "longer", "gone"])
+def test_a_file_that_is_not_that_of_its_card_is_not_used(home, damage):
     path = shipped.make(home / "rooms").with_suffix(".onnx")
     content = path.read_bytes()
-    if how == "gone":
+    if damage == "gone":
         path.unlink()
     else:
-        path.write_bytes(b"\0" + content[how == "changed" :])
-    with refused(CheckpointError, path, "no such file" if how == "gone" else "checksum"):
+        path.write_bytes(b"\0" + content[damage == "changed" :])
+    with refused(CheckpointError, path, "no such file" if damage == "gone" else "checksum"):
         idisc.load()
 
 
