@@ -8,7 +8,6 @@ share their bytes, and so can several models with one encoder.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,6 @@ MIN_VALUES = 1024  # smaller tensors stay in the graph, in fp32
 HALF_MAX = float(np.finfo(np.float16).max)
 # By number of axes: permutations from the layout of a graph to that of a checkpoint, and back.
 _CHANNELS_LAST = {2: ((1, 0), (1, 0)), 4: ((0, 2, 3, 1), (0, 3, 1, 2))}
-
-
-@dataclass(frozen=True)
-class Span:
-    """The location of a tensor: bytes of a file in the folder of the graph."""
-
-    file: str
-    offset: int
-    length: int
 
 
 def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
@@ -51,10 +41,12 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
         name, half = tensor.name, f"{tensor.name}_half"
         values = numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX).astype(np.float16)
         forward, inverse = _CHANNELS_LAST.get(values.ndim, (None, None))
-        if span := _find(values, contents):
-            tensor.CopyFrom(_reference(half, values.shape, span))
-        elif forward and (span := _find(stored := values.transpose(forward), contents)):
-            tensor.CopyFrom(_reference(f"{half}_transposed", stored.shape, span))
+        if reference := _reference(half, values, contents):
+            tensor.CopyFrom(reference)
+        elif forward and (
+            reference := _reference(f"{half}_transposed", values.transpose(forward), contents)
+        ):
+            tensor.CopyFrom(reference)
             conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=inverse))
         else:
             count += values.size
@@ -64,20 +56,21 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
     return count
 
 
-def _find(values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Span | None:
-    """Return where these values are in one of the files; also as a part of a stored tensor."""
-    wanted = values.tobytes()
-    for name, content in contents.items():
-        if (offset := content.find(wanted)) >= 0:
-            return Span(name, offset, len(wanted))
-    return None
+def _reference(name: str, values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Any:
+    """Return a tensor that refers to these values in one of the files; None if no file has them.
 
-
-def _reference(name: str, shape: Sequence[int], span: Span) -> Any:
+    They may be a part of a stored tensor.
+    """
     from onnx import TensorProto
 
-    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT16, dims=shape)
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (("location", span.file), ("offset", span.offset), ("length", span.length)):
-        tensor.external_data.add(key=key, value=str(value))
-    return tensor
+    wanted = values.tobytes()
+    for file, content in contents.items():
+        offset = content.find(wanted)
+        if offset >= 0:
+            tensor = TensorProto(name=name, data_type=TensorProto.FLOAT16, dims=values.shape)
+            tensor.data_location = TensorProto.EXTERNAL
+            location = {"location": file, "offset": offset, "length": len(wanted)}
+            for key, value in location.items():
+                tensor.external_data.add(key=key, value=str(value))
+            return tensor
+    return None

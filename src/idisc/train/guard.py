@@ -69,7 +69,7 @@ class Guard:
         self.rollbacks += 1
 
 
-def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
+def write_batch(run: Path, step: int, part: int, batch: Batch) -> None:
     """Write a batch whose loss was not finite; `part` counts passes and processes of the step."""
     path = run / "failed" / f"step_{step:06d}_{part}.npz"
     with files.atomic(path) as draft, draft.open("wb") as file:
@@ -80,4 +80,3 @@ def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
             valid=batch.valid.cpu().numpy(),
             names=np.array(batch.names),
         )
-    return path
