@@ -45,6 +45,9 @@ def test_cached_features_train_like_the_encoder_and_are_computed_once(data, tmp_
     stop_after(start(made, data, tmp_path / "parts"), 2)
     launch.resume(tmp_path / "parts", ALONE).train()
     assert losses(tmp_path / "parts") == with_features
+    for path in cache.glob("*/*_crc32.npy"):  # earlier versions stored none
+        path.unlink()
+    assert losses_of(data, tmp_path / "unverified", made) == with_features
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -95,7 +95,6 @@ def start(
         _check_free(out)
     opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    inherited = _parent_ancestry(weights, checkpoint)
     run = Trainer(
         recipe,
         out,
@@ -105,11 +104,11 @@ def start(
         workers=workers,
         on_caching=on_caching,
         fine_tunes=fine_tunes,
-        inherited=inherited,
+        inherited=_parent_ancestry(weights, checkpoint),
     )
     if world.is_main:
         out.mkdir(parents=True, exist_ok=True)
-    record = _new_record(run, sources, opened, weights) | {"inherited": inherited.to_json()}
+    record = _new_record(run, sources, opened, weights)
     with state.locked(out, world.is_main):  # all options are checked by now
         if world.is_main:
             _check_free(out)
@@ -138,6 +137,7 @@ def _new_record(
         "workers": run.workers,
         "idisc": __version__,
         "torch": torch.__version__,
+        "inherited": run.inherited.to_json(),
     }
 
 
@@ -193,25 +193,21 @@ def _read_record(out: Path) -> dict[str, Any]:
 
 
 def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
-    if not sources:
-        raise InputError("--data", "a folder to train on is needed")
+    as_stored = recipe.data.canonical_focal > 0  # views are cut out of the stored pictures
     training: list[Dataset] = []
     used: list[Source] = []
     for source in sources:
         try:
-            as_stored = recipe.data.canonical_focal > 0  # views are cut out of the stored pictures
-            training.append(source.open("train", recipe, as_stored=as_stored))
-            used.append(source)
+            dataset = source.open("train", recipe, as_stored=as_stored)
         except manifest.EmptySplit:  # a folder for testing only
             continue
+        if dataset.spec.task != recipe.model.output:
+            reason = f"holds {dataset.spec.task.name}, the recipe is for {recipe.model.task}"
+            raise InputError(dataset.source.root, reason)
+        training.append(dataset)
+        used.append(source)
     if not training:
         raise DataError(sources[0].folder, "no training pictures in any of the folders")
-    for dataset in training:
-        if dataset.spec.task != recipe.model.output:
-            raise InputError(
-                dataset.source.root,
-                f"holds {dataset.spec.task.name}, the recipe is for {recipe.model.task}",
-            )
     if recipe.data.holdout:
         held = recipe.data.holdout, HOLDOUT_SEED
         training[0], _ = training[0].without_scenes(*held)
@@ -221,10 +217,10 @@ def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
         testing = (named or list(sources))[0].open("test", recipe)
     for dataset in (*training, testing):
         if not any(dataset[index].valid.any() for index in range(len(dataset))):
+            use = "validation" if dataset is testing else "training"
             raise DataError(
                 dataset.source.root,
-                f"no picture for {'validation' if dataset is testing else 'training'} has a"
-                " valid pixel",
+                f"no picture for {use} has a valid pixel",
                 "run `idisc doctor` for details",
             )
     return RunData(training, testing)

@@ -95,10 +95,10 @@ class Trainer:
         *,
         network: IDisc,
         data: RunData,
-        workers: int = 0,
-        on_caching: features.OnProgress | None = None,
-        fine_tunes: bool = False,
-        inherited: Ancestry | None = None,
+        workers: int,
+        on_caching: features.OnProgress | None,
+        fine_tunes: bool,
+        inherited: Ancestry,
     ) -> None:
         """`on_caching` is called while features are cached, which precedes training.
 
@@ -107,7 +107,7 @@ class Trainer:
         `inherited` is the ancestry of the weights that a run starts from.
         """
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
-        self.testing, self.fine_tunes = data.testing, fine_tunes
+        self.testing, self.fine_tunes, self.inherited = data.testing, fine_tunes, inherited
         self.share = pictures_per_process(recipe.train.batch_size, world.size)
         optimizer.freeze(network, recipe.train.freeze)
         self.stream = _stream(network.to(world.device), data.training, recipe, world, on_caching)
@@ -115,7 +115,7 @@ class Trainer:
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
         self.pace = log.Pace()
-        known = join([inherited or Ancestry(), *_data_ancestry(data.training, recipe)])
+        known = join([inherited, *_data_ancestry(data.training, recipe)])
         self.origin = {"recipe": recipe.name, **known.to_json()}
         self.stop = False  # set by a signal: save and stop after this step
 
