@@ -93,7 +93,7 @@ def _set_field(data: dict[str, Any], kind: Any, path: list[str], text: str) -> N
 
 
 def _parse(text: str, kind: Any) -> object:
-    """Parse a text of the command line; a text that does not fit the type stays a text."""
+    """Parse a text of the command line; a text that does not fit the type is returned as it is."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return None if text.lower() == "none" else _parse(text, args[0])

@@ -46,7 +46,7 @@ class DecoderConfig:
 
     msda: bool = True  # multi-scale deformable attention; False: the plain FPN of the ablations
     width: int = 256  # channels of F and P
-    layers: int = 4  # MSDA layers; the paper says four, the outdoor configurations have six
+    layers: int = 4  # MSDA layers; four in the paper, six in the published outdoor configurations
     heads: int = 4  # MSDA heads
     points: int = 4  # sampling points of each head on each level; eight outdoors
     finest: Literal[4, 8] = 4  # stride of the finest decoded map; 8 is four times cheaper

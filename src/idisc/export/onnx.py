@@ -151,7 +151,7 @@ def nodes(graph: Any) -> Iterator[Any]:
 
 
 def replace_nodes(graph: Any, new: list[Any]) -> None:
-    """Give a graph these nodes instead of its own."""
+    """Replace the nodes of a graph."""
     del graph.node[:]
     graph.node.extend(new)
 

@@ -117,7 +117,7 @@ class Converted:
 
 
 def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
-    """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes cannot tell."""
+    """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes do not tell."""
     return convert_state(read_state(path), changes, str(path))
 
 

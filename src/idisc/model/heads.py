@@ -111,7 +111,7 @@ def fuse_normals(
     """Fuse raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine, to (B, 4, H, W).
 
     The channels are x, y, z and concentration. Where the resolutions disagree, the mean of their
-    unit vectors is shorter than one; it is not normalised again. `fine` is as above.
+    unit vectors is shorter than one; it is not normalised again. `fine` is as in `fuse_depth`.
     """
     fine = fine or size_of(levels[-1])
     normals = torch.stack([_unit_normals(resized(level, fine)) for level in levels]).mean(0)

@@ -1,8 +1,8 @@
 """Swin Transformer as a feature pyramid.
 
 Three details differ from timm's model, because the released weights were trained that way: windows
-are padded before they are shifted; the window stays 7 and its shift 3 on smaller maps; every layer
-norm has an epsilon of 1e-6, and the output of each stage has a norm of its own. The names of
+are padded before they are shifted; the window is 7 and its shift 3 on smaller maps, too; every
+layer norm has an epsilon of 1e-6, and the output of each stage has its own norm. The names of
 parameters are those of timm, so its ImageNet weights fit. Its layers are not used, because
 importing them takes 0.2 GB and seconds that a prediction does not need otherwise.
 

@@ -87,7 +87,7 @@ class World:
         if self.size == 1:
             return network
         if self.device.type == "cuda":
-            network = convert_sync_batchnorm(network)  # knows the norms of timm, too
+            network = convert_sync_batchnorm(network)  # includes the norms of timm
             return nn.parallel.DistributedDataParallel(network, device_ids=[self.device])
         for module in network.modules():
             if type(module) in _GLOBAL:

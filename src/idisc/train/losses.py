@@ -16,7 +16,7 @@ from torch import Tensor
 
 from idisc.model.network import Output
 
-SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
+SILOG_LAMBDA = 0.15  # lambda of eq. 4: the weight of the squared mean
 EPSILON = 1e-6  # in the logs and below the root, as released
 MAX_COSINE = 0.999  # as released
 Total = Callable[[Tensor], Tensor]
@@ -51,7 +51,7 @@ def gradient_loss(
     as those of the target, so it is for exact targets only.
     """
     error = torch.where(valid, (prediction + EPSILON).log() - (target + EPSILON).log(), 0.0)
-    loss = prediction.sum() * 0  # stays if no two neighbours are valid
+    loss = prediction.sum() * 0  # the result if no two neighbours are valid
     for step in (1, 2, 4):
         e, v = error[..., ::step, ::step], valid[..., ::step, ::step]
         for axis in (-2, -1):

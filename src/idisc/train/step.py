@@ -1,8 +1,7 @@
 """Stepper: one optimizer step, from batches to updated weights.
 
 A Stepper holds a network and everything that changes it: optimizer, gradient scaler, moving average
-and the guard against steps that are not finite. It knows nothing of files or of the order of steps,
-which belong to `trainer`.
+and the guard against steps that are not finite. Files and the order of steps are left to `trainer`.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Trainer:
         """`on_caching` is called while features are cached, which precedes training.
 
         `fine_tunes` is true for a run that starts from a trained network: that network is validated
-        before the first step, and stays the best checkpoint unless training improves on it.
+        before the first step, and remains the best checkpoint unless training improves on it.
         `inherited` is the ancestry of the weights that a run starts from.
         """
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
