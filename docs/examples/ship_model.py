@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,7 @@ import torch
 from torch import Tensor
 
 from idisc import configs, files
-from idisc.ancestry import read_ancestry
+from idisc.ancestry import Parent, read_ancestry
 from idisc.cli.main import run_script
 from idisc.export import external, onnx, parity
 from idisc.model.checkpoint import load_network, read_config, read_origin, save_checkpoint
@@ -35,6 +36,7 @@ from idisc.model.network import IDisc
 from idisc.model.states import read_state, write_state
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.torch_engine import TorchEngine
+from idisc.sizes import Size
 from idisc.zoo import cards
 
 ENCODER = "dinov2_vits14.safetensors"
@@ -94,11 +96,6 @@ ROADS = (
         source="https://intelligent-vehicles.org/datasets/view-of-delft",
     ),
 )
-START = cards.Ingredient(
-    name="the model `indoor`, with all of its ingredients",
-    role="weights that training started from",
-    licence="Apache-2.0; trained in part on data published for research only",
-)
 CARDS = {
     "indoor": {
         "title": "metric depth of rooms, desks and corridors",
@@ -112,7 +109,7 @@ CARDS = {
     "indoor_normals": {
         "title": "surface normals of rooms, desks and corridors",
         "licence": "Apache-2.0; trained in part on data published for research only",
-        "ingredients": (DINOV2, NYU, OTHER_ROOMS[0], START),
+        "ingredients": (DINOV2, NYU, OTHER_ROOMS[0]),
         "notes": "For rooms and desks. Learned from planes fitted to depth, so small and thin"
         " things are smoothed over. Not for streets or landscapes.",
     },
@@ -122,27 +119,12 @@ CARDS = {
         "non_commercial": True,
         "domain": "road",
         "depth_range": (0.5, 80.0),
-        "ingredients": (DINOV2, *ROADS, START),
+        "ingredients": (DINOV2, *ROADS),
         "notes": "For streets from a camera at the height of a car, to 80 m. LiDAR sees neither the"
         " sky nor what is higher than a van: the sky was marked as far in training, other depth up"
         " there is a guess. Not for rooms.",
     },
 }
-
-
-def halved(value: Tensor) -> Tensor:
-    """Weights in fp16; counters stay integers."""
-    return value.half() if value.is_floating_point() else value
-
-
-def _holds(path: Path, tensors: dict[str, Tensor]) -> bool:
-    """Whether a file has just these tensors."""
-    if not path.is_file():
-        return False
-    stored = read_state(path)
-    return stored.keys() == tensors.keys() and all(
-        torch.equal(stored[name], value) for name, value in tensors.items()
-    )
 
 
 def average(first: Path, second: Path, out: Path) -> None:
@@ -156,68 +138,99 @@ def average(first: Path, second: Path, out: Path) -> None:
 
 def pack(checkpoint: Path, name: str) -> None:
     """Write weights, graph and card of a model into the package."""
-    model, about = read_config(checkpoint), CARDS[name]
+    about = CARDS[name]
     stated = {field: about[field] for field in ("domain", "depth_range") if field in about}
     origin = {**read_origin(checkpoint), **stated}  # own folders do not say their domain
-    parents = tuple(  # not the runs between, which nobody has
-        each for each in read_ancestry(origin, name).parents if each.name in cards.shipped()
-    )
-    origin["parents"] = [configs.to_json(each) for each in parents]
-    state = {key: halved(value) for key, value in load_network(checkpoint).state_dict().items()}
+    known = read_ancestry(origin, name)
+    shipped = cards.shipped()
+    parents = tuple(each for each in known.parents if each.name in shipped)  # others are not public
+    ingredients = join_ingredients(name, parents)
+    origin["data"] = [ingredient.name for ingredient in ingredients]
+    origin["parents"] = [configs.to_json(parent) for parent in parents]
+
+    weights = [cards.HOME / ENCODER, cards.HOME / f"{name}.safetensors"]
+    changed = write_weights(load_network(checkpoint).state_dict(), *weights)
+    network = IDisc(read_config(checkpoint)).eval()
+    stored = {key: value for path in weights for key, value in read_state(path).items()}
+    network.load_state_dict(stored)  # converts them to fp32
+    graph = cards.HOME / f"{name}.onnx"
+    engine = TorchEngine(network, name, files.sha256(*weights), origin)
+    measured = write_graph(engine, graph, weights, known.training_size)
+
+    facts = {
+        "domain": known.domain,
+        "depth_range": known.depth_range,
+        "training_size": known.training_size,
+        "training_fov_deg": known.training_fov_deg,
+        "canonical": known.canonical,
+        "non_commercial": known.non_commercial,
+        "parents": parents,
+        "parameters": round(sum(value.numel() for value in network.parameters()) / 1e6, 1),
+        "model": network.config,
+        "weights": tuple(path.name for path in weights),
+        "files": cards.describe([*weights, graph]),
+        "scores": shipped[name].scores if name in shipped and not changed else (),
+    }
+    card = cards.ModelCard(name=name, **{**facts, **about, "ingredients": ingredients})
+    cards.write_card(cards.HOME / f"{name}.json", card)
+    sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
+
+
+def join_ingredients(name: str, parents: Sequence[Parent]) -> tuple[cards.Ingredient, ...]:
+    """Return the ingredients of a model and of the other models it was trained from, each once."""
+    found = {ingredient.name: ingredient for ingredient in CARDS[name]["ingredients"]}
+    others = dict.fromkeys(parent.name for parent in parents if parent.name != name)
+    for parent in others:
+        card = cards.shipped()[parent]
+        model = cards.Ingredient(
+            name=f"the model `{parent}`",
+            role="weights that training started from",
+            licence=card.licence,
+        )
+        found.setdefault(model.name, model)
+        for ingredient in card.ingredients:
+            role = f"{ingredient.role}, through `{parent}`"
+            found.setdefault(ingredient.name, replace(ingredient, role=role))
+    return tuple(found.values())
+
+
+def write_weights(state: dict[str, Tensor], shared_path: Path, own_path: Path) -> bool:
+    """Write the shared encoder and the rest in fp16; return whether the files changed.
+
+    A file that has the same tensors already keeps its bytes.
+    """
+    state = {
+        key: value.half() if value.is_floating_point() else value for key, value in state.items()
+    }
     shared = {key: value for key, value in state.items() if key.startswith(SHARED)}
     own = {key: value for key, value in state.items() if not key.startswith(SHARED)}
-    cards.HOME.mkdir(exist_ok=True)
-    weights = [cards.HOME / ENCODER, cards.HOME / f"{name}.safetensors"]
-    changed = [
-        (path, tensors)
-        for path, tensors in zip(weights, (shared, own), strict=True)
-        if not _holds(path, tensors)  # the encoder is stored once and keeps its bytes
-    ]
-    for path, tensors in changed:
-        with files.atomic(path) as draft:
-            write_state(draft, tensors)
-    former = None if changed else cards.shipped().get(name)
+    changed = False
+    for path, tensors in ((shared_path, shared), (own_path, own)):
+        stored = read_state(path) if path.is_file() else {}
+        if stored.keys() != tensors.keys() or any(
+            not torch.equal(stored[key], value) for key, value in tensors.items()
+        ):
+            changed = True
+            with files.atomic(path) as draft:
+                write_state(draft, tensors)
+    return changed
 
-    network = IDisc(model)
-    stored = {key: value for path in weights for key, value in read_state(path).items()}
-    network.load_state_dict(stored)  # widens them; -0.0 and 0.0 are as in the shared file
-    network.eval()
-    engine = TorchEngine(network, name, files.sha256(*weights), origin)
-    graph = onnx.build(network, keep_weights=True)
+
+def write_graph(engine: TorchEngine, path: Path, weights: list[Path], size: Size) -> parity.Parity:
+    """Write the ONNX graph that refers to the weights, and compare it with the network."""
+    graph = onnx.build(engine.network, keep_weights=True)
     external.store_half(graph, weights)
     onnx.add_metadata(graph, {**onnx.metadata(engine), "precision": "fp32", "storage": "fp16"})
-    onnx.save(graph, cards.HOME / f"{name}.onnx")
-    height, width = origin["training_size"]
-    size = (height, width)
+    onnx.save(graph, path)
     measured = parity.measure(
-        OnnxEngine(cards.HOME / f"{name}.onnx"),
+        OnnxEngine(path),
         engine,
         parity.read_evenly(parity.list_pictures(parity.EXAMPLES), 4),
         parity.two_sizes(size),
         precision="fp16-weights",
-        pictures_from="examples",
     )
-    measured.check(f"{name}.onnx")
-
-    parameters = sum(parameter.numel() for parameter in network.parameters())
-    facts = {
-        "name": name,
-        "domain": origin["domain"],
-        "depth_range": tuple(origin["depth_range"]),
-        "training_size": size,
-        "training_fov_deg": origin.get("training_fov_deg"),
-        "canonical": bool(origin.get("canonical")),
-        "non_commercial": bool(origin.get("non_commercial")),
-        "parents": parents,
-        "parameters": round(parameters / 1e6, 1),
-        "model": model,
-        "weights": tuple(path.name for path in weights),
-        "files": cards.describe([*weights, cards.HOME / f"{name}.onnx"]),
-        "scores": former.scores if former else (),  # the same weights have the same scores
-    }
-    card = cards.ModelCard(**{**facts, **about})
-    cards.write_card(cards.HOME / f"{name}.json", card)
-    sys.stdout.write(f"{cards.HOME / name}.json: {card.bytes / 1e6:.1f} MB, {measured.to_json()}\n")
+    measured.check(path.name)
+    return measured
 
 
 def score(name: str, path: Path, dataset: str | None) -> None:
@@ -226,8 +239,7 @@ def score(name: str, path: Path, dataset: str | None) -> None:
     `dataset` names a folder of one's own, which a report cannot.
     """
     report, card = json.loads(path.read_text()), cards.shipped()[name]
-    known = {files.sha256(cards.HOME / f"{name}.onnx")}
-    if report["about"]["weights_sha256"] not in known:
+    if report["about"]["weights_sha256"] != files.sha256(cards.HOME / f"{name}.onnx"):
         sys.exit(f"{path}: not a report of the shipped {name}; evaluate that one")
     scores = [
         cards.Score(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from idisc.camera import Camera
 from idisc.errors import CheckpointError
@@ -20,6 +20,7 @@ from idisc.sizes import Size
 
 UNKNOWN = "unknown"
 ANY = "any"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +85,10 @@ def join(parts: Sequence[Ancestry]) -> Ancestry:
         training_size=size,
         training_fov_deg=_fov_at(camera, size) if camera and size else None,
         canonical=camera.canonical if camera else False,
-        data=_once(text for part in parts for text in part.data),
-        licence=_once(text for part in parts for text in part.licence),
+        data=_unique(text for part in parts for text in part.data),
+        licence=_unique(text for part in parts for text in part.licence),
         non_commercial=any(part.non_commercial for part in parts),
-        parents=tuple(dict.fromkeys(each for part in parts for each in part.parents)),
+        parents=_unique(parent for part in parts for parent in part.parents),
     )
 
 
@@ -111,8 +112,8 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
     fov = numbers("training_fov_deg", 1)
     try:
         parents = tuple(
-            Parent(name=str(each["name"]), sha256=str(each.get("sha256", "")))
-            for each in _listed(origin.get("parents"))
+            Parent(name=str(parent["name"]), sha256=str(parent.get("sha256", "")))
+            for parent in _as_list(origin.get("parents"))
         )
     except (AttributeError, KeyError, TypeError):
         raise CheckpointError(name, "parents in its metadata are not a list of names") from None
@@ -122,8 +123,8 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
         training_size=(int(size[0]), int(size[1])) if size else None,
         training_fov_deg=fov[0] if fov else None,
         canonical=origin.get("canonical") in (True, "true"),
-        data=_once(map(str, _listed(origin.get("data")))),
-        licence=_once(map(str, _listed(origin.get("licence")))),
+        data=_unique(map(str, _as_list(origin.get("data")))),
+        licence=_unique(map(str, _as_list(origin.get("licence")))),
         non_commercial=origin.get("non_commercial") in (True, "true"),
         parents=parents,
     )
@@ -137,7 +138,7 @@ def _fov_at(part: Ancestry, size: Size) -> float | None:
     return round(Camera.from_focal(focal_px, size).fov_deg, 2)
 
 
-def _listed(value: object) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[Any]:
     """Return a list, which ONNX stores as JSON; a text is a list of one entry."""
     if isinstance(value, str) and value.startswith("["):
         with suppress(ValueError):  # a text that happens to start with a bracket
@@ -147,5 +148,5 @@ def _listed(value: object) -> Sequence[Any]:
     return [] if value in (None, "", UNKNOWN) else [value]
 
 
-def _once(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
+def _unique(values: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(values))

@@ -55,7 +55,7 @@ def measure_parts(network: IDisc, rgb: Tensor, repeats: int) -> list[Part]:
         "total": [network],
     }
     with torch.inference_mode():
-        work = _multiply_adds(network, rgb)
+        multiply_adds = _multiply_adds(network, rgb)
         network(rgb)  # compiles, allocates, fills the caches
         runs = [_time_parts(network, parts, rgb) for _ in range(repeats)]
     rows = {
@@ -63,7 +63,7 @@ def measure_parts(network: IDisc, rgb: Tensor, repeats: int) -> list[Part]:
             [
                 np.median([run[name] for run in runs]),
                 sum(p.numel() for module in modules for p in module.parameters()),
-                sum(work[module] for module in modules),
+                sum(multiply_adds[module] for module in modules),
             ]
         )
         for name, modules in parts.items()

@@ -3,8 +3,9 @@
 An ONNX file ends with a checksum of everything before it. The checksum is an ordinary metadata
 entry, because fields may be appended to a serialized protocol buffer message. Another entry has the
 checksums of the files that the graph takes weights from. A safetensors file has a checksum for each
-tensor in its header, see `model.states`. The record of a checkpoint has one of its own values, and
-the card of a shipped model has one for each of its files. CRC-32 is cheap enough for every load
+tensor in its header, see `model.states`, and cached features have one for each row, see
+`train.features`. The record of a checkpoint has one of its own values, and the card of a shipped
+model has one for each of its files. CRC-32 is cheap enough for every load
 (`benchmarks/checksums.py`). It detects damage, but unlike a signature it does not detect tampering.
 """
 
@@ -27,9 +28,22 @@ _SEAL_BYTES = len(_HEAD) + 8
 _REMEDY = "get it again, or export it again"
 
 
-def crc32(path: Path) -> str:
-    """Return the CRC-32 of a file as 8 hexadecimal digits."""
-    return _crc32(path, 0)
+def crc32(path: Path, without: int = 0) -> str:
+    """Return the CRC-32 of a file, without its last bytes, as 8 hexadecimal digits."""
+    if not path.stat().st_size:  # an empty file cannot be mapped
+        return f"{0:08x}"
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,  # saves a copy
+        memoryview(content) as view,
+        view[: len(content) - without] as part,
+    ):
+        return f"{zlib.crc32(part):08x}"
+
+
+def crc32_of(description: str, content: memoryview) -> int:
+    """Return the CRC-32 of values in memory and of a description of them, such as their type."""
+    return zlib.crc32(content, zlib.crc32(description.encode()))
 
 
 def sealed(content: bytes) -> bytes:
@@ -44,7 +58,7 @@ def check_sealed(path: Path) -> bool:
         end = file.read()
     if not end.startswith(_HEAD):
         return False
-    if end[len(_HEAD) :] != _crc32(path, _SEAL_BYTES).encode():
+    if end[len(_HEAD) :] != crc32(path, _SEAL_BYTES).encode():
         raise CheckpointError(path, DAMAGED, _REMEDY)
     return True
 
@@ -84,16 +98,3 @@ def _record_crc32(record: Mapping[str, Any]) -> str:
     """Return the CRC-32 of the values, which does not depend on the indentation of the file."""
     values = {name: value for name, value in record.items() if name != KEY}
     return f"{zlib.crc32(json.dumps(values, sort_keys=True).encode()):08x}"
-
-
-def _crc32(path: Path, without: int) -> str:
-    """Return the CRC-32 of a file without its last bytes; a memory map saves a copy."""
-    if not path.stat().st_size:  # an empty file cannot be mapped
-        return f"{0:08x}"
-    with (
-        path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
-        memoryview(content) as view,
-        view[: len(content) - without] as part,
-    ):
-        return f"{zlib.crc32(part):08x}"

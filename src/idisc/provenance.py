@@ -50,7 +50,7 @@ class ModelInfo:
     depth_range: tuple[float, float] | None = None  # metres; other depth was ignored in training
     training_size: Size | None = None  # of the network's input
     training_fov_deg: float | None = None  # horizontal, of that input
-    data: str = UNKNOWN  # training data
+    data: tuple[str, ...] = ()  # everything that it or its parents were trained on
     licence: str = UNKNOWN  # of the weights
     precision: str = UNKNOWN  # of the arithmetic: fp32, bf16, fp16, int8
     canonical: bool = False  # trained on many cameras, all converted to the training camera

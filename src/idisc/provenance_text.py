@@ -107,7 +107,7 @@ def describe(prediction: Prediction) -> dict[str, str]:
         "smoothing": f"over {provenance.smoothing_s:g} s in log depth, restarted at scene cuts"
         if provenance.smoothing_s
         else None,
-        "trained on": model.data,
+        "trained on": describe_data(model),
         "licence of weights": describe_licence(model),
         "trained from": ", ".join(map(describe_parent, model.parents)),
         "checksum": None if model.verified else "none in the file, so it is unverified",
@@ -152,6 +152,11 @@ def describe_with_intrinsics(prediction: Prediction) -> dict[str, str]:
 def describe_range(model: ModelInfo) -> str:
     """Return the range of depth in training as text."""
     return f"depth to {model.depth_range[1]:g} m in training" if model.depth_range else UNKNOWN
+
+
+def describe_data(model: ModelInfo) -> str:
+    """Return everything that a model and its parents were trained on as text."""
+    return "; ".join(model.data) or UNKNOWN
 
 
 def describe_licence(model: ModelInfo) -> str:

@@ -15,7 +15,7 @@ from idisc.explain.idrs import explain, explain_photo, stretch
 from idisc.images import Photo, read_photo
 from idisc.model.heads import fuse_depth
 from idisc.model.network import IDisc
-from idisc.model.tokens import to_placed_tokens
+from idisc.model.tokens import to_positioned_tokens
 from idisc.predict.predictor import Predictor
 from idisc.predict.torch_engine import TorchEngine
 
@@ -87,7 +87,7 @@ def test_muting_equals_isd_without_these_idrs_at_this_level():
         features, embeddings = network.pixel_decoder(network.encode(rgb))
         answers = []
         for level, (f, p) in enumerate(zip(features, embeddings, strict=True)):
-            idrs = network.afp[level](to_placed_tokens(f))
+            idrs = network.afp[level](to_positioned_tokens(f))
             answers.append(network.decode_level(level, p, idrs[:, left] if level == 1 else idrs))
         expected = fuse_depth(answers, (48, 64))[0, 0].numpy()
     muted = explanation.muted({1: {3, 6}})

@@ -38,17 +38,17 @@ PICTURES = [np.zeros((40, 60, 3), np.uint8)] * 2
 SIZES = [(20, 30), (16, 24)]
 
 
-def compared(ours, theirs, **how):
-    return parity.measure(ours, theirs, PICTURES, SIZES, **how)
+def compare(ours, theirs, **options):
+    return parity.measure(ours, theirs, PICTURES, SIZES, **options)
 
 
 def test_differences_cover_all_pixels_and_both_sizes():
     ours, theirs = Flat(2.5), Flat(2.0)
-    found = compared(ours, theirs)
+    found = compare(ours, theirs)
     assert (found.largest, found.mean) == (0.5, 0.5)
     assert found.d1 == 0.0  # the ratio is 1.25, not below it
-    assert compared(Flat(2.49), Flat(2.0)).d1 == 1.0
-    far = compared(Flat(40.004), Flat(40.0))  # beyond ten metres: relative to the depth
+    assert compare(Flat(2.49), Flat(2.0)).d1 == 1.0
+    far = compare(Flat(40.004), Flat(40.0))  # beyond ten metres: relative to the depth
     assert far.largest == pytest.approx(0.001, rel=1e-3)
     assert found.pictures == 2
     assert found.sizes == ("20x30", "16x24")
@@ -57,8 +57,8 @@ def test_differences_cover_all_pixels_and_both_sizes():
 
 
 def test_normals_agree_within_their_angle():
-    assert compared(Flat(11, NORMALS), Flat(0, NORMALS)).d1 == 1.0
-    apart = compared(Flat(12, NORMALS), Flat(0, NORMALS))
+    assert compare(Flat(11, NORMALS), Flat(0, NORMALS)).d1 == 1.0
+    apart = compare(Flat(12, NORMALS), Flat(0, NORMALS))
     assert apart.d1 == 0.0
     assert apart.unit == "of a unit vector"
     with pytest.raises(CheckFailed):
@@ -67,7 +67,7 @@ def test_normals_agree_within_their_angle():
 
 def test_a_file_for_one_size_is_asked_for_two_results():
     ours = Flat(2, fixed_size=(32, 48))
-    found = compared(ours, Flat(2))
+    found = compare(ours, Flat(2))
     assert found.sizes == ("32x48 to 20x30", "32x48 to 16x24")
     assert {shape for shape, _ in ours.asked} == {(1, 32, 48, 3)}
 
@@ -84,7 +84,7 @@ def test_a_file_for_one_size_is_asked_for_two_results():
     ],
 )
 def test_each_precision_has_its_tolerance(precision, error, fine):
-    found = compared(Flat(2 + error), Flat(2), precision=precision)
+    found = compare(Flat(2 + error), Flat(2), precision=precision)
     if fine:
         found.check("x.onnx")
         return
@@ -93,10 +93,10 @@ def test_each_precision_has_its_tolerance(precision, error, fine):
 
 
 def test_level_std_has_the_same_limit_as_depth():
-    assert compared(Flat(2, level_std=0.1), Flat(2)).level_std is None  # one resolution
-    near = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.1009))
+    assert compare(Flat(2, level_std=0.1), Flat(2)).level_std is None  # one resolution
+    near = compare(Flat(2, level_std=0.1), Flat(2, level_std=0.1009))
     near.check("x.onnx")
-    apart = compared(Flat(2, level_std=0.1), Flat(2, level_std=0.102))
+    apart = compare(Flat(2, level_std=0.1), Flat(2, level_std=0.102))
     assert apart.largest == 0
     assert apart.level_std == pytest.approx(0.002, rel=1e-3)
     with pytest.raises(CheckFailed):
@@ -104,9 +104,7 @@ def test_level_std_has_the_same_limit_as_depth():
 
 
 def test_the_json_holds_the_limits():
-    record = json.loads(
-        compared(Flat(2), Flat(2), precision="int8", pictures_from="mine").to_json()
-    )
+    record = json.loads(compare(Flat(2), Flat(2), precision="int8", pictures_from="mine").to_json())
     assert record["tolerance"] == {"mean": 0.25, "d1": 0.9}
     assert (record["precision"], record["largest"], record["unit"]) == ("int8", 0.0, "m")
     assert record["pictures_from"] == "mine"

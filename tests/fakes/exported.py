@@ -44,11 +44,14 @@ def save_network(folder, config=SMALL, seed=0):
 
 
 @cache
-def place():
+def folder():
     """A folder that is removed after the tests."""
-    folder = tempfile.TemporaryDirectory(prefix="idisc-exports-")
-    _kept.append(folder)
-    return Path(folder.name)
+    return tempfile.TemporaryDirectory(prefix="idisc-exports-")
+
+
+def place():
+    """The path of that folder."""
+    return Path(folder().name)
 
 
 @cache
@@ -85,6 +88,3 @@ def source():
 def photos(count):
     """Some of the example photos."""
     return parity.read_evenly(parity.list_pictures(parity.EXAMPLES), count)
-
-
-_kept = []

@@ -2,6 +2,11 @@
 
 from typing import Any, NamedTuple
 
+import pytest
+import torch
+
+hub = pytest.importorskip("transformers", reason="the extra transformers is not installed")
+
 
 class HubModel(NamedTuple):
     """A model, its image processor, and the depth of its own pipeline."""
@@ -12,8 +17,6 @@ class HubModel(NamedTuple):
 
     def depth(self, image):
         """The answer (H, W) of image processor, model and post-processing for a picture."""
-        import torch
-
         inputs = self.processor(images=image, return_tensors="pt")
         with torch.inference_mode():
             outputs = self.model(**inputs)
@@ -30,12 +33,9 @@ class HubModel(NamedTuple):
 
     def export(self, path, size):
         """Write an ONNX file for pictures of one size, with the usual names."""
-        import torch
-
-        names = [
-            "predicted_depth",
-            *(["field_of_view"] if hasattr(self.model, "fov_model") else []),
-        ]
+        names = ["predicted_depth"]
+        if hasattr(self.model, "fov_model"):
+            names.append("field_of_view")
 
         class Exported(torch.nn.Module):
             def __init__(self, model):
@@ -61,8 +61,6 @@ class HubModel(NamedTuple):
 
 def depth_anything(metric=False):
     """Depth Anything V2 with two layers of DINOv2."""
-    import transformers as hub
-
     backbone = hub.Dinov2Config(
         hidden_size=32,
         num_hidden_layers=4,
@@ -94,8 +92,6 @@ def depth_anything(metric=False):
 
 def dpt():
     """DPT, as MiDaS 3 is, at 384x384 whatever the aspect ratio."""
-    import transformers as hub
-
     config = hub.DPTConfig(
         hidden_size=32,
         num_hidden_layers=4,
@@ -111,8 +107,6 @@ def dpt():
 
 def glpn():
     """GLPN, which sees pictures in their own size."""
-    import transformers as hub
-
     config = hub.GLPNConfig(
         depths=[1, 1, 1, 1], hidden_sizes=[8, 8, 16, 16], num_attention_heads=[1, 1, 2, 2]
     )
@@ -122,8 +116,6 @@ def glpn():
 
 def zoedepth():
     """ZoeDepth with a small BEiT."""
-    import transformers as hub
-
     backbone = hub.BeitConfig(
         image_size=384,
         num_hidden_layers=4,
@@ -150,8 +142,6 @@ def zoedepth():
 
 def depth_pro():
     """Depth Pro with three small ViTs, and pictures of a sixth of its size."""
-    import transformers as hub
-
     vit = {
         "model_type": "dinov2",
         "num_hidden_layers": 2,
@@ -183,8 +173,6 @@ MODELS = {each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, 
 
 
 def _made(kind, config, processor, metric):
-    import torch
-
     torch.manual_seed(0)
     model = kind(config).eval()
     for weights in model.parameters():  # their own are so small that every answer is nearly 0

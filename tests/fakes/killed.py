@@ -1,10 +1,10 @@
-"""A run that is killed again and again, each time at a moment that was drawn for it.
+"""A run that is killed again and again, each time at a random moment.
 
     python -m tests.fakes.killed DATA WHOLE OUT
 
 trains WHOLE without interruption, and OUT in many processes of which each but the last ends by
 SIGKILL: somewhere in the start, in a resumption, a step, a checkpoint, a validation. All processes
-are forks of this one, so that packages are imported once; they tell it what they are about to do.
+are forks of this one, so that packages are imported once; they announce what they do in a pipe.
 """
 
 import os
@@ -41,8 +41,8 @@ PATCHED = {
 }
 
 
-def trained(data, out):
-    """To the end: from the last checkpoint, or from the beginning."""
+def train_to_the_end(data, out):
+    """Train from the last checkpoint, or from the beginning."""
     if (out / state.LAST / state.TRAINING).is_file():
         run = launch.resume(out, ALONE)
     else:
@@ -50,20 +50,20 @@ def trained(data, out):
     run.train()
 
 
-def telling(name, act, pipe):
-    """The function, which says when it begins and ends."""
+def announcing(name, function, pipe):
+    """A function that writes to the pipe when it begins and ends."""
 
-    def told(*arguments, **more):
+    def announced(*arguments, **more):
         os.write(pipe, f"{name}\n".encode())
-        result = act(*arguments, **more)
+        result = function(*arguments, **more)
         os.write(pipe, f"end of {name}\n".encode())
         return result
 
-    return told
+    return announced
 
 
-def forked(data, out):
-    """A process that trains, and what it tells."""
+def fork(data, out):
+    """Start a process that trains; return its id and the messages that it writes."""
     reading, writing = os.pipe()
     child = os.fork()
     if child:
@@ -72,41 +72,41 @@ def forked(data, out):
     code = 1
     try:
         for name, owner in PATCHED.items():
-            setattr(owner, name, telling(name, getattr(owner, name), writing))
-        trained(data, out)
+            setattr(owner, name, announcing(name, getattr(owner, name), writing))
+        train_to_the_end(data, out)
         code = 0
     finally:
         os._exit(code)
 
 
-def ended(child):
-    """How a process ended: 0, or minus the signal."""
+def exit_code(child):
+    """Wait for a process and return its exit code, or minus the signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def durations(data, out):
-    """Seconds that each of them takes, in an uninterrupted run."""
-    child, said = forked(data, out)
+def measure_durations(data, out):
+    """Return the seconds that each function takes in an uninterrupted run."""
+    child, messages = fork(data, out)
     began, longest = {}, {}
-    for line in said:
+    for line in messages:
         name = line.strip().removeprefix("end of ")
         if line.startswith("end"):
             longest[name] = time.monotonic() - began[name]
         else:
             began[name] = time.monotonic()
-    assert ended(child) == 0
+    assert exit_code(child) == 0
     return longest
 
 
-def killed(data, out, wanted, delay):
-    """Train until `delay` seconds after something was begun."""
-    child, said = forked(data, out)
+def kill_during(data, out, wanted, delay):
+    """Kill a process `delay` seconds after it has begun the function `wanted`."""
+    child, messages = fork(data, out)
     # A start that was killed late has left a checkpoint; then it is resumed.
     awaited = {wanted, "resume"} if wanted == "start" else {wanted}
-    assert any(line.strip() in awaited for line in said), f"{wanted}: never begun"
+    assert any(line.strip() in awaited for line in messages), f"{wanted}: never begun"
     time.sleep(delay)
     os.kill(child, signal.SIGKILL)
-    assert ended(child) == -signal.SIGKILL, f"{wanted}: the run was over"
+    assert exit_code(child) == -signal.SIGKILL, f"{wanted}: the run was over"
     if (out / state.LAST / state.TRAINING).is_file():  # then whole, at every moment
         state.read_training(out)
     if (out / state.LAST / CONFIG).is_file():
@@ -114,18 +114,18 @@ def killed(data, out, wanted, delay):
 
 
 def main(data, whole, out):
-    """Exit code 0: all ended as they should."""
+    """Exit code 0: every process ended as expected."""
     torch.set_num_threads(1)
-    durations(data, whole.with_name("warm"))  # compiles what the others find compiled
-    seconds = durations(data, whole)
+    measure_durations(data, whole.with_name("warm"))  # compiles what the others find compiled
+    seconds = measure_durations(data, whole)
     seconds["resume"] = seconds["start"]
     generator = random.Random(7)
     for wanted, times in KILLS.items():
         if wanted == "resume":  # there must be something to resume
-            killed(data, out, "take", 0.0)
+            kill_during(data, out, "take", 0.0)
         for _ in range(times):
-            killed(data, out, wanted, generator.uniform(0, seconds[wanted]))
-    trained(data, out)
+            kill_during(data, out, wanted, generator.uniform(0, seconds[wanted]))
+    train_to_the_end(data, out)
 
 
 if __name__ == "__main__":

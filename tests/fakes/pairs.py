@@ -63,6 +63,16 @@ def make(root, train=6, test=2):
     return root
 
 
+def write_table(root, **columns):
+    """Write pairs.csv with the same values of more columns for every pair."""
+    lines = [",".join(("image", "depth", "split", *columns))]
+    for split in ("train", "test"):
+        for path in sorted((root / split / "images").iterdir()):
+            names = f"{split}/images/{path.name},{split}/depth/{path.name},{split}"
+            lines.append(",".join((names, *map(str, columns.values()))))
+    (root / "pairs.csv").write_text("\n".join(lines))
+
+
 def _depth(generator):
     """A slanted wall with a round bulge, metres: smooth, as a map at a quarter of the size is."""
     rows, columns = np.mgrid[: SIZE[0], : SIZE[1]] / SIZE[1]

@@ -55,9 +55,9 @@ class Case:
 
     def _depth(self, index):
         name, size = self.facts["images"][index], (self.facts["height"], self.facts["width"])
-        how = self.facts["kwargs"]
-        target = rule.depth_for(name, size, near=how["lo"], far=how["hi"])
-        prediction = rule.perturbed_depth_for(name, target, how["amount"])
+        options = self.facts["kwargs"]
+        target = rule.depth_for(name, size, near=options["lo"], far=options["hi"])
+        prediction = rule.perturbed_depth_for(name, target, options["amount"])
         valid = rule.mask_for(name, size, self.facts["keep"][index])
         return depth_terms(prediction[valid], target[valid])
 

@@ -11,7 +11,7 @@ SIZES = [(2, 3), (4, 6)]
 def test_initial_offsets_point_outwards_in_one_direction_per_head():
     attention = DeformableAttention(16, levels=2, heads=4, points=3)
     query, reference = torch.randn(1, 5, 16), torch.full((1, 5, 2), 0.5)
-    locations, weights = attention.places(query, reference, SIZES)
+    locations, weights = attention.sampling_locations(query, reference, SIZES)
     steps = (locations - 0.5) * torch.tensor([(3.0, 2.0), (6.0, 4.0)])[:, None]  # pixels
     expected = torch.tensor([(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)])
     for point in range(3):

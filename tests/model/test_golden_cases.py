@@ -70,7 +70,7 @@ def recorded(network):
         hooks.append(module.register_forward_hook(lambda *call: stages.update(named(*call))))
 
     def places(number, attention, args, out):
-        locations, weights = attention.places(args[0], args[1], args[3])
+        locations, weights = attention.sampling_locations(args[0], args[1], args[3])
         values = {"loc": locations, "weight": weights, "attn_out": out}
         return {f"msda.{number}.{name}": value for name, value in values.items()}
 

@@ -20,13 +20,14 @@ from idisc.model.discretization import CrossAttention, FeaturePartition, SceneDi
 from idisc.model.heads import OutputHead, fuse_depth, fuse_normals
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.swin import Swin
-from idisc.model.tokens import sine_encoding, size_of, to_map, to_placed_tokens
+from idisc.model.tokens import sine_encoding, size_of, to_map, to_positioned_tokens
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 # Gradients of weights are sums over all tokens. That of a layer norm of Swin is stored with an
 # error of 2.8e-5 of its maximum, which is its difference from ours in float64; ours has 1e-5.
 SUMMED = 5e-5
+PRECISIONS = (("", torch.float32, store.TOLERANCE), ("64", torch.float64, 1e-13))
 SAMPLERS = ("oracle", "plain", *(["accelerated"] if sampling.kernel_available() else []))
 
 
@@ -106,10 +107,7 @@ def test_sampling_core(path, sampler):
     data = np.load(path)
     sizes = [tuple(size) for size in data["spatial_shapes"].tolist()]
     names = ("value", "sampling_locations", "attention_weights")
-    for suffix, kind, tolerance in (
-        ("", torch.float32, store.TOLERANCE),
-        ("64", torch.float64, 1e-13),
-    ):
+    for suffix, kind, tolerance in PRECISIONS:
         inputs = [torch.from_numpy(data[name]).to(kind).requires_grad_() for name in names]
         out = sampling.SAMPLERS[sampler](inputs[0], sizes, inputs[1], inputs[2])
         store.assert_close(
@@ -136,7 +134,7 @@ def test_deformable_attention(path):
 
     def run(inputs):
         reference = inputs["reference_points"]  # (N, Lq, levels, 2), the same for all levels here
-        locations, weights = module.places(inputs["query"], reference[:, :, 0], sizes)
+        locations, weights = module.sampling_locations(inputs["query"], reference[:, :, 0], sizes)
         locations = locations + (reference - reference[:, :, :1])[:, :, None, :, None]
         sampled = sampling.sample(
             module.project(inputs["input_flatten"]), sizes, locations, weights
@@ -184,7 +182,7 @@ def test_cross_attention(path):
         if afp:
             weights = weights + 1e-6
             weights = weights / weights.sum(-1, keepdim=True)
-        return [attention.write(weights @ values)]
+        return [attention.project_out(weights @ values)]
 
     check(path, network, run)
 
@@ -207,7 +205,7 @@ def test_feature_partition(path):
         path,
         network,
         lambda inputs: [
-            afp(to_placed_tokens(inputs[f"map{level}"])) for level, afp in enumerate(levels, 1)
+            afp(to_positioned_tokens(inputs[f"map{level}"])) for level, afp in enumerate(levels, 1)
         ],
     )
 
@@ -231,7 +229,7 @@ def test_scene_discretization(path):
         outs = []
         for level, (discretize, head) in enumerate(zip(isd, heads, strict=True), 1):
             maps = inputs[f"map{level}"]
-            pixels = discretize(to_placed_tokens(maps), inputs[f"idr{level}"])
+            pixels = discretize(to_positioned_tokens(maps), inputs[f"idr{level}"])
             outs.append(to_map(head(pixels), size_of(maps)))
         return outs
 
@@ -295,10 +293,7 @@ def test_fusion_of_the_resolutions(path):
     names = sorted(k for k in data if k.startswith("in."))
     fuse = fuse_normals if "normals" in path.stem else fuse_depth
     size = tuple(data["pred"].shape[2:])
-    for suffix, kind, tolerance in (
-        ("", torch.float32, store.TOLERANCE),
-        ("64", torch.float64, 1e-13),
-    ):
+    for suffix, kind, tolerance in PRECISIONS:
         levels = [torch.from_numpy(data[name]).to(kind).requires_grad_() for name in names]
         fused = fuse(levels, size)
         golden = data[f"for_loss{suffix}"]

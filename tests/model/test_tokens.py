@@ -77,12 +77,14 @@ def test_tokens_that_belong_together_stay_in_one_chunk(monkeypatch):
     monkeypatch.setattr(tokens, "CHUNK", 8)
     calls = []
     with torch.no_grad():
-        tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t, torch.ones(1, 15, 1), together=3)
-        tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t, torch.ones(9, 6, 1), together=3)
+        tokens.in_chunks(
+            lambda t: calls.append(t.shape[1]) or t, torch.ones(1, 15, 1), group_size=3
+        )
+        tokens.in_chunks(lambda t: calls.append(t.shape[1]) or t, torch.ones(9, 6, 1), group_size=3)
     assert calls == [6, 6, 3, 3, 3]
 
 
 def test_placed_tokens_are_tokens_plus_their_position():
     maps = torch.randn(2, 8, 3, 5)
     expected = tokens.to_tokens(maps) + tokens.sine_encoding((3, 5), 8, CPU)
-    assert torch.equal(tokens.to_placed_tokens(maps), expected)
+    assert torch.equal(tokens.to_positioned_tokens(maps), expected)

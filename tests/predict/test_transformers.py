@@ -6,7 +6,6 @@ from tests.fakes import hub_models
 
 from idisc.predict.predictor import load
 
-pytest.importorskip("transformers", reason="the extra transformers is not installed")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # those of transformers
 
 

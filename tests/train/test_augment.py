@@ -13,7 +13,7 @@ from idisc.data.framing import Place
 from idisc.data.manifest import Record
 from idisc.tasks import DEPTH, NORMALS
 from idisc.train import augment as module
-from idisc.train.augment import augment, flip, moved
+from idisc.train.augment import augment, flip, move
 
 H, W = 60, 80
 CAMERA = Camera(fx=70.0, fy=70.0, cx=42.0, cy=27.0, size=(H, W), origin="made up")
@@ -64,21 +64,21 @@ def test_a_flip_mirrors_picture_target_and_camera(flip_normals, x):
 def test_a_quarter_turn_by_hand():
     square = replace(sample(), image=sample().image[:, :H], target=sample().target[:, :H])
     square = replace(square, valid=square.valid[:, :H], camera=replace(CAMERA, size=(H, H)))
-    turned = moved(square, angle_deg=90.0)
+    turned = move(square, angle_deg=90.0)
     # x_in = y, y_in = H - x: the picture turns clockwise, its top row becomes the right column.
     np.testing.assert_array_equal(turned.target[:, -1], square.target[0])
     np.testing.assert_allclose(turned.image[:, -1].astype(int), square.image[0].astype(int), atol=1)
 
 
 def test_normals_rotate_with_the_picture():
-    turned = moved(sample(normals=True), angle_deg=90.0)
+    turned = move(sample(normals=True), angle_deg=90.0)
     np.testing.assert_allclose(turned.target[H // 2, W // 2], [0, 0.6, -0.8], atol=1e-6)
-    slightly = moved(sample(normals=True), angle_deg=5.0).target[H // 2, W // 2]
+    slightly = move(sample(normals=True), angle_deg=5.0).target[H // 2, W // 2]
     np.testing.assert_allclose(np.linalg.norm(slightly), 1, rtol=1e-6)
 
 
 def test_pixels_from_outside_are_black_and_not_valid():
-    shifted = moved(sample(), across=0.25)
+    shifted = move(sample(), across=0.25)
     assert not shifted.valid[:, : W // 4].any()
     assert shifted.valid[:, W // 4 :].all()
     assert not shifted.image[:, : W // 4 - 1].any()
@@ -88,14 +88,14 @@ def test_pixels_from_outside_are_black_and_not_valid():
 
 def test_a_target_of_another_size_moves_by_the_same_share():
     double = sample(target_size=(2 * H, 2 * W))
-    shifted = moved(double, across=0.25, down=-0.1)
+    shifted = move(double, across=0.25, down=-0.1)
     assert not shifted.valid[:, : W // 2].any()
     assert not shifted.valid[2 * H - 12 :].any()
     assert shifted.valid[: 2 * H - 12, W // 2 :].all()
 
 
 @pytest.mark.parametrize(
-    "move",
+    "changes",
     [
         {"zoom": 1.3},
         {"across": 0.1, "down": -0.05},
@@ -103,20 +103,20 @@ def test_a_target_of_another_size_moves_by_the_same_share():
         {"zoom": 1.2, "angle_deg": -5.0},
     ],
 )
-def test_the_camera_moves_with_the_picture(move):
+def test_the_camera_moves_with_the_picture(changes):
     """The pixel on the optical axis stays on it, and angles keep their size."""
     start = sample()
     red, green = start.camera.cx * 3, start.camera.cy * 4
-    end = moved(start, **move)
+    end = move(start, **changes)
     seen = end.image[round(end.camera.cy), round(end.camera.cx)]
     assert seen[0] == pytest.approx(red, abs=3)
     assert seen[1] == pytest.approx(green, abs=4)
-    assert end.camera.fx == pytest.approx(70 * move.get("zoom", 1.0))
+    assert end.camera.fx == pytest.approx(70 * changes.get("zoom", 1.0))
 
 
 def test_zoom_keeps_depth_as_released_or_divides_it():
-    def zoomed(how):
-        config = AugmentConfig(zoom=0.5, zoom_depth=how)
+    def zoomed(zoom_depth):
+        config = AugmentConfig(zoom=0.5, zoom_depth=zoom_depth)
         return module.zoom_in(sample(), config, np.random.default_rng(1))
 
     kept, divided = zoomed("kept"), zoomed("divided")

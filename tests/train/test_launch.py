@@ -28,20 +28,11 @@ def start_error(recipe, data, out, **more):
     return caught.value
 
 
-def write_table(root, scale):
-    lines = [
-        f"{split}/images/{index}.png,{split}/depth/{index}.png,{split},{scale}"
-        for split, count in (("train", 6), ("test", 2))
-        for index in range(count)
-    ]
-    (root / "pairs.csv").write_text("\n".join(["image,depth,split,depth_scale", *lines]))
-
-
 def test_a_run_whose_data_have_changed_is_not_resumed(tmp_path):
     own, out = pairs.make(tmp_path / "data"), tmp_path / "run"
-    write_table(own, 0.001)
+    pairs.write_table(own, depth_scale=0.001)
     stop_after(start(pairs.recipe(), own, out), 1)
-    write_table(own, 0.002)
+    pairs.write_table(own, depth_scale=0.002)
     with refused(DataError, out):
         launch.resume(out, ALONE)
     record = out / "config.json"
@@ -86,16 +77,16 @@ def test_files_of_the_user_are_not_overwritten(data, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("changes", "subject"),
+    ("name", "value"),
     [
-        ({"precision": "fp16"}, "train.precision"),
-        ({"freeze": ("encoder.bl",)}, "train.freeze"),
-        ({"freeze": ("encoder", "decoder", "afp", "isd", "heads")}, "train.freeze"),
+        ("precision", "fp16"),
+        ("freeze", ("encoder.bl",)),
+        ("freeze", ("encoder", "decoder", "afp", "isd", "heads")),
     ],
 )
-def test_a_wrong_option_is_refused(data, tmp_path, changes, subject):
-    error = start_error(pairs.recipe(**changes), data, tmp_path / "run")
-    assert error.subject == subject
+def test_a_wrong_option_is_refused(data, tmp_path, name, value):
+    error = start_error(pairs.recipe(**{name: value}), data, tmp_path / "run")
+    assert error.subject == f"train.{name}"
 
 
 def test_normals_from_depth_need_a_camera(data, tmp_path):
@@ -156,8 +147,7 @@ def test_the_idr_loss_is_for_networks_with_idrs(data, tmp_path, discretization):
 
 def test_a_network_for_depth_becomes_one_for_normals(tmp_path):
     data = pairs.make(tmp_path / "data", train=2, test=1)
-    rows = [f"train/images/{n}.png,train/depth/{n}.png,20,20,31.5,23.5" for n in (0, 1)]
-    (data / "pairs.csv").write_text("\n".join(["image,depth,fx,fy,cx,cy", *rows]))
+    pairs.write_table(data, fx=20, fy=20, cx=31.5, cy=23.5)
     made = pairs.recipe(iterations=1)
     start(made, data, tmp_path / "depth")
     normals = replace(made, model=replace(made.model, task="normals"))
@@ -181,7 +171,7 @@ def test_a_run_inherits_licence_data_domain_range_camera_and_parents(data, tmp_p
     assert (info.domain, info.depth_range, info.non_commercial) == ("road", (0.01, 80.0), True)
     assert info.training_fov_deg is not None
     assert info.licence.startswith("CC BY-NC 4.0; ")
-    assert info.data.startswith("KITTI")
+    assert info.data == ("KITTI, Eigen split, annotated depth", "your own pictures")
     assert info.parents == (
         Parent(name="converted", sha256=files.sha256(parent / "model.safetensors")),
         Parent(name="kitti_swintiny.pt", sha256="ab"),
@@ -196,6 +186,7 @@ def test_a_run_from_a_shipped_model_inherits_its_card(data, tmp_path):
     run = start(made, data, tmp_path / "run", weights=str(card))
     assert (run.origin["domain"], run.origin["depth_range"]) == ("indoor", (0.5, 5.6))
     assert run.origin["licence"][0] == "Apache-2.0"
+    assert run.origin["data"] == ("Rendered rooms", "ImageNet-1k weights", "your own pictures")
     assert run.origin["parents"][0]["name"] == "rooms"
 
 

@@ -38,7 +38,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(data, tmp_path):
     stop_after(start(pairs.recipe(), data, out), 1)
     draft = out / "last" / ".training.pt.x.part"
     draft.touch()  # the other process writes it
-    with state.locked(out, leads=True):
+    with state.locked(out, is_main=True):
         with refused(InputError, out):
             launch.resume(out, ALONE).train()
         assert draft.exists()
@@ -47,7 +47,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(data, tmp_path):
 
 def test_systems_without_fcntl_train_without_the_lock(tmp_path, monkeypatch):
     monkeypatch.setattr(state.importlib.util, "find_spec", lambda _: None)
-    with state.locked(tmp_path / "missing", leads=True):
+    with state.locked(tmp_path / "missing", is_main=True):
         pass
 
 

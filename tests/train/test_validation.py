@@ -60,7 +60,7 @@ def test_picture_and_depth_are_drawn_in_the_same_shape(dataset):
     sample = dataset[0]
     assert sample.image.shape[:2] == (32, 80)
     case, _ = score(sample, sample.target, PAPER, dataset.spec)
-    row = validation.picture_row(case, 0.5)
+    row = validation.draw_row(case, 0.5)
     widths = 4 * validation.HEIGHT * pairs.SIZE[1] // pairs.SIZE[0]
     assert widths <= row.shape[1] < widths + 40  # four of one width and the gaps between them
 
@@ -72,6 +72,6 @@ def test_normals_have_a_picture_of_their_error(dataset):
     sample = replace(case.sample, target=normals, task=NORMALS)
     flat = replace(case, sample=sample, prediction=normals)
     turned = replace(flat, prediction=normals[..., [2, 1, 0]])
-    right, wrong = (validation.picture_row(each, 30.0)[-20, -20] for each in (flat, turned))
+    right, wrong = (validation.draw_row(each, 30.0)[-20, -20] for each in (flat, turned))
     assert right[2] > right[0]  # blue: no error
     assert wrong[0] > wrong[2]  # red: 90 degrees

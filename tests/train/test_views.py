@@ -79,12 +79,7 @@ def test_a_picture_without_a_camera_is_refused():
 
 def test_a_run_with_a_canonical_camera_uses_views_and_records_the_camera(tmp_path):
     root, recipe = pairs.make(tmp_path / "data"), pairs.recipe()
-    rows = [
-        f"{split}/images/{n}.png,{split}/depth/{n}.png,{split},64,64,31.5,23.5"
-        for split, count in (("train", 6), ("test", 2))
-        for n in range(count)
-    ]
-    (root / "pairs.csv").write_text("\n".join(["image,depth,split,fx,fy,cx,cy", *rows]))
+    pairs.write_table(root, fx=64, fy=64, cx=31.5, cy=23.5)
     data = replace(recipe.data, size=(32, 40), canonical_focal=1.3)
     run = start(replace(recipe, data=data), root, tmp_path / "run")
     item = run.stream[0]

@@ -82,7 +82,8 @@ def test_what_a_card_says_counts_before_its_files(home):
     model = idisc.load().model
     assert (model.domain, model.depth_range) == ("indoor", (0.5, 5.6))
     assert (model.training_size, model.training_fov_deg) == ((48, 64), 60.0)
-    assert (model.data, model.licence) == ("Rendered rooms, ImageNet-1k weights", "Apache-2.0")
+    assert model.data == ("Rendered rooms", "ImageNet-1k weights")
+    assert model.licence == "Apache-2.0"
 
 
 def test_of_several_the_one_that_says_so_is_the_default(home):
@@ -114,15 +115,15 @@ def test_a_checkpoint_of_the_users_comes_before_a_name_and_another_folder_does_n
         idisc.load("rooms")
 
 
-@pytest.mark.parametrize("how", ["changed", "longer", "gone"])
-def test_a_file_that_is_not_that_of_its_card_is_not_used(home, how):
+@pytest.mark.parametrize("damage", ["changed", "longer", "gone"])
+def test_a_file_that_is_not_that_of_its_card_is_not_used(home, damage):
     path = shipped.make(home / "rooms").with_suffix(".onnx")
     content = path.read_bytes()
-    if how == "gone":
+    if damage == "gone":
         path.unlink()
     else:
-        path.write_bytes(b"\0" + content[how == "changed" :])
-    with refused(CheckpointError, path, "no such file" if how == "gone" else "checksum"):
+        path.write_bytes(b"\0" + content[damage == "changed" :])
+    with refused(CheckpointError, path, "no such file" if damage == "gone" else "checksum"):
         idisc.load()
 
 
@@ -159,13 +160,6 @@ def test_an_invalid_card_is_refused(home, fields, field):
     path = shipped.make(home / "rooms")
     change(path, **fields)
     with refused(CheckpointError, f"{path}: {field}"):
-        cards.shipped()
-
-
-def test_a_damaged_card_is_refused(home):
-    path = shipped.make(home / "rooms")
-    path.write_text(path.read_text().replace('"training_fov_deg": 60', '"training_fov_deg": 80'))
-    with refused(CheckpointError, path, "crc32"):
         cards.shipped()
 
 

@@ -32,6 +32,13 @@ def test_the_card_and_the_graph_say_the_same():
     assert ours == replace(own, name=ours.name, data=ours.data, licence=ours.licence, verified=True)
 
 
+def test_a_card_names_what_its_parents_were_made_of():
+    shipped = cards.shipped()
+    for card in shipped.values():
+        for parent in card.parents:
+            assert set(shipped[parent.name].data) <= set(card.data)
+
+
 def test_the_card_has_numbers_with_intervals_and_a_licence_for_every_ingredient():
     assert {"d1", "abs_rel", "rmse"} <= {score.metric for score in CARD.scores}
     for score in CARD.scores:

@@ -73,11 +73,15 @@ class FigureFolder:
     @property
     def about(self) -> dict[str, str]:
         """The metadata of every file."""
-        from idisc.provenance_text import describe_licence
+        from idisc.provenance_text import describe_data, describe_licence
 
         model = self.predictor.model
-        about = {"model": model.name, "weights_sha256": model.sha256, "trained on": model.data}
-        return {**about, "licence": describe_licence(model)}
+        return {
+            "model": model.name,
+            "weights_sha256": model.sha256,
+            "trained on": describe_data(model),
+            "licence": describe_licence(model),
+        }
 
     def figure(self, name: str, grid: Grid, more: Mapping[str, str] | None = None) -> Path:
         """Write one figure; `more` is added to its metadata."""

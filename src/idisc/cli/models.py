@@ -60,7 +60,8 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
     columns = ["shipped model", "size", "domain", "licence", "measured"]
     tables.show("Ready to use", columns, rows)
     for card in found.values():
-        tables.paragraph(f"{card.name} is made of {card.data}; more: idisc models {card.name}")
+        made_of = "; ".join(card.data)
+        tables.paragraph(f"{card.name} is made of {made_of}; more: idisc models {card.name}")
     click.echo()
 
 

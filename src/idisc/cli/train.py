@@ -72,28 +72,34 @@ def command(
         raise click.UsageError("--set model: a checkpoint determines the network; leave it out")
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
     from idisc.train import launch  # heavy: only when this command runs
-    from idisc.train.distributed import joined
+    from idisc.train.distributed import join_processes
 
-    with joined(device) as world:
+    with join_processes(device) as world:
         with _on_signals(_interrupt), progress.bar("starting") as move:
 
-            def caching(done: int, total: int) -> None:
+            def on_caching(done: int, total: int) -> None:
                 move(done, total, "caching features")
 
             if recipe is None or out is None:
-                run = launch.resume(cast(Path, resume), world, workers, caching)
+                run = launch.resume(cast(Path, resume), world, workers, on_caching)
             else:
                 recipe = configs.override(recipe, changes)
                 if workers is None:  # cached features are read faster than sent
                     workers = 0 if recipe.train.cache_features else 2
                 run = launch.start(
-                    recipe, data, out, world, weights=weights, workers=workers, caching=caching
+                    recipe,
+                    data,
+                    out,
+                    world,
+                    weights=weights,
+                    workers=workers,
+                    on_caching=on_caching,
                 )
-        if world.leads and resume is None:
+        if world.is_main and resume is None:
             _note_start(run, weights)
         with _on_signals(lambda _: setattr(run, "stop", True)) as received, _shown(run) as on_step:
             summary = run.train(on_step)
-        if world.leads:
+        if world.is_main:
             report(run, summary)
     if received and not summary.finished:
         sys.exit(128 + received[0])  # so that `idisc train ... && idisc evaluate ...` stops here
@@ -154,7 +160,7 @@ def _note_start(run: Trainer, weights: str | None) -> None:
 @contextmanager
 def _shown(run: Trainer) -> Iterator[OnStep]:
     """Show steps: a progress bar on a terminal, otherwise lines."""
-    if not run.world.leads:
+    if not run.world.is_main:
         yield lambda step: None  # noqa: ARG005
         return
     total = run.recipe.train.iterations

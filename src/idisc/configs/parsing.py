@@ -29,7 +29,7 @@ def to_json(config: Any) -> dict[str, Any]:
 def from_json(kind: type[T], data: object, where: str) -> T:
     """Build a config of type `kind` from JSON values; `where` names the file in errors."""
     try:
-        return _built(kind, data)
+        return _build(kind, data)
     except InputError as error:
         raise error.within(where) from None
 
@@ -45,21 +45,21 @@ def override(config: T, changes: Iterable[str]) -> T:
         if not equals:
             raise InputError(f"--set {change}", "no '='", "write it as field.name=value")
         try:
-            _put(data, type(config), path.split("."), text)
+            _set_field(data, type(config), path.split("."), text)
         except InputError as error:
             raise InputError(f"--set {path}", error.reason, error.remedy) from None
-    return _built(type(config), data)
+    return _build(type(config), data)
 
 
-def _built(kind: type[T], data: object) -> T:
+def _build(kind: type[T], data: object) -> T:
     if not isinstance(data, dict):
         raise InputError("", f"an object with the fields of {kind.__name__} is expected")
     hints = get_type_hints(kind)
     values = {}
     for name, value in data.items():
-        inner = _hint(hints, name)
+        inner = _field_type(hints, name)
         try:
-            values[name] = _checked(value, inner)
+            values[name] = _convert(value, inner)
         except InputError as error:
             subject = f"{name}.{error.subject}" if error.subject else name
             raise InputError(subject, error.reason, error.remedy) from None
@@ -70,35 +70,35 @@ def _built(kind: type[T], data: object) -> T:
     return kind(**values)
 
 
-def _hint(hints: Mapping[str, Any], name: str) -> Any:
+def _field_type(hints: Mapping[str, Any], name: str) -> Any:
     """Return the type of a field; InputError if there is no such field."""
     if name not in hints:
         raise InputError("", f"there is no field '{name}'", nearest(name, hints))
     return hints[name]
 
 
-def _put(data: dict[str, Any], kind: Any, path: list[str], text: str) -> None:
+def _set_field(data: dict[str, Any], kind: Any, path: list[str], text: str) -> None:
     """Parse one value and put it into the plain data of a config."""
     name, *rest = path
-    inner = _hint(get_type_hints(kind), name)
+    inner = _field_type(get_type_hints(kind), name)
     if dataclasses.is_dataclass(inner):
         if not rest:
             names = ", ".join(get_type_hints(inner))
             raise InputError("", "a group of fields", f"name one of them: {names}")
-        _put(data[name], inner, rest, text)
+        _set_field(data[name], inner, rest, text)
     elif rest:
         raise InputError("", f"{name} has no fields")
     else:
-        data[name] = _checked(_parsed(text, inner), inner)
+        data[name] = _convert(_parse(text, inner), inner)
 
 
-def _parsed(text: str, kind: Any) -> object:
-    """Parse a text of the command line; a text that does not fit the type stays a text."""
+def _parse(text: str, kind: Any) -> object:
+    """Parse a text of the command line; a text that does not fit the type is returned as it is."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return None if text.lower() == "none" else _parsed(text, args[0])
+        return None if text.lower() == "none" else _parse(text, args[0])
     if origin is tuple:
-        return [_parsed(part, args[0]) for part in re.split("[x,]", text)]
+        return [_parse(part, args[0]) for part in re.split("[x,]", text)]
     if origin is Literal:
         return next((choice for choice in args if str(choice) == text), text)
     if kind is bool:
@@ -111,21 +111,21 @@ def _parsed(text: str, kind: Any) -> object:
     return text
 
 
-def _checked(value: object, kind: Any) -> Any:
+def _convert(value: object, kind: Any) -> Any:
     """Return a JSON value as the type of a field; the subject of an InputError is left empty."""
     origin, args = get_origin(kind), get_args(kind)
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _built(kind, value)
+        return _build(kind, value)
     if origin is Literal:
         if value not in args:
             raise InputError("", f"{value!r} is not one of {', '.join(map(str, args))}")
         return value
     if origin in (Union, types.UnionType):
-        return None if value is None else _checked(value, args[0])
+        return None if value is None else _convert(value, args[0])
     if origin is tuple:
         if not isinstance(value, (list, tuple)):
             raise InputError("", f"{value!r} is not a list")
-        return tuple(_checked(part, args[0]) for part in value)
+        return tuple(_convert(part, args[0]) for part in value)
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:

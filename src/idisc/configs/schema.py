@@ -7,6 +7,7 @@ which `parsing` adds the names of the enclosing groups. `recipes` contains the v
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,17 +29,11 @@ def _check(condition: bool, field: str, reason: str, remedy: str = "") -> None:
         raise InputError(field, reason, remedy)
 
 
-def _check_at_least(config: object, least: float, *names: str) -> None:
-    for name in names:
+def _check_range(config: object, names: str, minimum: float = 0, maximum: float = math.inf) -> None:
+    for name in names.split():
         value = getattr(config, name)
-        _check(value >= least, name, f"{value} is less than {least}")
-
-
-def _check_most(config: object, *names: str) -> None:
-    for name in names:
-        most = MAX_LAYERS if name in ("layers", "iterations") else MAX_COUNT
-        value = getattr(config, name)
-        _check(value <= most, name, f"{value} is more than {most}")
+        _check(value >= minimum, name, f"{value} is less than {minimum}")
+        _check(value <= maximum, name, f"{value} is more than {maximum}")
 
 
 def _check_divides(heads: int, width: int, field: str = "heads") -> None:
@@ -51,17 +46,16 @@ class DecoderConfig:
 
     msda: bool = True  # multi-scale deformable attention; False: the plain FPN of the ablations
     width: int = 256  # channels of F and P
-    layers: int = 4  # MSDA layers; the paper says four, the outdoor configurations have six
+    layers: int = 4  # MSDA layers; four in the paper, six in the published outdoor configurations
     heads: int = 4  # MSDA heads
     points: int = 4  # sampling points of each head on each level; eight outdoors
     finest: Literal[4, 8] = 4  # stride of the finest decoded map; 8 is four times cheaper
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "width", "layers", "heads", "points")
-        _check_most(self, "width", "layers", "heads", "points")
-        _check(
-            self.width % 4 == 0, "width", f"{self.width} is not a multiple of 4"
-        )  # sine encoding
+        _check_range(self, "width heads points", 1, MAX_COUNT)
+        _check_range(self, "layers", 1, MAX_LAYERS)
+        divisible = self.width % 4 == 0  # as the sine encoding needs
+        _check(divisible, "width", f"{self.width} is not a multiple of 4")
         _check_divides(self.heads, self.width)
 
 
@@ -78,9 +72,8 @@ class AfpConfig:
     softmax: Literal["idrs", "pixels"] = "idrs"  # idrs: eq. 1; pixels: ordinary cross-attention
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 1, "idrs", "width", "heads")
-        _check_at_least(self, 0, "iterations")
-        _check_most(self, "idrs", "iterations", "width", "heads")
+        _check_range(self, "idrs width heads", 1, MAX_COUNT)
+        _check_range(self, "iterations", 0, MAX_LAYERS)
         _check_divides(self.heads, self.width)
 
 
@@ -94,8 +87,8 @@ class IsdConfig:
     def __post_init__(self) -> None:
         remedy = "to have none, set discretization=none"
         _check(self.layers >= 1, "layers", f"{self.layers} is less than 1", remedy)
-        _check_at_least(self, 1, "heads")
-        _check_most(self, "layers", "heads")
+        _check_range(self, "layers", 1, MAX_LAYERS)
+        _check_range(self, "heads", 1, MAX_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,9 +100,8 @@ class EddConfig:
     max_depth: float = 10.0  # NYU's; 80 for KITTI
 
     def __post_init__(self) -> None:
-        _check_at_least(self, 2, "bins")
-        _check_most(self, "bins")
-        ordered = 0 < self.min_depth < self.max_depth < float("inf")
+        _check_range(self, "bins", 2, MAX_COUNT)
+        ordered = 0 < self.min_depth < self.max_depth < math.inf
         _check(ordered, "min_depth", "0 < min_depth < max_depth is needed, both finite")
 
 
@@ -132,15 +124,11 @@ class ModelConfig:
     edd: EddConfig = field(default_factory=EddConfig)
 
     def __post_init__(self) -> None:
-        most = 4 if self.decoder.finest == 4 else 3
-        _check(
-            1 <= self.resolutions <= most,
-            "resolutions",
-            f"{self.resolutions} is not between 1 and {most}",
-        )
-        _check_at_least(self, 1, "expansion")
-        _check_at_least(self, 0, "adapter_rank")
-        _check_most(self, "expansion", "adapter_rank")
+        limit = 4 if self.decoder.finest == 4 else 3
+        fits = 1 <= self.resolutions <= limit
+        _check(fits, "resolutions", f"{self.resolutions} is not between 1 and {limit}")
+        _check_range(self, "expansion", 1, MAX_COUNT)
+        _check_range(self, "adapter_rank", 0, MAX_COUNT)
         _check_divides(self.isd.heads, self.decoder.width, "isd.heads")
         _check(self.task in TASKS, "task", f"'{self.task}' is not one of {', '.join(TASKS)}")
         _check(
@@ -200,8 +188,7 @@ class DataConfig:
         known = len(self.size) == 2 and min(self.size) >= 1
         _check(known, "size", f"{self.size} is not a height and a width", "write it as 480x640")
         _check(0 <= self.holdout < 1, "holdout", f"{self.holdout} is not in [0, 1)")
-        _check_at_least(self, 0, "canonical_focal")
-        _check_most(self, "canonical_focal")
+        _check_range(self, "canonical_focal", 0, MAX_COUNT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,13 +225,12 @@ class TrainConfig:
     patience: int = 5  # successive steps with a non-finite loss or gradient before a rollback
 
     def __post_init__(self) -> None:
-        counts = ("iterations", "batch_size", "accumulate")
-        _check_at_least(self, 1, *counts, "validate_every", "save_every", "patience", "views")
+        _check_range(self, "iterations batch_size accumulate validate_every save_every", 1)
+        _check_range(self, "patience views", 1)
+        _check_range(self, "lr_encoder seed validate_images weight_decay edge_weight idr_weight")
         for name in ("lr", "loss_weight", "clip_norm", "query_scale"):
             value = getattr(self, name)
             _check(value > 0, name, f"{value} is not more than 0")
-        weights = ("weight_decay", "edge_weight", "idr_weight")
-        _check_at_least(self, 0, "lr_encoder", "seed", "validate_images", *weights)
         _check(0 <= self.ema < 1, "ema", f"{self.ema} is not in [0, 1)")
         _check(
             not self.cache_features or any(n.startswith("encoder") for n in self.freeze),

@@ -32,7 +32,7 @@ from idisc.images import Photo
 from idisc.model.discretization import SceneDiscretization, SceneLayer
 from idisc.model.heads import resized
 from idisc.model.network import IDisc, rgb_of
-from idisc.model.tokens import size_of, to_placed_tokens
+from idisc.model.tokens import size_of, to_positioned_tokens
 from idisc.predict.open import network_of
 from idisc.predict.predictor import Predictor
 from idisc.sizes import Size, resize_smooth
@@ -187,11 +187,11 @@ def explain(network: IDisc, image: NDArray[np.uint8], size: Size | None = None) 
         idrs, outputs, levels = [], [], []
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             iterations: list[Tensor] = []
-            idrs.append(network.afp[index](to_placed_tokens(f), iterations))  # H (1, N, E)
+            idrs.append(network.afp[index](to_positioned_tokens(f), iterations))  # H (1, N, E)
             outputs.append(network.decode_level(index, p, idrs[index]))
             first = cast(SceneLayer, cast(SceneDiscretization, network.isd[index]).layers[0])
             source = first.attention.fold(idrs[index])
-            _, weights = first(to_placed_tokens(p), source)  # (1, K, M, N)
+            _, weights = first(to_positioned_tokens(p), source)  # (1, K, M, N)
             levels.append(
                 Level(
                     index=index,

@@ -8,7 +8,6 @@ share their bytes, and so can several models with one encoder.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,8 @@ from idisc.export.onnx import replace_nodes
 
 MIN_VALUES = 1024  # smaller tensors stay in the graph, in fp32
 HALF_MAX = float(np.finfo(np.float16).max)
-# By number of axes: from the layout of a graph to that of a checkpoint, and back.
+# By number of axes: permutations from the layout of a graph to that of a checkpoint, and back.
 _CHANNELS_LAST = {2: ((1, 0), (1, 0)), 4: ((0, 2, 3, 1), (0, 3, 1, 2))}
-
-
-@dataclass(frozen=True)
-class Span:
-    """The location of a tensor: bytes of a file in the folder of the graph."""
-
-    file: str
-    offset: int
-    length: int
 
 
 def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
@@ -44,40 +34,43 @@ def store_half(model: Any, paths: Sequence[Path] = ()) -> int:
     from onnx import TensorProto, helper, numpy_helper
 
     contents = {path.name: path.read_bytes() for path in paths}
-    graph, conversions, stored = model.graph, [], 0
+    graph, conversions, count = model.graph, [], 0
     for tensor in graph.initializer:
         if tensor.data_type != TensorProto.FLOAT or np.prod(tensor.dims) < MIN_VALUES:
             continue
         name, half = tensor.name, f"{tensor.name}_half"
         values = numpy_helper.to_array(tensor).clip(-HALF_MAX, HALF_MAX).astype(np.float16)
-        there, back = _CHANNELS_LAST.get(values.ndim, (None, None))
-        if span := _find(values, contents):
-            tensor.CopyFrom(_reference(half, values.shape, span))
-        elif there and (span := _find(turned := values.transpose(there), contents)):
-            tensor.CopyFrom(_reference(f"{half}_transposed", turned.shape, span))
-            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=back))
+        forward, inverse = _CHANNELS_LAST.get(values.ndim, (None, None))
+        if reference := _reference(half, values, contents):
+            tensor.CopyFrom(reference)
+        elif forward and (
+            reference := _reference(f"{half}_transposed", values.transpose(forward), contents)
+        ):
+            tensor.CopyFrom(reference)
+            conversions.append(helper.make_node("Transpose", [tensor.name], [half], perm=inverse))
         else:
-            stored += values.size
+            count += values.size
             tensor.CopyFrom(numpy_helper.from_array(values, half))
         conversions.append(helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT))
     replace_nodes(graph, [*conversions, *graph.node])
-    return stored
+    return count
 
 
-def _find(values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Span | None:
-    """Return where these values are in one of the files; also as a part of a stored tensor."""
-    wanted = values.tobytes()
-    for name, content in contents.items():
-        if (offset := content.find(wanted)) >= 0:
-            return Span(name, offset, len(wanted))
-    return None
+def _reference(name: str, values: NDArray[np.float16], contents: Mapping[str, bytes]) -> Any:
+    """Return a tensor that refers to these values in one of the files; None if no file has them.
 
-
-def _reference(name: str, shape: Sequence[int], span: Span) -> Any:
+    They may be a part of a stored tensor.
+    """
     from onnx import TensorProto
 
-    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT16, dims=shape)
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, value in (("location", span.file), ("offset", span.offset), ("length", span.length)):
-        tensor.external_data.add(key=key, value=str(value))
-    return tensor
+    wanted = values.tobytes()
+    for file, content in contents.items():
+        offset = content.find(wanted)
+        if offset >= 0:
+            tensor = TensorProto(name=name, data_type=TensorProto.FLOAT16, dims=values.shape)
+            tensor.data_location = TensorProto.EXTERNAL
+            location = {"location": file, "offset": offset, "length": len(wanted)}
+            for key, value in location.items():
+                tensor.external_data.add(key=key, value=str(value))
+            return tensor
+    return None

@@ -48,10 +48,11 @@ def build(network: IDisc, size: Size | None = None, *, keep_weights: bool = Fals
     onnxruntime folds them when it loads the file.
     """
     from onnx import inliner
+    from onnxscript import optimizer
 
     strides = () if size else tracing.STRIDES
     with quietly("torch.onnx", "torch.export", "onnxscript"):
-        program = torch.onnx.export(
+        program: Any = torch.onnx.export(
             tracing.trace(network, size),
             opset_version=OPSET,
             custom_translation_table=_translations(),
@@ -60,7 +61,9 @@ def build(network: IDisc, size: Size | None = None, *, keep_weights: bool = Fals
             optimize=False,
             verbose=False,
         )
-        model = _fold_constants(program)
+        optimizer.fold_constants(program.model)
+        optimizer.remove_unused_nodes(program.model)
+        model = program.model_proto
     if network.config.decoder.msda:
         model.functions.append(sample_function(network, OPSET))
         model.opset_import.add(domain=DOMAIN, version=1)
@@ -107,7 +110,7 @@ def save(model: Any, path: Path) -> None:
     """Write an onnx.ModelProto atomically, with checksums of it and of the files it refers to."""
     if model.ByteSize() > MAX_BYTES:
         raise CheckpointError(
-            path, f"{model.ByteSize() / 1000000000.0:.1f} GB, more than one ONNX file can hold"
+            path, f"{model.ByteSize() / 1e9:.1f} GB, more than one ONNX file can hold"
         )
     kept = [item for item in model.metadata_props if item.key != checksums.KEY]
     del model.metadata_props[:]
@@ -148,7 +151,7 @@ def nodes(graph: Any) -> Iterator[Any]:
 
 
 def replace_nodes(graph: Any, new: list[Any]) -> None:
-    """Give a graph these nodes instead of its own."""
+    """Replace the nodes of a graph."""
     del graph.node[:]
     graph.node.extend(new)
 
@@ -205,14 +208,6 @@ def _translations() -> dict[Any, Any]:
         torch.ops.idisc.sized_like.default: sized_like,
         torch.ops.idisc.sample.default: sample,
     }
-
-
-def _fold_constants(program: Any) -> Any:
-    from onnxscript import optimizer
-
-    optimizer.fold_constants(program.model)
-    optimizer.remove_unused_nodes(program.model)
-    return program.model_proto
 
 
 def _compute_size_inputs(model: Any, strides: tuple[int, ...]) -> None:

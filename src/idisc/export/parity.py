@@ -71,15 +71,13 @@ class Parity:
         largest = max(self.largest, self.level_std or 0.0)
         if largest <= limit.largest and self.mean <= limit.mean and self.d1 >= limit.d1:
             return  # not with NaN
-        most = f"{limit.largest:g} {unit} at most, " if np.isfinite(limit.largest) else ""
+        largest_text = f"{limit.largest:g} {unit} at most, " if np.isfinite(limit.largest) else ""
         remedy = "; calibrate on more images with --pictures" if self.precision == "int8" else ""
         raise CheckFailed(
             name,
             f"differs from the network by {self.describe()}",
-            (
-                f"{self.precision} allows {most}{limit.mean:g} {unit} on average, d1"
-                f" {limit.d1:g}{remedy}"
-            ),
+            f"{self.precision} allows {largest_text}{limit.mean:g} {unit} on average, d1"
+            f" {limit.d1:g}{remedy}",
         )
 
     def describe(self) -> str:

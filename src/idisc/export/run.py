@@ -50,11 +50,6 @@ class ExportOptions:
                 "int8 needs one for calibration and another for the comparison",
             )
 
-    def split_pictures(self) -> tuple[list[Path], list[Path]]:
-        """Return the pictures for calibration, and others for the comparison."""
-        paths = parity.list_pictures(self.pictures)
-        return (paths[::2], paths[1::2]) if self.precision == "int8" else ([], paths)
-
 
 def open_source(model: str | Path) -> TorchEngine:
     """Open a checkpoint folder, or the checkpoint of a shipped model by its name."""
@@ -67,7 +62,9 @@ def open_source(model: str | Path) -> TorchEngine:
 def export_network(source: TorchEngine, options: ExportOptions) -> parity.Parity:
     """Write the file; CheckFailed, and no file, if it does not predict what the network does."""
     usual = options.size or read_model_info(source).training_size or DEFAULT_SIZE
-    calibration, comparison = options.split_pictures()
+    calibration = comparison = parity.list_pictures(options.pictures)
+    if options.precision == "int8":  # compared on other pictures than those of the calibration
+        calibration, comparison = comparison[::2], comparison[1::2]
     model = _reduce(onnx.build(source.network, options.size), options.precision, calibration, usual)
     arithmetic, storage = STORED_PRECISION[options.precision]
     onnx.add_metadata(model, {**onnx.metadata(source), "precision": arithmetic, "storage": storage})

@@ -38,7 +38,7 @@ class TimmPyramid(nn.Module):
         """`align` pads the picture to whole strides, for models that would round sizes down."""
         super().__init__()
         self.name, self.align = name, align
-        self.body = _features(name)
+        self.body = _build_pyramid(name)
         strides = self.body.feature_info.reduction()
         if not set(STRIDES) <= set(strides):
             raise InputError(
@@ -65,7 +65,7 @@ class TimmPyramid(nn.Module):
 
     def load_from_classifier(self, complete: nn.Module) -> None:
         """Load the weights of the complete classifier of the same name."""
-        with _unexpected_keys_expected():
+        with _unexpected_keys_ignored():
             source = load_timm().create_model(
                 self.name,
                 pretrained=True,
@@ -179,25 +179,22 @@ def load_encoder_weights(encoder: Encoder, name: str, source: str | Path) -> Non
     """
     backbone = find_backbone(name)
     if source == "imagenet":
-        timm = load_timm()
         try:
-            complete = timm.create_model(backbone.weights, pretrained=True)
+            complete = load_timm().create_model(backbone.weights, pretrained=True)
         except Exception as error:  # no connection, no such tag, hub not available
             raise CheckpointError(
                 f"encoder {name}",
-                (
-                    f"the weights {backbone.weights} could not be downloaded from timm's hub"
-                    f" ({first_line(error)})"
-                ),
+                f"the weights {backbone.weights} could not be downloaded from timm's hub"
+                f" ({first_line(error)})",
                 "download the file another way and pass its path",
             ) from None
     else:
-        complete = _complete(backbone.weights, Path(source))
+        complete = _load_classifier(backbone.weights, Path(source))
     encoder.load_from_classifier(complete)
 
 
 @contextmanager
-def _unexpected_keys_expected() -> Iterator[None]:
+def _unexpected_keys_ignored() -> Iterator[None]:
     """Silence timm's warning about the tensors of the classifier, which a pyramid does not use."""
 
     def other(record: logging.LogRecord) -> bool:
@@ -211,7 +208,7 @@ def _unexpected_keys_expected() -> Iterator[None]:
         logger.removeFilter(other)
 
 
-def _complete(name: str, path: Path) -> nn.Module:
+def _load_classifier(name: str, path: Path) -> nn.Module:
     state = read_state(path)
     try:
         return load_timm().create_model(
@@ -223,7 +220,7 @@ def _complete(name: str, path: Path) -> nn.Module:
         ) from None
 
 
-def _features(name: str) -> Any:
+def _build_pyramid(name: str) -> Any:
     """Return timm's feature pyramid of a model for any input size, tested on one picture."""
     timm, reason = load_timm(), ""
     for options in ({}, {"strict_img_size": False}):

@@ -46,17 +46,17 @@ def load_network(source: str | Path) -> IDisc:
     `source` is a checkpoint folder, or the JSON record of a shipped model.
     """
     record, path = _read_record(Path(source))
-    model = _model(record, path)
+    model = _model_config(record, path)
     try:
         with torch.device("meta"):  # shapes only: the stated network may not fit into memory
             expected = IDisc(model).state_dict()
     except InputError as error:  # an encoder that does not exist
         raise CheckpointError(*error.within(path).args) from None
     state: State = {}
-    names = _weights(record, path)
-    for each in names:
-        state.update({name: _widened(value) for name, value in read_state(each).items()})
-    check_state(state, expected, ", ".join(map(str, names)))
+    paths = _weight_files(record, path)
+    for weights in paths:
+        state.update({name: _to_float32(value) for name, value in read_state(weights).items()})
+    check_state(state, expected, ", ".join(map(str, paths)))
     network = IDisc(model)
     network.load_state_dict(state)
     return network.eval()
@@ -64,7 +64,7 @@ def load_network(source: str | Path) -> IDisc:
 
 def read_config(source: Path) -> ModelConfig:
     """Return the configuration of the network of a checkpoint."""
-    return _model(*_read_record(source))
+    return _model_config(*_read_record(source))
 
 
 def read_origin(source: Path) -> dict[str, Any]:
@@ -96,24 +96,24 @@ def _read_record(source: Path) -> tuple[dict[str, Any], Path]:
     return record, path
 
 
-def _model(record: Mapping[str, Any], path: Path) -> ModelConfig:
+def _model_config(record: Mapping[str, Any], path: Path) -> ModelConfig:
     try:
         return configs.from_json(ModelConfig, record.get("model"), f"{path}: model")
     except InputError as error:
         raise CheckpointError(*error.args) from None
 
 
-def _weights(record: Mapping[str, Any], path: Path) -> list[Path]:
+def _weight_files(record: Mapping[str, Any], path: Path) -> list[Path]:
     """Return the files with the tensors, whose checksums must be those of the record, if any."""
     try:
         names = [str(name) for name in record.get("weights", [WEIGHTS])]
-        stated = {each["path"]: each["crc32"] for each in record.get("files", [])}
+        stated = {file["path"]: file["crc32"] for file in record.get("files", [])}
     except (KeyError, TypeError):
         raise CheckpointError(path, "weights and files must be lists of files") from None
     checksums.check_files(path.parent, {name: stated[name] for name in names if name in stated})
     return [path.parent / name for name in names]
 
 
-def _widened(value: Tensor) -> Tensor:
+def _to_float32(value: Tensor) -> Tensor:
     """Convert fp16, in which models ship, to fp32, in which a network computes."""
     return value.float() if value.dtype == torch.float16 else value

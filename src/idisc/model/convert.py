@@ -117,7 +117,7 @@ class Converted:
 
 
 def convert(path: Path, changes: Sequence[str] = ()) -> Converted:
-    """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes cannot tell."""
+    """Read a released checkpoint; `changes` (`afp.iterations=3`) set what shapes do not tell."""
     return convert_state(read_state(path), changes, str(path))
 
 
@@ -129,7 +129,7 @@ def convert_state(source: State, changes: Sequence[str], where: str) -> Converte
     dropped = []
     for name, value in source.items():
         ours = rename(name, where)
-        if ours is None or _unused(ours, model):
+        if ours is None or _is_unused(ours, model):
             dropped.append(name)
             continue
         if ours in renamed:
@@ -223,8 +223,8 @@ def _count(state: Mapping[str, Tensor], pattern: str) -> int:
     return len({match[1] for name in state if (match := re.fullmatch(pattern, name))})
 
 
-def _unused(name: str, model: ModelConfig) -> bool:
-    """Tell whether this network does not use a tensor: AFP without iterations, or no ISD."""
+def _is_unused(name: str, model: ModelConfig) -> bool:
+    """Return whether this network does not use a tensor: AFP without iterations, or no ISD."""
     if not name.startswith("afp."):
         return False
     return model.discretization == "none" or (

@@ -51,7 +51,7 @@ class DeformableAttention(nn.Module):
         """Project the values to be sampled: (B, L, C) -> (B, L, K, C/K)."""
         return self.value(tokens).unflatten(-1, (self.heads, -1))
 
-    def places(
+    def sampling_locations(
         self, query: Tensor, reference: Tensor, sizes: Sequence[Size]
     ) -> tuple[Tensor, Tensor]:
         """Return locations (B, Q, K, V, S, 2) and weights (B, Q, K, V, S) of the queries."""
@@ -68,7 +68,7 @@ class DeformableAttention(nn.Module):
         self, query: Tensor, reference: Tensor, value: Tensor, sizes: Sequence[Size]
     ) -> Tensor:
         """Map query (B, Q, C), reference (B or 1, Q, 2), value (B, L, K, C/K) to (B, Q, C)."""
-        locations, weights = self.places(query, reference, sizes)
+        locations, weights = self.sampling_locations(query, reference, sizes)
         return self.out(sample(value, sizes, locations, weights))
 
 

@@ -57,7 +57,7 @@ class CrossAttention(nn.Module):
         keys, values = both.chunk(2, dim=-1)
         return self._by_head(keys), self._by_head(values)
 
-    def write(self, read: Tensor) -> Tensor:
+    def project_out(self, read: Tensor) -> Tensor:
         """Concatenate and project the output of the heads: (B, K, T, width/K) -> (B, T, sink)."""
         return self.out(read.transpose(1, 2).flatten(2))
 
@@ -117,7 +117,7 @@ class FeaturePartition(nn.Module):
         The partition W (B, K, M, N) of each iteration, whose rows sum to 1, is appended to the
         list, if given.
         """
-        idrs = self.start(len(features))  # (B, N, E)
+        idrs = self.initial_idrs(len(features))  # (B, N, E)
         if not self.config.iterations:
             return idrs
         keys, values = self.attention.keys_and_values(features)  # (B, K, M, E/K), for all R rounds
@@ -127,11 +127,11 @@ class FeaturePartition(nn.Module):
             if partitions is not None:
                 partitions.append(partition)
             read = self._mean_weights(partition).mT @ values  # sum_i W_ij v_i (B, K, N, E/K)
-            idrs = self._updated(idrs, self.attention.write(read))
+            idrs = self._update(idrs, self.attention.project_out(read))
             idrs = idrs + self.mlp(idrs)
         return idrs
 
-    def start(self, batch: int) -> Tensor:
+    def initial_idrs(self, batch: int) -> Tensor:
         """Return the IDRs before the first iteration, (B, N, E): learned, or drawn per picture."""
         if self.config.priors == "learned":
             return self.priors.expand(batch, -1, -1)
@@ -147,7 +147,7 @@ class FeaturePartition(nn.Module):
         shares = partition + 1e-6  # as released: an IDR without pixels averages all of them
         return shares / shares.sum(dim=-2, keepdim=True)
 
-    def _updated(self, idrs: Tensor, update: Tensor) -> Tensor:
+    def _update(self, idrs: Tensor, update: Tensor) -> Tensor:
         if self.gate is None:
             return idrs + update
         return self.gate(update.flatten(0, 1), idrs.flatten(0, 1)).view_as(idrs)

@@ -61,7 +61,7 @@ class GuidedUpsampling(nn.Module):
 
     def forward(self, edges: Tensor, p: Tensor) -> Tensor:
         """Map edges (B, C, h, w) and P (B, C, H_l, W_l) to weights (B, 9, FACTOR^2, h, w)."""
-        embedded = _halfway(self.embed(p), size_of(edges))
+        embedded = _resize_to_guide(self.embed(p), size_of(edges))
         weights = self.weights(self.mix(torch.cat((embedded, edges), dim=1)))
         return (weights.unflatten(1, (9, FACTOR**2)) + self.bilinear).softmax(dim=1)
 
@@ -80,7 +80,7 @@ def _bilinear_logits() -> Tensor:
 def upsample(maps: Tensor, guide: Tensor) -> Tensor:
     """Upsample maps (B, C, H_l, W_l) by weights of `GuidedUpsampling` by FACTOR along each side."""
     height, width = guide.shape[3:]
-    padded = F.pad(_halfway(maps, (height, width)), (1, 1, 1, 1), mode="replicate")
+    padded = F.pad(_resize_to_guide(maps, (height, width)), (1, 1, 1, 1), mode="replicate")
     around = torch.stack(
         [
             padded[:, :, down : down + height, across : across + width]
@@ -111,7 +111,7 @@ def fuse_normals(
     """Fuse raw normals of each resolution, (B, 4, H_l, W_l), coarse to fine, to (B, 4, H, W).
 
     The channels are x, y, z and concentration. Where the resolutions disagree, the mean of their
-    unit vectors is shorter than one; it is not normalised again. `fine` is as above.
+    unit vectors is shorter than one; it is not normalised again. `fine` is as in `fuse_depth`.
     """
     fine = fine or size_of(levels[-1])
     normals = torch.stack([_unit_normals(resized(level, fine)) for level in levels]).mean(0)
@@ -136,7 +136,7 @@ def resized(maps: Tensor, size: Size, mode: str = "bilinear") -> Tensor:
     return F.interpolate(maps, size=size, mode=mode, align_corners=True)
 
 
-def _halfway(maps: Tensor, size: Size) -> Tensor:
+def _resize_to_guide(maps: Tensor, size: Size) -> Tensor:
     """Resize maps to the size of the guide: bilinear, pixel areas aligned as in a pyramid."""
     if size_of(maps) == size:
         return maps

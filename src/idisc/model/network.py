@@ -22,7 +22,7 @@ from idisc.model.backbones import STRIDES, find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import FUSIONS, GuidedUpsampling, OutputHead
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
-from idisc.model.tokens import size_of, to_map, to_placed_tokens
+from idisc.model.tokens import size_of, to_map, to_positioned_tokens
 from idisc.model.vit import VitPyramid
 from idisc.sizes import Size
 
@@ -41,15 +41,15 @@ class Output:
     idrs: tuple[Tensor, ...]
     """Internal discrete representations (B, N, E); empty where there is no ISD."""
     concentration: Tensor | None = None
-    """For normals (B, 1, H, W): how sure the direction is, high for sure. None for depth."""
+    """For normals (B, 1, H, W): the confidence in the direction. None for depth."""
     partition: tuple[Tensor, ...] | None = None
-    """When asked: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l), with sum 1 over N.
+    """With `explain`: AFP's share of each pixel in each IDR, (B, R, K, N, H_l, W_l).
 
-    (Over the pixels with `afp.softmax=pixels`.) Empty for R = 0. What multiplies the values is
-    this, renormalised over the pixels.
+    The sum over N is 1 (with `afp.softmax=pixels`, the sum over the pixels). Empty for R = 0. The
+    values are multiplied by these shares after they are normalized over the pixels.
     """
     attention: tuple[Tensor, ...] | None = None
-    """When asked: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l), likewise."""
+    """With `explain`: ISD's weight of each IDR at each pixel, (B, layers, K, N, H_l, W_l)."""
 
 
 def rgb_of(images: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class IDisc(nn.Module):
     def adapt(self, extracted: Sequence[Tensor]) -> list[Tensor]:
         """Return what `extract` returned, with the tap that adapters compute, if there are any."""
         if isinstance(self.encoder, VitPyramid):
-            return [self.encoder.complete(extracted[0])]
+            return [self.encoder.add_adapted_tap(extracted[0])]
         return list(extracted)
 
     def scene_of(self, adapted: Sequence[Tensor]) -> Tensor | None:
@@ -159,7 +159,7 @@ class IDisc(nn.Module):
         for index, (f, p) in enumerate(zip(features, embeddings, strict=True)):
             if self.config.discretization == "isd":
                 kept = (rounds[index], layers[index]) if explain else (None, None)
-                idrs.append(self.afp[index](to_placed_tokens(f), kept[0]))  # H (B, N, E)
+                idrs.append(self.afp[index](to_positioned_tokens(f), kept[0]))  # H (B, N, E)
                 levels.append(self.decode_level(index, p, idrs[index], kept[1]))
             else:
                 levels.append(self.decode_level(index, p))
@@ -193,7 +193,7 @@ class IDisc(nn.Module):
 
         ISD's attention is appended to the list, if given; `muted` (N,) is true for IDRs to ignore.
         """
-        pixels = to_placed_tokens(p)  # P (B, M, C)
+        pixels = to_positioned_tokens(p)  # P (B, M, C)
         if idrs is not None:
             pixels = self.isd[level](pixels, idrs, attention, muted)  # D (B, M, C)
         return to_map(self.heads[level](pixels), size_of(p))
@@ -225,7 +225,7 @@ class IDisc(nn.Module):
 def _as_maps(weights: list[list[Tensor]], levels: list[Tensor]) -> tuple[Tensor, ...]:
     """Map iterations or layers (B, K, M, N) of each level to (B, iterations, K, N, H_l, W_l)."""
     return tuple(
-        torch.stack(each, dim=1).mT.unflatten(-1, level.shape[2:])
-        for each, level in zip(weights, levels, strict=False)  # none at all without ISD
-        if each
+        torch.stack(of_level, dim=1).mT.unflatten(-1, level.shape[2:])
+        for of_level, level in zip(weights, levels, strict=False)  # empty without ISD
+        if of_level
     )

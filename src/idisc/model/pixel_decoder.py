@@ -58,17 +58,15 @@ class DeformablePixelDecoder(nn.Module):
     def _refined(self, maps: Sequence[Tensor]) -> list[Tensor]:
         """Refine all levels by MSDA, as one sequence of one width; return them as maps: F."""
         sizes = [size_of(m) for m in maps]
-        refined = self.msda(self._joined(maps), sizes)  # (B, L, C)
+        adapted = [adapt(m) for adapt, m in zip(self.adapters, maps, strict=True)]
+        tokens = torch.cat([to_tokens(m) for m in adapted], dim=1)  # (B, L, C), coarse to fine
+        refined = self.msda(tokens, sizes)  # (B, L, C)
         starts = accumulate((height * width for height, width in sizes), initial=0)
         levels = [refined[:, first:last] for first, last in pairwise(starts)]
         return [
             in_bands(conv, to_map(level, size), overwrite=True)
             for conv, level, size in zip(self.refined, levels, sizes, strict=True)
         ]
-
-    def _joined(self, maps: Sequence[Tensor]) -> Tensor:
-        levels = [to_tokens(adapt(m)) for adapt, m in zip(self.adapters, maps, strict=True)]
-        return torch.cat(levels, dim=1)  # (B, L, C), coarse to fine
 
 
 class PlainPixelDecoder(nn.Module):

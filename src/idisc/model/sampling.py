@@ -48,7 +48,7 @@ def sample(value: Tensor, sizes: Sequence[Size], locations: Tensor, weights: Ten
 
 
 def kernel_available() -> bool:
-    """Tell whether the accelerated method works: numba is installed and functional.
+    """Return whether the accelerated method works: numba is installed and functional.
 
     It does not work in a process forked after its use, because its threads do not survive a fork.
     """
@@ -144,9 +144,12 @@ def _corners(sizes: Sequence[Size], locations: Tensor, weights: Tensor) -> tuple
 
 
 def _neighbours(location: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the two pixels around a location on one axis, (..., 2), and their shares; 0 off it."""
-    # In pixels, centres at whole numbers: x W - 1/2, in the steps by which `grid_sample` rounds it.
-    # One ulp decides between two pixels, and with that the gradient of a location.
+    """Return the two pixels around a location on one axis, (..., 2), and their shares.
+
+    The share of a pixel outside of the map is 0.
+    """
+    # x W - 1/2, with the pixels' centres at whole numbers, in the order of operations of
+    # `grid_sample`: one ulp decides between two pixels, and with that the gradient of a location.
     place = ((2 * location - 1 + 1) * lengths - 1) / 2
     low = place.floor()
     far = place - low

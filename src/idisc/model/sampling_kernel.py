@@ -22,15 +22,15 @@ from torch.autograd.function import once_differentiable
 
 from idisc.sizes import Size
 
-# Reordering sums is what lets a loop over channels become vector instructions; NaN and infinity
-# keep their meaning, so that a diverging training run is seen.
+# Sums may be reordered, so that loops over channels become vector instructions. NaN and infinity
+# keep their meaning, so that a diverging training run is noticed.
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _jit = numba.njit(parallel=True, fastmath=_FAST, cache=True, error_model="numpy")
-_sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")
-_exact = numba.njit(cache=True, error_model="numpy")
+_jit_sum = numba.njit(fastmath=_FAST, cache=True, error_model="numpy")
+_jit_exact = numba.njit(cache=True, error_model="numpy")
 # One of numba's threading layers aborts the process when two threads enter it at a time.
-_one_at_a_time = threading.Lock()
-_MOST = numba.config.NUMBA_NUM_THREADS
+_lock = threading.Lock()
+_MAX_THREADS = numba.config.NUMBA_NUM_THREADS
 OWNER = os.getpid()  # the process whose threads run the kernels
 
 
@@ -77,8 +77,8 @@ def _with_threads_of_torch() -> Iterator[None]:
     that of the cores, which would also change results of convolutions by rounding.
     """
     threads = torch.get_num_threads()
-    with _one_at_a_time:
-        numba.set_num_threads(min(threads, _MOST))
+    with _lock:
+        numba.set_num_threads(min(threads, _MAX_THREADS))
         yield
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
@@ -91,7 +91,7 @@ def _levels(sizes: tuple[Size, ...]) -> Any:
     return np.column_stack((extent, area.cumsum() - area))
 
 
-@_exact
+@_jit_exact
 def _axis(location: Any, length: int) -> Any:
     """Bilinear sampling along one axis: the two pixels, their shares, and the slopes of these.
 
@@ -194,7 +194,7 @@ def _backward_sampling(
                     grad_weights[b, q, k, v, s] = y0 * upper + y1 * lower
 
 
-@_sum
+@_jit_sum
 def _dot(first: Any, second: Any) -> Any:
     total = first.dtype.type(0)
     for d in range(len(first)):

@@ -10,7 +10,6 @@ import json
 import pickle
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from idisc.checksums import DAMAGED, KEY
+from idisc.checksums import DAMAGED, KEY, crc32_of
 from idisc.errors import CheckpointError, first_line, first_names
 
 State = dict[str, Tensor]
@@ -40,11 +39,11 @@ def read_state(path: Path) -> State:
         inner = [content[name] for name in _WRAPPERS if isinstance(content.get(name), dict)]
         content = inner[0] if inner else content
     if not isinstance(content, dict) or not content:
-        raise CheckpointError(path, f"holds {_kind(content)}, not tensors by name")
+        raise CheckpointError(path, f"holds {_describe_type(content)}, not tensors by name")
     state: State = {}
     for name, value in content.items():
-        if not isinstance(name, str) or not _plain(value):
-            found = f"entry {name!r} is {_kind(value)}"
+        if not isinstance(name, str) or not _is_dense(value):
+            found = f"entry {name!r} is {_describe_type(value)}"
             raise CheckpointError(path, found, "only plain tensors belong in a checkpoint")
         short = name.removeprefix("module.")
         if short in state:
@@ -80,9 +79,9 @@ def check_state(
     missing = [name for name in expected if name not in state]
     extra = [called[name] for name in state if name not in expected]
     wrong = [
-        f"{called[name]} is {_form(value)}, {_form(expected[name])} expected"
+        f"{called[name]} is {_describe_shape(value)}, {_describe_shape(expected[name])} expected"
         for name, value in state.items()
-        if name in expected and _form(value) != _form(expected[name])
+        if name in expected and _describe_shape(value) != _describe_shape(expected[name])
     ]
     complaints = [f"missing {first_names(missing)}"] if missing else []
     complaints += [f"unexpected {first_names(extra)}"] if extra else []
@@ -117,9 +116,8 @@ def _read_safetensors(path: Path) -> object:
 
 def _crc32(value: Tensor) -> str:
     """CRC-32 of type, shape and values of a tensor on the CPU."""
-    form = zlib.crc32(f"{value.dtype} {tuple(value.shape)}".encode())
     content = value.contiguous().flatten().view(torch.uint8).numpy().data
-    return f"{zlib.crc32(content, form):08x}"
+    return f"{crc32_of(f'{value.dtype} {tuple(value.shape)}', content):08x}"
 
 
 def _read_torch(path: Path) -> object:
@@ -139,8 +137,8 @@ def _read_torch(path: Path) -> object:
         raise CheckpointError(path, reason, "download it again") from None
 
 
-def _plain(value: object) -> bool:
-    """Tell whether a value is a dense tensor on the CPU that is not quantized."""
+def _is_dense(value: object) -> bool:
+    """Return whether a value is a dense tensor on the CPU that is not quantized."""
     return (
         isinstance(value, Tensor)
         and value.layout == torch.strided
@@ -149,12 +147,12 @@ def _plain(value: object) -> bool:
     )
 
 
-def _kind(value: object) -> str:
+def _describe_type(value: object) -> str:
     if isinstance(value, (dict, list, tuple)) and not value:
         return "nothing"
     return f"a {type(value).__name__}"
 
 
-def _form(value: Tensor) -> str:
+def _describe_shape(value: Tensor) -> str:
     shape = "x".join(map(str, value.shape)) or "a single number"
     return shape if value.is_floating_point() else f"{shape} of {value.dtype}"

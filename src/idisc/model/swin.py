@@ -1,8 +1,8 @@
 """Swin Transformer as a feature pyramid.
 
 Three details differ from timm's model, because the released weights were trained that way: windows
-are padded before they are shifted; the window stays 7 and its shift 3 on smaller maps; every layer
-norm has an epsilon of 1e-6, and the output of each stage has a norm of its own. The names of
+are padded before they are shifted; the window is 7 and its shift 3 on smaller maps, too; every
+layer norm has an epsilon of 1e-6, and the output of each stage has its own norm. The names of
 parameters are those of timm, so its ImageNet weights fit. Its layers are not used, because
 importing them takes 0.2 GB and seconds that a prediction does not need otherwise.
 
@@ -74,8 +74,8 @@ class WindowAttention(nn.Module):
 
     def forward(self, tokens: Tensor, side: Tensor | None = None) -> Tensor:
         """Map windows (B, M, C) to (B, M, C); tokens of different `side` (1, M, 1) are separate."""
-        each = self.qkv(tokens).unflatten(1, (-1, WINDOW**2)).unflatten(-1, (3, self.heads, -1))
-        queries, keys, values = each.permute(3, 0, 1, 4, 2, 5)  # (B, M/T, K, T, C/K) each
+        qkv = self.qkv(tokens).unflatten(1, (-1, WINDOW**2)).unflatten(-1, (3, self.heads, -1))
+        queries, keys, values = qkv.permute(3, 0, 1, 4, 2, 5)  # each (B, M/T, K, T, C/K)
         bias = self.relative_position_bias_table[self.relative_position_index]  # (T, T, K)
         logits = (queries * queries.shape[-1] ** -0.5) @ keys.mT + bias.permute(2, 0, 1)
         if side is not None:
@@ -115,22 +115,24 @@ class SwinBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         tokens = x.flatten(1, 2)  # (B, HW, C)
-        tokens = tokens + self.drop_path1(self._attended(self.norm1(x)).flatten(1, 2))
+        tokens = tokens + self.drop_path1(self._attend(self.norm1(x)).flatten(1, 2))
         tokens = tokens + self.drop_path2(in_chunks(self._mlp, tokens))
         return tokens.view_as(x)
 
-    def _attended(self, x: Tensor) -> Tensor:
+    def _attend(self, x: Tensor) -> Tensor:
         height, width = x.shape[1:3]
         x = F.pad(x, (0, 0, 0, -width % WINDOW, 0, -height % WINDOW))
         size = x.shape[1], x.shape[2]
         if not self.shift:
-            return _from_windows(self._by_window(_to_windows(x)), size)[:, :height, :width]
+            return _from_windows(self._attend_in_windows(_to_windows(x)), size)[:, :height, :width]
         x = x.roll((-self.shift, -self.shift), dims=(1, 2))
-        x = _from_windows(self._by_window(_to_windows(x), self._sides(size, x.device)), size)
+        x = _from_windows(
+            self._attend_in_windows(_to_windows(x), self._sides(size, x.device)), size
+        )
         return x.roll((self.shift, self.shift), dims=(1, 2))[:, :height, :width]
 
-    def _by_window(self, *tensors: Tensor) -> Tensor:
-        return in_chunks(self.attn, *tensors, together=WINDOW**2)
+    def _attend_in_windows(self, *tensors: Tensor) -> Tensor:
+        return in_chunks(self.attn, *tensors, group_size=WINDOW**2)
 
     def _sides(self, size: Size, device: torch.device) -> Tensor:
         """Mark the tokens that the shift moved from the other end of an axis: (1, M, 1)."""
@@ -209,11 +211,11 @@ class Swin(nn.Module):
     def load_from_classifier(self, complete: nn.Module) -> None:
         """Load timm's classifier; it has no norms for the outputs, which keep 1 and 0."""
         state = complete.state_dict()
-        load_into(self.patch_embed, _below(state, "patch_embed."), "patch_embed")
-        load_into(self.layers, _below(state, "layers."), "layers")
+        load_into(self.patch_embed, _remove_prefix(state, "patch_embed."), "patch_embed")
+        load_into(self.layers, _remove_prefix(state, "layers."), "layers")
 
 
-def _below(state: State, prefix: str) -> State:
+def _remove_prefix(state: State, prefix: str) -> State:
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)
     }

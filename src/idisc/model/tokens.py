@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from idisc.sizes import Size
 
 CHUNK = 2048  # tokens whose MLP activations (2048 x 1024 floats) still fit in a CPU's cache
-_whole = False
+_chunks_disabled = False
 
 
 def to_tokens(features: Tensor) -> Tensor:
@@ -26,7 +26,7 @@ def to_map(tokens: Tensor, size: Size) -> Tensor:
     return tokens.unflatten(1, size).permute(0, 3, 1, 2)
 
 
-def to_placed_tokens(features: Tensor) -> Tensor:
+def to_positioned_tokens(features: Tensor) -> Tensor:
     """Map (B, C, H, W) to (B, M, C), with the sine encoding of the position added."""
     rows, columns = _row_and_column_waves(size_of(features), features.shape[1], features.device)
     placed = features.permute(0, 2, 3, 1) + rows.to(features.dtype)  # (B, H, W, C)
@@ -64,7 +64,7 @@ def _waves(length: int, channels: int, device: torch.device) -> Tensor:
     )
     exponent = 2 * torch.arange(channels // 2, dtype=torch.float32, device=device) / channels
     angle = place[:, None] / 10000.0**exponent  # (L, C/2)
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine and cosine take turns
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)  # sine, cosine, sine, ...
 
 
 def pixel_centres(size: Size, device: torch.device) -> Tensor:
@@ -76,19 +76,19 @@ def pixel_centres(size: Size, device: torch.device) -> Tensor:
 
 
 def in_chunks(
-    function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False, together: int = 1
+    function: Callable[..., Tensor], *tensors: Tensor, overwrite: bool = False, group_size: int = 1
 ) -> Tensor:
     """Apply `function` to sequences (B, M, C), in chunks if that gives the same result faster.
 
-    Only for functions that process each token, or each group of `together` tokens, independently.
+    Only for functions that process each token, or each group of `group_size` tokens, independently.
     Without gradients the intermediate results of a chunk stay in the cache, which doubles the speed
     of an MLP on a CPU. With gradients they are kept for the backward pass anyway, and a compiler
     needs one graph. With `overwrite`, results replace the values of the first tensor.
     """
-    if not _apart():
+    if not _use_chunks():
         return function(*tensors)
     batch, length = tensors[0].shape[:2]
-    rows = max(1, CHUNK // (batch * together)) * together
+    rows = max(1, CHUNK // (batch * group_size)) * group_size
     first = function(*(tensor[:, :rows] for tensor in tensors))
     whole = tensors[0] if overwrite else first.new_empty(batch, length, first.shape[2])
     whole[:, :rows] = first
@@ -108,7 +108,7 @@ def in_bands(
     In training mode the whole map is processed, for the statistics of batch norm. `overwrite` is as
     above, and only without a halo.
     """
-    if not _apart() or module.training:
+    if not _use_chunks() or module.training:
         return module(features)
     batch, _, height, width = features.shape
     rows = max(1, CHUNK // (batch * width), 32 * halo)  # neighbours' rows: a sixteenth at most
@@ -122,17 +122,17 @@ def in_bands(
     return whole
 
 
-def _apart() -> bool:
-    """Tell whether to process in chunks: never with gradients or for a compiler."""
-    return not (_whole or torch.is_grad_enabled() or torch.compiler.is_compiling())
+def _use_chunks() -> bool:
+    """Return whether to process in chunks: not with gradients and not for a compiler."""
+    return not (_chunks_disabled or torch.is_grad_enabled() or torch.compiler.is_compiling())
 
 
 @contextmanager
 def whole_sequences() -> Iterator[None]:
     """Disable the chunks, for comparisons."""
-    global _whole
-    previous, _whole = _whole, True
+    global _chunks_disabled
+    previous, _chunks_disabled = _chunks_disabled, True
     try:
         yield
     finally:
-        _whole = previous
+        _chunks_disabled = previous

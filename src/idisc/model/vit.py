@@ -112,7 +112,7 @@ class VitPyramid(nn.Module):
 
         The first token is the class token; M = (H/16)(W/16) follow row by row. They are not
         normalised, so that the blocks after a tap can be trained on cached tokens. With adapters,
-        the last tap is left out, and `complete` adds it.
+        the last tap is left out, and `add_adapted_tap` adds it.
         """
         grid = self.grid(size_of(normalised))
         size = [self.patch * length for length in grid]
@@ -131,7 +131,7 @@ class VitPyramid(nn.Module):
     def pyramid(self, tokens: Tensor, normalised: Tensor) -> list[Tensor]:
         """Run the learned part: tokens (B, T, 1 + M, C) and the same RGB -> the four maps."""
         grid = self.grid(size_of(normalised))
-        tokens = self.complete(tokens)
+        tokens = self.add_adapted_tap(tokens)
         mixed = self.mix(self.norm(tokens[:, :, 1:]).transpose(1, 2).flatten(2))  # (B, M, C)
         middle, fine = to_map(mixed, grid), to_map(self.fine(mixed), grid)  # stride 16
         edges = self.edges(normalised)  # stride 4
@@ -139,7 +139,7 @@ class VitPyramid(nn.Module):
         fine = F.interpolate(fine, size_of(coarser), mode="bilinear", align_corners=False)
         return [edges, torch.cat((fine, coarser), dim=1), middle, self.coarse(middle)]
 
-    def complete(self, tokens: Tensor) -> Tensor:
+    def add_adapted_tap(self, tokens: Tensor) -> Tensor:
         """Append the tap that adapters compute, if it is missing: -> (B, T, 1 + M, C)."""
         if tokens.shape[1] == len(self.taps):
             return tokens

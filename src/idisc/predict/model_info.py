@@ -39,7 +39,7 @@ def read_model_info(engine: Engine) -> ModelInfo:
         depth_range=known.depth_range,
         training_size=known.training_size,
         training_fov_deg=known.training_fov_deg,
-        data="; ".join(known.data) or UNKNOWN,
+        data=known.data,
         licence="; ".join(known.licence) or UNKNOWN,
         precision=str(engine.origin.get("precision") or UNKNOWN),
         canonical=known.canonical,

@@ -26,7 +26,7 @@ from idisc.sizes import Size
 Generator = np.random.Generator
 Operation = Callable[[Sample, AugmentConfig, Generator], Sample]
 _BLUR_PX = (0.2, 2.0)  # radius, our choice: from invisible to out of focus at 240x320
-_HOW_MANY = (0.3, 0.4, 0.2, 0.1)  # probabilities of 1, 2, 3, 4 operations
+_COUNT_CHANCES = (0.3, 0.4, 0.2, 0.1)  # probabilities of 1, 2, 3, 4 operations
 
 
 def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
@@ -35,7 +35,7 @@ def augment(sample: Sample, config: AugmentConfig, generator: Generator) -> Samp
         sample = flip(sample, config)
     known, weights = zip(*operations(config), strict=True)
     chances = np.array(weights) / sum(weights)
-    count = min(1 + generator.choice(4, p=_HOW_MANY), int((chances > 0).sum()))
+    count = min(1 + generator.choice(4, p=_COUNT_CHANCES), int((chances > 0).sum()))
     for index in generator.choice(len(known), size=count, replace=False, p=chances):
         sample = known[index](sample, config, generator)
     return sample
@@ -71,7 +71,7 @@ def operations(config: AugmentConfig) -> list[tuple[Operation, float]]:
     ]
 
 
-def _recoloured(sample: Sample, change: Callable[[Any], Any]) -> Sample:
+def _change_colours(sample: Sample, change: Callable[[Any], Any]) -> Sample:
     return replace(sample, image=np.asarray(change(Image.fromarray(sample.image))))
 
 
@@ -80,35 +80,35 @@ def _by_factor(adjust: Callable[[Any, float], Any]) -> Operation:
 
     def operation(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
         factor = float(10 ** generator.uniform(-config.colour, config.colour))
-        return _recoloured(sample, lambda picture: adjust(picture, factor))
+        return _change_colours(sample, lambda picture: adjust(picture, factor))
 
     return operation
 
 
 def _gamma(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
     gamma = generator.uniform(1 - config.gamma, 1 + config.gamma)
-    return _recoloured(sample, lambda picture: F.adjust_gamma(picture, gamma))
+    return _change_colours(sample, lambda picture: F.adjust_gamma(picture, gamma))
 
 
 def _hue(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
     shift = generator.uniform(-min(config.colour, 0.5), min(config.colour, 0.5))
-    return _recoloured(sample, lambda picture: F.adjust_hue(picture, shift))
+    return _change_colours(sample, lambda picture: F.adjust_hue(picture, shift))
 
 
 def _blur(sample: Sample, _config: AugmentConfig, generator: Generator) -> Sample:
     radius = generator.uniform(*_BLUR_PX)
-    return _recoloured(sample, lambda picture: picture.filter(ImageFilter.GaussianBlur(radius)))
+    return _change_colours(sample, lambda picture: picture.filter(ImageFilter.GaussianBlur(radius)))
 
 
 def _translate(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
     across, down = generator.uniform(-config.translation, config.translation, size=2)
-    return moved(sample, across=float(across), down=float(down))
+    return move(sample, across=float(across), down=float(down))
 
 
 def zoom_in(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
     """Zoom about the centre; `zoom_depth` decides whether depth is divided."""
     zoom = generator.uniform(1, 1 + config.zoom)
-    sample = moved(sample, zoom=zoom)
+    sample = move(sample, zoom=zoom)
     if config.zoom_depth == "divided" and sample.task.metric:
         sample = replace(sample, target=sample.target / np.float32(zoom))
     return sample
@@ -116,10 +116,10 @@ def zoom_in(sample: Sample, config: AugmentConfig, generator: Generator) -> Samp
 
 def _rotate(sample: Sample, config: AugmentConfig, generator: Generator) -> Sample:
     angle_deg = generator.uniform(-config.rotation_deg, config.rotation_deg)
-    return moved(sample, angle_deg=angle_deg)
+    return move(sample, angle_deg=angle_deg)
 
 
-def moved(
+def move(
     sample: Sample,
     *,
     angle_deg: float = 0.0,
@@ -144,9 +144,9 @@ def moved(
         )
 
     target_size = sample.valid.shape[0], sample.valid.shape[1]
-    target = transformed(sample.target, inverse(target_size), target_size)
+    target = transform_map(sample.target, inverse(target_size), target_size)
     if sample.task.directions:
-        target = rotated(target, angle_deg)
+        target = rotate_vectors(target, angle_deg)
     picture = Image.fromarray(sample.image)
     size = (picture.height, picture.width)
     return replace(
@@ -157,24 +157,26 @@ def moved(
             )
         ),
         target=target,
-        valid=transformed(sample.valid.astype(np.uint8), inverse(target_size), target_size) > 0,
+        valid=transform_map(sample.valid.astype(np.uint8), inverse(target_size), target_size) > 0,
         camera=sample.camera
-        and _moved_camera(sample.camera, (cosine * zoom, sine * zoom), (across, down)),
+        and _move_camera(sample.camera, (cosine * zoom, sine * zoom), (across, down)),
     )
 
 
-def rotated(directions: NDArray[Any], angle_deg: float) -> NDArray[Any]:
+def rotate_vectors(directions: NDArray[Any], angle_deg: float) -> NDArray[Any]:
     """Rotate vectors (H, W, 3) by the angle by which their picture is rotated."""
     cosine, sine = math.cos(math.radians(angle_deg)), math.sin(math.radians(angle_deg))
     x, y = directions[..., 0], directions[..., 1]
     return np.stack((cosine * x - sine * y, sine * x + cosine * y, directions[..., 2]), axis=-1)
 
 
-def transformed(values: NDArray[Any], coefficients: tuple[float, ...], size: Size) -> NDArray[Any]:
+def transform_map(
+    values: NDArray[Any], coefficients: tuple[float, ...], size: Size
+) -> NDArray[Any]:
     """Apply an affine transform to a map (H, W) or (H, W, C): nearest pixels, 0 from outside."""
     if values.ndim == 3:
         return np.stack(
-            [transformed(values[..., c], coefficients, size) for c in range(values.shape[2])],
+            [transform_map(values[..., c], coefficients, size) for c in range(values.shape[2])],
             axis=-1,
         )
     picture = Image.fromarray(np.ascontiguousarray(values))
@@ -184,7 +186,7 @@ def transformed(values: NDArray[Any], coefficients: tuple[float, ...], size: Siz
     return np.array(moved_picture)
 
 
-def _moved_camera(camera: Camera, turn: tuple[float, float], shift: tuple[float, float]) -> Camera:
+def _move_camera(camera: Camera, turn: tuple[float, float], shift: tuple[float, float]) -> Camera:
     """Move the principal point with the picture and multiply the focal length by the zoom."""
     height, width = camera.size
     x, y = camera.cx - (width - 1) / 2, camera.cy - (height - 1) / 2

@@ -47,7 +47,7 @@ class World:
     size: int = 1
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """True for the process that writes files."""
         return self.rank == 0
 
@@ -65,11 +65,11 @@ class World:
         """Return the items of all processes in the order of their ranks."""
         if self.size == 1:
             return items
-        every: list[Any] = [None] * self.size
-        dist.all_gather_object(every, items)
-        return [item for each in every for item in each]
+        gathered: list[Any] = [None] * self.size
+        dist.all_gather_object(gathered, items)
+        return [item for part in gathered for item in part]
 
-    def add_up(self, counts: list[int]) -> list[int]:
+    def sum_counts(self, counts: list[int]) -> list[int]:
         """Return the sum of each count over the processes, without waiting for a GPU."""
         if self.size == 1:
             return counts
@@ -80,14 +80,14 @@ class World:
 
     def wait(self) -> None:
         """Wait until all processes have reached this point."""
-        self.add_up([0])
+        self.sum_counts([0])
 
     def wrap(self, network: nn.Module) -> nn.Module:
         """Return the network with gradients and batch norms over all processes."""
         if self.size == 1:
             return network
         if self.device.type == "cuda":
-            network = convert_sync_batchnorm(network)  # knows the norms of timm, too
+            network = convert_sync_batchnorm(network)  # includes the norms of timm
             return nn.parallel.DistributedDataParallel(network, device_ids=[self.device])
         for module in network.modules():
             if type(module) in _GLOBAL:
@@ -138,13 +138,17 @@ _GLOBAL: dict[type[nn.Module], type[nn.Module]] = {
 
 
 @contextmanager
-def joined(device: str) -> Iterator[World]:
+def join_processes(device: str) -> Iterator[World]:
     """Join the processes that torchrun started; without torchrun there is only this one.
 
     `device` is "auto", "cpu" or a device of torch; each of several processes has its own GPU.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
-    own = _device(device, int(os.environ.get("LOCAL_RANK", "0")), size)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and size > 1:
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
+    own = devices.usable(device)
     if size == 1:
         yield World(own)
         return
@@ -155,11 +159,3 @@ def joined(device: str) -> Iterator[World]:
         yield World(own, dist.get_rank(), size)
     finally:
         dist.destroy_process_group()
-
-
-def _device(name: str, local_rank: int, size: int) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and size > 1:
-        name = f"cuda:{local_rank}"
-    return devices.usable(name)

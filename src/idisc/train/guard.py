@@ -21,7 +21,7 @@ from idisc.train.loader import Batch
 
 MAX_ROLLBACKS = 3
 RATE_FACTOR = 0.5  # of the learning rate, with each roll-back
-NAMED = 8  # pictures in an error
+MAX_NAMED = 8  # pictures in an error
 Verdict = Literal["step", "skip", "roll back"]
 
 
@@ -60,7 +60,7 @@ class Guard:
         """Count a roll-back; DataError with the names of the pictures if there were too many."""
         if self.rollbacks == MAX_ROLLBACKS:
             raise DataError(
-                first_names(names, NAMED),
+                first_names(names, MAX_NAMED),
                 "loss or gradient is not finite, also after"
                 f" {MAX_ROLLBACKS} roll-backs with lower rates",
                 "look at failed/ in the folder of the run, or start again with a lower train.lr",
@@ -69,7 +69,7 @@ class Guard:
         self.rollbacks += 1
 
 
-def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
+def write_batch(run: Path, step: int, part: int, batch: Batch) -> None:
     """Write a batch whose loss was not finite; `part` counts passes and processes of the step."""
     path = run / "failed" / f"step_{step:06d}_{part}.npz"
     with files.atomic(path) as draft, draft.open("wb") as file:
@@ -80,4 +80,3 @@ def write_batch(run: Path, step: int, part: int, batch: Batch) -> Path:
             valid=batch.valid.cpu().numpy(),
             names=np.array(batch.names),
         )
-    return path

@@ -28,7 +28,7 @@ from idisc.model.network import IDisc
 from idisc.predict.model_info import ancestry_of
 from idisc.train import state
 from idisc.train.distributed import World
-from idisc.train.features import Progress
+from idisc.train.features import OnProgress
 from idisc.train.trainer import RunData, Trainer
 from idisc.zoo import cards
 
@@ -78,7 +78,7 @@ def start(
     *,
     weights: str | None = None,
     workers: int = 0,
-    caching: Progress | None = None,
+    on_caching: OnProgress | None = None,
 ) -> Trainer:
     """Start a run. `weights` is a checkpoint folder, "imagenet", or a file for the encoder.
 
@@ -91,11 +91,10 @@ def start(
         model = read_config(checkpoint)
         fine_tunes = model.task == recipe.model.task
         recipe = _with_network(recipe, model)
-    if world.leads:
+    if world.is_main:
         _check_free(out)
     opened = _open(sources, recipe)
     torch.manual_seed(recipe.train.seed)
-    inherited = _inherited(weights, checkpoint)
     run = Trainer(
         recipe,
         out,
@@ -103,15 +102,15 @@ def start(
         network=_network(recipe, weights, checkpoint),
         data=opened,
         workers=workers,
-        caching=caching,
+        on_caching=on_caching,
         fine_tunes=fine_tunes,
-        inherited=inherited,
+        inherited=_parent_ancestry(weights, checkpoint),
     )
-    if world.leads:
+    if world.is_main:
         out.mkdir(parents=True, exist_ok=True)
-    record = _new_record(run, sources, opened, weights) | {"inherited": inherited.to_json()}
-    with state.locked(out, world.leads):  # all options are checked by now
-        if world.leads:
+    record = _new_record(run, sources, opened, weights)
+    with state.locked(out, world.is_main):  # all options are checked by now
+        if world.is_main:
             _check_free(out)
             files.write_json(out / configs.FILE, checksums.sealed_record(record))
         run.save()
@@ -138,17 +137,18 @@ def _new_record(
         "workers": run.workers,
         "idisc": __version__,
         "torch": torch.__version__,
+        "inherited": run.inherited.to_json(),
     }
 
 
 def resume(
-    out: Path, world: World, workers: int | None = None, caching: Progress | None = None
+    out: Path, world: World, workers: int | None = None, on_caching: OnProgress | None = None
 ) -> Trainer:
     """Resume a run. Its data must not have changed; `workers` are by default as before."""
-    record = _record(out)
+    record = _read_record(out)
     where = out / configs.FILE
     recipe = configs.from_json(Recipe, record["recipe"], f"{where}: recipe")
-    sources = [configs.from_json(Source, each, f"{where}: data") for each in record["data"]]
+    sources = [configs.from_json(Source, item, f"{where}: data") for item in record["data"]]
     opened = _open(sources, recipe)
     if opened.manifests != record["manifests"] or opened.pairs != record["pairs"]:
         raise DataError(out, "its data have changed since it started", "start a new run")
@@ -162,7 +162,7 @@ def resume(
         network=network,
         data=opened,
         workers=record["workers"] if workers is None else workers,
-        caching=caching,
+        on_caching=on_caching,
         fine_tunes=record["fine_tunes"],
         inherited=read_ancestry(record["inherited"], str(where)),
     )
@@ -175,12 +175,12 @@ def _check_free(out: Path) -> None:
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     drafts = {name for name in names if name.startswith(".") and name.endswith(".part")}
     if configs.FILE in names and names - drafts <= {configs.FILE, state.LAST}:
-        _record(out)
+        _read_record(out)
     elif not drafts or names != drafts:  # only drafts: killed while the record was written
         files.check_new_folder(out)
 
 
-def _record(out: Path) -> dict[str, Any]:
+def _read_record(out: Path) -> dict[str, Any]:
     path = out / configs.FILE
     if not path.is_file():
         raise CheckpointError(out, f"not the folder of a run: contains no {configs.FILE}")
@@ -193,25 +193,21 @@ def _record(out: Path) -> dict[str, Any]:
 
 
 def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
-    if not sources:
-        raise InputError("--data", "a folder to train on is needed")
+    as_stored = recipe.data.canonical_focal > 0  # views are cut out of the stored pictures
     training: list[Dataset] = []
     used: list[Source] = []
     for source in sources:
         try:
-            as_stored = recipe.data.canonical_focal > 0  # views are cut out of the stored pictures
-            training.append(source.open("train", recipe, as_stored=as_stored))
-            used.append(source)
+            dataset = source.open("train", recipe, as_stored=as_stored)
         except manifest.EmptySplit:  # a folder for testing only
             continue
+        if dataset.spec.task != recipe.model.output:
+            reason = f"holds {dataset.spec.task.name}, the recipe is for {recipe.model.task}"
+            raise InputError(dataset.source.root, reason)
+        training.append(dataset)
+        used.append(source)
     if not training:
         raise DataError(sources[0].folder, "no training pictures in any of the folders")
-    for dataset in training:
-        if dataset.spec.task != recipe.model.output:
-            raise InputError(
-                dataset.source.root,
-                f"holds {dataset.spec.task.name}, the recipe is for {recipe.model.task}",
-            )
     if recipe.data.holdout:
         held = recipe.data.holdout, HOLDOUT_SEED
         training[0], _ = training[0].hold_out_scenes(*held)
@@ -219,8 +215,9 @@ def _open(sources: Sequence[Source], recipe: Recipe) -> RunData:
     else:
         named = [source for source in sources if source.dataset == recipe.data.test]
         testing = (named or list(sources))[0].open("test", recipe)
-    for dataset, use in [*((each, "training") for each in training), (testing, "validation")]:
+    for dataset in (*training, testing):
         if not any(dataset[index].valid.any() for index in range(len(dataset))):
+            use = "validation" if dataset is testing else "training"
             raise DataError(
                 dataset.source.root,
                 f"no picture for {use} has a valid pixel",
@@ -241,7 +238,7 @@ def _checkpoint(weights: str | None) -> Path | None:
     return folder
 
 
-def _inherited(weights: str | None, checkpoint: Path | None) -> Ancestry:
+def _parent_ancestry(weights: str | None, checkpoint: Path | None) -> Ancestry:
     """Return the ancestry of the initial weights: a checkpoint, or a file with an encoder."""
     if weights == "imagenet":
         return Ancestry().as_parent("imagenet", "")
@@ -266,7 +263,7 @@ def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> ID
         trained, own = load_network(checkpoint), network.state_dict()
         tensors = trained.state_dict()
         if trained.config.task != recipe.model.task:  # the last layers have other channels
-            tensors |= {name: own[name] for name in tensors if _is_output(name)}
+            tensors |= {name: own[name] for name in tensors if _is_output_layer(name)}
         network.load_state_dict(own | tensors)  # new adapters change nothing at first
         return network
     if weights:
@@ -278,6 +275,6 @@ def _network(recipe: Recipe, weights: str | None, checkpoint: Path | None) -> ID
     return network
 
 
-def _is_output(name: str) -> bool:
-    """Tell whether a tensor belongs to the last layer of a head."""
+def _is_output_layer(name: str) -> bool:
+    """Return whether a tensor belongs to the last layer of a head."""
     return re.fullmatch(r"heads\.\d+\.layers\.3\.(weight|bias)", name) is not None

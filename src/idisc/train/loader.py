@@ -99,7 +99,8 @@ class Stream(TorchDataset[Item | Unreadable]):
 
     def __getitem__(self, number: int) -> Item | Unreadable:
         try:
-            return self.item(*self.order[number], self._generator(number))
+            generator = seeding.generator(self.train.seed, Draw.AUGMENT, number)
+            return self.item(*self.order[number], generator)
         except (IdiscError, OSError) as error:
             return Unreadable(as_data_error(error))
 
@@ -122,12 +123,12 @@ class Stream(TorchDataset[Item | Unreadable]):
         colours = replace(data.augment, geometry_weight=0.0, translation_weight=0.0)
         return augment(sample, colours, generator)
 
-    def _generator(self, number: int) -> Generator:
-        return seeding.generator(self.train.seed, Draw.AUGMENT, number)
-
 
 def _of_several_sizes(dataset: Dataset) -> bool:
-    """Tell whether pictures of a user's folder differ in size; those of the catalog are framed."""
+    """Return whether the pictures of a user's folder differ in size.
+
+    Those of the catalog are framed to one size.
+    """
     if dataset.source.dataset != "folder":
         return False
     return len({picture_size(dataset.source.root / r.image) for r in dataset.records}) > 1

@@ -12,6 +12,7 @@ import math
 import sys
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,10 @@ class Log:
 
     def __init__(self, run: Path, step: int, validated: int) -> None:
         path = run / NAME
-        ends = {"validation": validated}
-        lines = [
-            line
-            for line in _lines(path)
-            if (row := json.loads(line))["step"] <= ends.get(row["kind"], step)
-        ]
+        last = {"validation": validated}
+        kept = [row for row in _rows(path) if row["step"] <= last.get(row["kind"], step)]
         with files.atomic(path) as draft:
-            draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            draft.write_text("".join(f"{json.dumps(row)}\n" for row in kept), encoding="utf-8")
         self._file = path.open("ab", buffering=0)
         # From the step `purge_step` on, events of earlier files are void.
         self._events = SummaryWriter(run / EVENTS, purge_step=step + 1, flush_secs=FLUSH_S)
@@ -84,22 +81,17 @@ def _as_json(value: Any) -> Any:
 
 def read(run: Path, kind: str) -> list[dict[str, Any]]:
     """Return the lines of one kind in the log of a run."""
-    rows = [json.loads(line) for line in _lines(run / NAME)]
-    return [row for row in rows if row["kind"] == kind]
+    return [row for row in _rows(run / NAME) if row["kind"] == kind]
 
 
-def _lines(path: Path) -> list[str]:
+def _rows(path: Path) -> list[dict[str, Any]]:
     """Return all complete lines; the last one is incomplete if the process was killed."""
-    if not path.is_file():
-        return []
-    whole = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            json.loads(line)
-        except ValueError:
-            break
-        whole.append(line)
-    return whole
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    rows: list[dict[str, Any]] = []
+    with suppress(ValueError):
+        for line in lines:
+            rows.append(json.loads(line))
+    return rows
 
 
 def memory_gb(device: torch.device) -> float:

@@ -16,18 +16,20 @@ from torch import Tensor
 
 from idisc.model.network import Output
 
-SILOG_LAMBDA = 0.15  # lambda of eq. 4: the share of the squared mean that stays
+SILOG_LAMBDA = 0.15  # lambda of eq. 4: the weight of the squared mean
 EPSILON = 1e-6  # in the logs and below the root, as released
-MOST_COSINE = 0.999  # as released
+MAX_COSINE = 0.999  # as released
 Total = Callable[[Tensor], Tensor]
 """A sum over all processes, through which gradients flow."""
 
 
-def _alone(value: Tensor) -> Tensor:
+def _identity(value: Tensor) -> Tensor:
     return value
 
 
-def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _alone) -> Tensor:
+def silog_loss(
+    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
+) -> Tensor:
     """Scale-invariant log loss (eq. 4): prediction and target metres (B, 1, H, W), valid boolean.
 
     sqrt(Var[e] + 0.15 Mean[e]^2) with e the difference of logs and the variance unbiased. The
@@ -41,7 +43,7 @@ def silog_loss(prediction: Tensor, target: Tensor, valid: Tensor, total: Total =
 
 
 def gradient_loss(
-    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _alone
+    prediction: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
 ) -> Tensor:
     """Mean difference of the slopes of log depth, at three scales; arguments as in `silog_loss`.
 
@@ -49,7 +51,7 @@ def gradient_loss(
     as those of the target, so it is for exact targets only.
     """
     error = torch.where(valid, (prediction + EPSILON).log() - (target + EPSILON).log(), 0.0)
-    loss = prediction.sum() * 0  # stays if no two neighbours are valid
+    loss = prediction.sum() * 0  # the result if no two neighbours are valid
     for step in (1, 2, 4):
         e, v = error[..., ::step, ::step], valid[..., ::step, ::step]
         for axis in (-2, -1):
@@ -59,7 +61,7 @@ def gradient_loss(
     return loss / 3
 
 
-def idr_loss(weights: Sequence[Tensor], total: Total = _alone) -> Tensor:
+def idr_loss(weights: Sequence[Tensor], total: Total = _identity) -> Tensor:
     """Negative mutual information of pixels and IDRs, as a share of its maximum: from -1 to 0.
 
     `weights` are maps (B, R, K, N, H, W) with sum 1 over the N IDRs: AFP's partition or ISD's
@@ -67,12 +69,12 @@ def idr_loss(weights: Sequence[Tensor], total: Total = _alone) -> Tensor:
     IDRs and all IDRs have pixels. Without this term, IDRs may become copies of each other.
     """
     losses = []
-    for each in weights:
-        pixels = total(each.new_tensor(each.shape[0] * each.shape[-2] * each.shape[-1]))
-        shares = total(each.sum(dim=(0, -2, -1))) / pixels  # of each layer and head (R, K, N)
-        of_pixels = total(_entropy(each, dim=3).sum(dim=(0, -2, -1))) / pixels  # (R, K)
-        information = _entropy(shares, dim=-1) - of_pixels
-        losses.append(-information.mean() / math.log(each.shape[3]))
+    for maps in weights:
+        pixels = total(maps.new_tensor(maps.shape[0] * maps.shape[-2] * maps.shape[-1]))
+        shares = total(maps.sum(dim=(0, -2, -1))) / pixels  # of the IDRs (R, K, N)
+        pixel_entropy = total(_entropy(maps, dim=3).sum(dim=(0, -2, -1))) / pixels  # mean (R, K)
+        information = _entropy(shares, dim=-1) - pixel_entropy
+        losses.append(-information.mean() / math.log(maps.shape[3]))
     return torch.stack(losses).mean()
 
 
@@ -81,7 +83,7 @@ def _entropy(shares: Tensor, dim: int) -> Tensor:
 
 
 def angular_loss(
-    normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor, total: Total = _alone
+    normals: Tensor, concentration: Tensor, target: Tensor, valid: Tensor, total: Total = _identity
 ) -> Tensor:
     """Negative log likelihood of the angle to the target, with a concentration at each pixel.
 
@@ -90,10 +92,10 @@ def angular_loss(
     unbounded there.
     """
     cosine = F.cosine_similarity(normals, target, dim=1)[:, None]  # (B, 1, H, W)
-    used = valid & (cosine.abs() < MOST_COSINE)
+    used = valid & (cosine.abs() < MAX_COSINE)
     kappa, angle = concentration[used], torch.acos(cosine[used])
-    each = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
-    return total(each.sum()) / total(used.sum())
+    losses = kappa * angle - (kappa.square() + 1).log() + F.softplus(-kappa * math.pi)
+    return total(losses.sum()) / total(used.sum())
 
 
 def _silog(output: Output, target: Tensor, valid: Tensor, total: Total) -> Tensor:

@@ -15,7 +15,7 @@ from idisc.errors import InputError
 from idisc.model.network import IDisc
 
 BETA1_HIGH, BETA1_LOW, BETA1_PAPER, BETA2 = 0.95, 0.85, 0.9, 0.999
-HELD = 0.3  # share of the run with a constant rate, while beta1 falls
+CONSTANT_SHARE = 0.3  # share of the run with a constant rate, while beta1 falls
 END_RATE = 0.1  # of the rate, at the last step
 
 
@@ -32,16 +32,16 @@ def schedule(step: int, train: TrainConfig) -> Phase:
     The rate is constant, then falls along a cosine to a tenth; beta1 falls and rises. The text of
     the paper has a constant beta1 instead.
     """
-    top, end = HELD * train.iterations - 1, train.iterations - 1
+    top, end = CONSTANT_SHARE * train.iterations - 1, train.iterations - 1
     if step <= top:
-        rate, beta1 = 1.0, _between(BETA1_LOW, BETA1_HIGH, step / top if top > 0 else 1.0)
+        rate, beta1 = 1.0, _interpolate(BETA1_LOW, BETA1_HIGH, step / top if top > 0 else 1.0)
     else:
         share = (step - top) / (end - top)
-        rate, beta1 = _between(END_RATE, 1.0, share), _between(BETA1_HIGH, BETA1_LOW, share)
+        rate, beta1 = _interpolate(END_RATE, 1.0, share), _interpolate(BETA1_HIGH, BETA1_LOW, share)
     return Phase(rate, beta1 if train.momentum == "cycled" else BETA1_PAPER)
 
 
-def _between(last: float, first: float, share: float) -> float:
+def _interpolate(last: float, first: float, share: float) -> float:
     """Interpolate from `first` to `last` along half a cosine."""
     return last + (first - last) * (1 + math.cos(math.pi * share)) / 2
 

@@ -93,28 +93,25 @@ def _room_for(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked(run: Path, leads: bool) -> Iterator[None]:
+def locked(run: Path, is_main: bool) -> Iterator[None]:
     """Keep other processes from training in the same folder, where the system has such locks."""
-    if not leads or importlib.util.find_spec("fcntl") is None:  # Windows has none
+    if not is_main or importlib.util.find_spec("fcntl") is None:  # Windows has none
         yield
         return
+    import fcntl
+
     folder = os.open(run, os.O_RDONLY)  # of the folder itself: the lock ends with the process
     try:
-        _lock(folder, run)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = "another process is training it"
+            raise InputError(run, reason, "stop that one first") from None
+        except OSError:  # a file system without locks
+            pass
         yield
     finally:
         os.close(folder)
-
-
-def _lock(folder: int, run: Path) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(run, "another process is training it", "stop that one first") from None
-    except OSError:  # a file system without locks
-        return
 
 
 def clear_drafts(run: Path) -> None:

@@ -1,8 +1,7 @@
-"""Stepper: one optimizer step, from batches to moved weights.
+"""Stepper: one optimizer step, from batches to updated weights.
 
 A Stepper holds a network and everything that changes it: optimizer, gradient scaler, moving average
-and the guard against steps that are not finite. It knows nothing of files or of the order of steps,
-which belong to `trainer`.
+and the guard against steps that are not finite. Files and the order of steps are left to `trainer`.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from idisc.model.deformable import DeformableLayer
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.network import IDisc
 from idisc.model.swin import SwinBlock
-from idisc.train import losses, optimizer, seeding
+from idisc.train import optimizer, seeding
 from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict
 from idisc.train.loader import Batch
+from idisc.train.losses import LOSSES, gradient_loss, idr_loss
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -48,7 +48,7 @@ class Stepper:
         if train.precision == "fp16" and world.device.type == "cpu":
             raise InputError("train.precision", "fp16 needs a GPU", "bf16 and fp32 run on a CPU")
         self.train, self.world, self.network = train, world, network
-        self._loss_of = losses.LOSSES[recipe.loss]
+        self._loss_of = LOSSES[recipe.loss]
         self._edges = train.edge_weight > 0 and recipe.model.output.metric
         if train.channels_last:
             network.to(memory_format=torch.channels_last)
@@ -88,23 +88,23 @@ class Stepper:
             self.guard.empty += 1
             return Outcome("skip", math.nan, 0.0)
         statistics = list(_running_statistics(self.network))
-        before = [each.clone() for each in statistics]
-        outcome = self._move(step, self._backward(used, len(passes)), len(passes))
+        before = [buffer.clone() for buffer in statistics]
+        outcome = self._update_weights(step, self._backward(used, len(passes)), len(passes))
         if outcome.verdict != "step":  # restore the batch norms
-            for each, value in zip(statistics, before, strict=True):
-                each.copy_(value)
+            for buffer, value in zip(statistics, before, strict=True):
+                buffer.copy_(value)
         return outcome
 
     def _backward(self, used: Sequence[Batch], passes: int) -> list[Tensor]:
         """Accumulate the gradients of the mean over all passes; return the loss of each."""
-        found = []
+        losses = []
         for index, batch in enumerate(used):
-            together = index == len(used) - 1 or self.world.size == 1
-            with nullcontext() if together else self._wrapped.no_sync():
+            synchronize = index == len(used) - 1 or self.world.size == 1
+            with nullcontext() if synchronize else self._wrapped.no_sync():
                 loss = self._loss(batch)
                 self.scaler.scale(loss / passes).backward()
-            found.append(loss.detach())
-        return found
+            losses.append(loss.detach())
+        return losses
 
     def _loss(self, batch: Batch) -> Tensor:
         """Return the weighted loss of a batch that has a valid pixel in some process."""
@@ -117,24 +117,26 @@ class Stepper:
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            informed = self.train.idr_weight > 0 and self.network.config.discretization == "isd"
-            output = self._wrapped(rgb, size=size, extracted=extracted, explain=informed)
+            with_idr_loss = (
+                self.train.idr_weight > 0 and self.network.config.discretization == "isd"
+            )
+            output = self._wrapped(rgb, size=size, extracted=extracted, explain=with_idr_loss)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
         if self._edges:
             exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
-            edges = losses.gradient_loss(output.prediction.float(), target, exact, total)
+            edges = gradient_loss(output.prediction.float(), target, exact, total)
             loss = loss + self.train.edge_weight * edges
-        if informed:
+        if with_idr_loss:
             maps = (*(output.partition or ()), *(output.attention or ()))
-            loss = loss + self.train.idr_weight * losses.idr_loss(maps, total)
+            loss = loss + self.train.idr_weight * idr_loss(maps, total)
         return loss
 
-    def _move(self, step: int, found: Sequence[Tensor], passes: int) -> Outcome:
-        """Clip the gradient and move the weights, if gradient and loss are finite."""
+    def _update_weights(self, step: int, losses: Sequence[Tensor], passes: int) -> Outcome:
+        """Clip the gradient and update the weights if gradient and loss are finite."""
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.train.clip_norm)
-        *each, length = torch.stack([*found, norm]).tolist()  # the only wait for the device
-        loss = sum(each) / passes
+        *values, length = torch.stack([*losses, norm]).tolist()  # the only wait for the device
+        loss = sum(values) / passes
         finite = math.isfinite(loss) and math.isfinite(length)
         verdict = self.guard.judge(loss, length, scale=1.0 if finite else self.scaler.get_scale())
         if verdict == "step":
@@ -145,7 +147,7 @@ class Stepper:
         return Outcome(verdict, loss, length)
 
     def is_sound(self) -> bool:
-        """Tell whether the latest step, all weights and all statistics are finite."""
+        """Return whether the latest step, all weights and all statistics are finite."""
         values = [*self.network.state_dict().values(), *self.result.state_dict().values()]
         return not self.guard.in_a_row and all(bool(value.isfinite().all()) for value in values)
 

@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,38 +95,38 @@ class Trainer:
         *,
         network: IDisc,
         data: RunData,
-        workers: int = 0,
-        caching: features.Progress | None = None,
-        fine_tunes: bool = False,
-        inherited: Ancestry | None = None,
+        workers: int,
+        on_caching: features.OnProgress | None,
+        fine_tunes: bool,
+        inherited: Ancestry,
     ) -> None:
-        """`caching` reports the progress of caching features, which precedes training.
+        """`on_caching` is called while features are cached, which precedes training.
 
         `fine_tunes` is true for a run that starts from a trained network: that network is validated
-        before the first step, and stays the best checkpoint unless training improves on it.
+        before the first step, and remains the best checkpoint unless training improves on it.
         `inherited` is the ancestry of the weights that a run starts from.
         """
         self.recipe, self.out, self.world, self.workers = recipe, out, world, workers
-        self.testing, self.fine_tunes = data.testing, fine_tunes
+        self.testing, self.fine_tunes, self.inherited = data.testing, fine_tunes, inherited
         self.share = pictures_per_process(recipe.train.batch_size, world.size)
         optimizer.freeze(network, recipe.train.freeze)
-        self.stream = _stream(network.to(world.device), data.training, recipe, world, caching)
+        self.stream = _stream(network.to(world.device), data.training, recipe, world, on_caching)
         self.stepper = Stepper(network, recipe, world)
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
         self.pace = log.Pace()
-        known = join([inherited or Ancestry(), *_data_ancestry(data.training, recipe)])
+        known = join([inherited, *_data_ancestry(data.training, recipe)])
         self.origin = {"recipe": recipe.name, **known.to_json()}
         self.stop = False  # set by a signal: save and stop after this step
 
     def train(self, on_step: OnStep | None = None) -> Summary:
         """Train until the last step, or until `stop` is set."""
-        leads = self.world.leads
-        with state.locked(self.out, leads):
-            if leads:
+        is_main = self.world.is_main
+        with state.locked(self.out, is_main):
+            if is_main:
                 state.clear_drafts(self.out)
             try:
-                with self._open_log() as records:
+                with self._open_log() if is_main else nullcontext() as records:
                     self._run_steps(records, on_step)
             except (IdiscError, OSError) as error:
                 self.save()
@@ -149,7 +149,7 @@ class Trainer:
         if not self.stepper.is_sound():
             return
         step = self.progress.step
-        if self.world.leads:  # first what resuming needs, then the network for other commands
+        if self.world.is_main:  # first what resuming needs, then the network for other commands
             state.write_training(self.out, {**asdict(self.progress), **self.stepper.state()})
             self._write_network(state.LAST, {"step": step})
         self.saved = step
@@ -161,16 +161,9 @@ class Trainer:
         self.saved = self.progress.step
         self.stepper.load(stored)
 
-    @contextmanager
-    def _open_log(self) -> Iterator[log.Log | None]:
-        """Open the log in the process that writes it; the others get None."""
-        if not self.world.leads:
-            yield None
-            return
-        progress = self.progress
-        validated = progress.validated if progress.best else -1
-        with closing(log.Log(self.out, progress.step, validated)) as records:
-            yield records
+    def _open_log(self) -> closing[log.Log]:
+        validated = self.progress.validated if self.progress.best else -1
+        return closing(log.Log(self.out, self.progress.step, validated))
 
     def _run_steps(self, records: log.Log | None, on_step: OnStep | None) -> None:
         train, progress, coming = self.recipe.train, self.progress, self._batches()
@@ -191,7 +184,7 @@ class Trainer:
                 continue
             progress.step += 1
             self.pace.add(time.monotonic() - began, waited)
-            step = self._describe(outcome)
+            step = self._step_record(outcome)
             if records:
                 values = {name: value for name, value in asdict(step).items() if name != "step"}
                 records.write("step", step.step, values)
@@ -217,7 +210,7 @@ class Trainer:
         except IdiscError as error:
             errors = [error]
         pixels = [int(batch.valid.sum()) for batch in passes] or [0] * count
-        stop, failed, *pixels = self.world.add_up([int(self.stop), len(errors), *pixels])
+        stop, failed, *pixels = self.world.sum_counts([int(self.stop), len(errors), *pixels])
         if stop:
             return None
         if failed:
@@ -252,7 +245,7 @@ class Trainer:
             progress.best = {**progress.metrics, "step": progress.step}
         if self.fine_tunes and progress.step == 0:
             progress.start = progress.metrics
-        if not self.world.leads or records is None:
+        if records is None:
             return
         records.write("validation", progress.step, progress.metrics)
         path = self.out / "pictures" / f"step_{progress.step:06d}.jpg"
@@ -276,7 +269,7 @@ class Trainer:
         if records:
             records.write("rollback", self.progress.step, {"after": failed, "pictures": names})
 
-    def _describe(self, outcome: Outcome) -> Step:
+    def _step_record(self, outcome: Outcome) -> Step:
         train, seconds, counts = self.recipe.train, self.pace.seconds, self.stepper.guard
         return Step(
             step=self.progress.step,
@@ -298,7 +291,7 @@ def _stream(
     training: Sequence[Dataset],
     recipe: Recipe,
     world: World,
-    caching: features.Progress | None,
+    on_caching: features.OnProgress | None,
 ) -> Stream:
     """Return the samples: pictures, or cached views with features of a frozen encoder."""
     data, train = recipe.data, recipe.train
@@ -306,7 +299,7 @@ def _stream(
     if not train.cache_features:
         return stream
     base = Path(train.cache_features)
-    cached = features.cache_features(network, stream, base, world, caching)
+    cached = features.cache_features(network, stream, base, world, on_caching)
     return features.FeatureStream(training, data, train, cached)
 
 

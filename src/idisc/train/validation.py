@@ -46,11 +46,11 @@ def validate(
     of them raise the error.
     """
     network.eval()  # a step sets its own mode
-    own: list[Scored | IdiscError] = []
+    own: list[Scored | IdiscError]
     try:
-        own.extend(_scored(network, dataset, world, count, origin))
+        own = [*_score_own(network, dataset, world, count, origin)]
     except (IdiscError, OSError) as error:
-        own.append(as_data_error(error))
+        own = [as_data_error(error)]
     scored: list[Scored] = []
     for item in world.gather(own):
         if isinstance(item, IdiscError):
@@ -63,7 +63,7 @@ def validate(
     return reported(average.result(), PAPER), [item.case for item in scored if item.case]
 
 
-def _scored(
+def _score_own(
     network: IDisc, dataset: Dataset, world: World, count: int, origin: Mapping[str, Any]
 ) -> Iterator[Scored]:
     """Yield the results of the pictures of this process."""
@@ -82,14 +82,14 @@ def write_pictures(path: Path, cases: list[Case], spec: DatasetSpec) -> None:
     if not cases:
         return
     limit = spec.task.error_limit(spec.domain, *(case.sample.target for case in cases))
-    rows = [picture_row(case, limit) for case in cases]
+    rows = [draw_row(case, limit) for case in cases]
     width = max(row.shape[1] for row in rows)
     rows = [np.pad(row, ((0, 0), (0, width - row.shape[1]), (0, 0))) for row in rows]
     with files.atomic(path) as draft:
         Image.fromarray(np.concatenate(rows)).save(draft, format="JPEG", quality=88)
 
 
-def picture_row(case: Case, limit: float) -> NDArray[np.uint8]:
+def draw_row(case: Case, limit: float) -> NDArray[np.uint8]:
     """Draw a case; the colours of errors end at `limit`."""
     task, target, prediction = case.sample.task, case.sample.target, case.prediction
     height, width = target.shape[:2]  # the network may see the picture with another aspect ratio

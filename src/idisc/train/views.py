@@ -20,9 +20,9 @@ from idisc.data.dataset import Sample
 from idisc.data.framing import Place
 from idisc.errors import DataError
 from idisc.sizes import Size
-from idisc.train.augment import Generator, rotated, transformed
+from idisc.train.augment import Generator, rotate_vectors, transform_map
 
-WHOLE = 0.3  # share of the views that show the whole picture, as prediction does
+WHOLE_PICTURE_SHARE = 0.3  # share of the views that show the whole picture, as prediction does
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Window:
 
 def draw_window(sample: Sample, data: DataConfig, generator: Generator) -> Window:
     """Draw a window by `augment.zoom` and `augment.rotation_deg`; some are the whole picture."""
-    if generator.random() < WHOLE:
+    if generator.random() < WHOLE_PICTURE_SHARE:
         return Window()
     zoom = (1 + data.augment.zoom) ** generator.random()
     scale = _pixels_per_pixel(sample, (data.size[0], data.size[1]), zoom)
@@ -61,14 +61,16 @@ def view(sample: Sample, size: Size, canonical_focal: float, window: Window) -> 
     scale = _pixels_per_pixel(sample, size, window.zoom)
     focal_px = math.sqrt(sample.camera.fx * sample.camera.fy) / scale
     camera = sample.camera.from_focal(focal_px, size, sample.camera.origin)
-    target = transformed(sample.target, _inverse(sample, window, scale, size, sample.target), size)
-    valid = transformed(
+    target = transform_map(
+        sample.target, _inverse(sample, window, scale, size, sample.target), size
+    )
+    valid = transform_map(
         sample.valid.astype(np.uint8), _inverse(sample, window, scale, size, sample.valid), size
     )
     if sample.task.metric:
         target = target * np.float32(canonical_focal / camera.relative_focal)
     if sample.task.directions:
-        target = rotated(target, window.angle_deg)
+        target = rotate_vectors(target, window.angle_deg)
     return replace(
         sample,
         image=_image(sample, window, scale, size),
@@ -91,10 +93,10 @@ def _image(sample: Sample, window: Window, scale: float, size: Size) -> np.ndarr
         reduced = (max(1, round(picture.width / scale)), max(1, round(picture.height / scale)))
         picture = picture.resize(reduced, Image.Resampling.BILINEAR)
     inverse = _inverse(sample, window, scale, size, np.asarray(picture))
-    moved = picture.transform(  # bicubic of Pillow would be off by half a pixel
+    window_pixels = picture.transform(  # bicubic of Pillow would be off by half a pixel
         (size[1], size[0]), Image.Transform.AFFINE, inverse, Image.Resampling.BILINEAR
     )
-    return np.asarray(moved)
+    return np.asarray(window_pixels)
 
 
 def _inverse(

@@ -27,7 +27,7 @@ from idisc.configs.schema import ModelConfig
 from idisc.errors import CheckpointError, InputError
 
 HOME = Path(__file__).parent / "models"
-_AGAIN = "install idisc again"
+_REINSTALL = "install idisc again"
 Part = Literal["onnx", "checkpoint"]
 """The part of a model to open: its ONNX graph, or its checkpoint for torch."""
 
@@ -94,7 +94,7 @@ class ModelCard:
     parameters: float  # millions
     model: ModelConfig  # the network
     weights: tuple[str, ...]  # those of `files` that contain its tensors
-    ingredients: tuple[Ingredient, ...]  # data and weights, each with its licence
+    ingredients: tuple[Ingredient, ...]  # data and weights, its own and those of its parents
     parents: tuple[Parent, ...] = ()  # models that training started from
     scores: tuple[Score, ...] = ()
     files: tuple[ModelFile, ...]
@@ -116,9 +116,9 @@ class ModelCard:
                 raise InputError("files", f"{needed} is not among them")
 
     @property
-    def data(self) -> str:
-        """The names of its datasets and initial weights, in one line."""
-        return ", ".join(ingredient.name for ingredient in self.ingredients)
+    def data(self) -> tuple[str, ...]:
+        """The names of its datasets and initial weights, also of those of its parents."""
+        return tuple(ingredient.name for ingredient in self.ingredients)
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class ModelCard:
             training_size=(self.training_size[0], self.training_size[1]),
             training_fov_deg=self.training_fov_deg,
             canonical=self.canonical,
-            data=(self.data,),
+            data=self.data,
             licence=(self.licence,),
             non_commercial=self.non_commercial,
             parents=self.parents,
@@ -161,7 +161,7 @@ def read_card(path: Path) -> ModelCard:
     except InputError as error:
         raise CheckpointError(*error.args) from None
     if card.name != path.stem:
-        raise CheckpointError(path, f"it is the card of {card.name!r}", "install idisc again")
+        raise CheckpointError(path, f"it is the card of {card.name!r}", _REINSTALL)
     return card
 
 
@@ -224,9 +224,9 @@ def check_files(card: ModelCard, part: Part, folder: Path) -> None:
     for file in card.part(part):
         path = folder / file.path
         if not path.is_file():
-            raise CheckpointError(path, "no such file", _AGAIN)
+            raise CheckpointError(path, "no such file", _REINSTALL)
         if path.stat().st_size != file.bytes or checksums.crc32(path) != file.crc32:
-            raise CheckpointError(path, "its checksum is not that of its card", _AGAIN)
+            raise CheckpointError(path, "its checksum is not that of its card", _REINSTALL)
 
 
 def describe(paths: Iterable[Path]) -> tuple[ModelFile, ...]:
