@@ -1,8 +1,8 @@
-"""Results that a page may ask for again, each under a secret token.
+"""Results that a page may request again, each under a secret token.
 
-The token is the only way to a result; there is no list. Results are dropped when they have not been
-used for some time, when there are too many, when they need too much memory, or when their page asks
-for it. They are kept in memory only.
+A result can be found by its token only; there is no list. Results are dropped when they have not
+been used for some time, when there are too many, when they need too much memory, or when their page
+asks for it. They are kept in memory only.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 
 class ResultExpired(InputError):
-    """There is no result with this token, or not any more."""
+    """There is no result with this token, or it has been dropped."""
 
 
 @dataclass
 class Kept:
     """A prediction and, if it was requested, its explanation."""
 
+    token: str
     prediction: Prediction
     used: float  # time of the last request, seconds
     explanation: Explanation | None = None
@@ -38,8 +39,8 @@ class Kept:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays of prediction and explanation."""
-        found = self.prediction
-        arrays = (found.image, found.depth, found.level_std, found.normals)
+        prediction = self.prediction
+        arrays = (prediction.image, prediction.depth, prediction.level_std, prediction.normals)
         explanation = 0 if self.explanation is None else self.explanation.nbytes
         return explanation + sum(array.nbytes for array in arrays if array is not None)
 
@@ -55,13 +56,13 @@ class Results:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, prediction: Prediction, explanation: Explanation | None = None) -> str:
-        """Keep a prediction and return its token."""
-        token = secrets.token_urlsafe(24)
+    def keep(self, prediction: Prediction, explanation: Explanation | None = None) -> Kept:
+        """Keep a prediction under a new token."""
+        kept = Kept(secrets.token_urlsafe(24), prediction, self._clock(), explanation)
         with self._lock:
-            self._kept[token] = Kept(prediction, self._clock(), explanation)
+            self._kept[kept.token] = kept
             self._thin_out()
-        return token
+        return kept
 
     def find(self, token: str) -> Kept:
         """Return the result with a token; ResultExpired if there is none."""
@@ -73,15 +74,14 @@ class Results:
             self._kept[token].used = self._clock()
             return self._kept[token]
 
-    def keep_explanation(self, token: str, explanation: Explanation) -> None:
+    def keep_explanation(self, kept: Kept, explanation: Explanation) -> None:
         """Keep an explanation with its result; the oldest ones are dropped."""
         with self._lock:
-            if token in self._kept:
-                self._kept[token].explanation = explanation
+            kept.explanation = explanation
             self._thin_out()
 
     def drop(self, token: str) -> None:
-        """Drop a result, if it exists."""
+        """Drop the result with a token, if there is one."""
         with self._lock:
             self._kept.pop(token, None)
 
@@ -92,8 +92,8 @@ class Results:
 
     def _thin_out(self) -> None:
         oldest = self._clock() - self._limits.keep_s
-        for token in [name for name, kept in self._kept.items() if kept.used < oldest]:
-            del self._kept[token]
+        for kept in [kept for kept in self._kept.values() if kept.used < oldest]:
+            del self._kept[kept.token]
         explained = [kept for kept in self._kept.values() if kept.explanation is not None]
         for kept in explained[: -self._limits.explanations]:
             kept.explanation = None  # computed again on request

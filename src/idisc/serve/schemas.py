@@ -61,7 +61,9 @@ class Examples(BaseModel):
     credits: str = Field(description="File with their credits; empty if there is none")
 
 
-KNOWN = "Two points and their distance, x1,y1 x2,y2 = 2.40m; several are separated by semicolons"
+KNOWN_DISTANCE_FORMAT = (
+    "Two points and their distance, x1,y1 x2,y2 = 2.40m; several are separated by semicolons"
+)
 
 
 class CameraInfo(BaseModel):
@@ -212,7 +214,7 @@ class PredictFields(NoFields):
     fov: Annotated[float, Field(ge=1, le=179, allow_inf_nan=False)] | None = Field(
         None, description="Horizontal, degrees"
     )
-    known_distance: str | None = Field(None, max_length=2000, description=KNOWN)
+    known_distance: str | None = Field(None, max_length=2000, description=KNOWN_DISTANCE_FORMAT)
 
 
 class Muted(BaseModel):
