@@ -61,10 +61,10 @@ def shard(path, count):
     return path
 
 
-def job(source, destination, most=10, **fields):
+def job(source, destination, part_size=10, **fields):
     """A job over one source with the fake predictor."""
     return Job(
-        parts=tuple(list_parts([str(source)], most=most)),
+        parts=tuple(list_parts([str(source)], part_size=part_size)),
         destination=str(destination),
         predictor=Fake(),
         **fields,
