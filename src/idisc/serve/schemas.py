@@ -1,4 +1,4 @@
-"""The JSON of the API, as its OpenAPI schema describes it."""
+"""The JSON of the API, which its OpenAPI schema describes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Health(BaseModel):
     version: str
     model: str
     domain: str = Field(description="Domain of the training data: indoor, road, any, unknown")
-    waiting: int = Field(description="Requests at work or waiting")
-    slots: int = Field(description="How many may wait; more are answered 429")
+    waiting: int = Field(description="Running and waiting requests")
+    slots: int = Field(description="Maximum of running and waiting requests; others get 429")
     typical_s: float = Field(description="Duration of a prediction, without waiting")
     upload_mb: float
     megapixels: float
@@ -78,7 +78,7 @@ class CameraInfo(BaseModel):
 
 
 class WarningInfo(BaseModel):
-    """A reason why the metres may be wrong."""
+    """A reason why the scale may be wrong."""
 
     code: WarningCode
     details: dict[str, Any]
@@ -128,7 +128,7 @@ class Packed(BaseModel):
 
 
 class Record(BaseModel):
-    """What is stored with a result."""
+    """The data that are stored with a result."""
 
     format: Literal["idisc/1"]
     unit: Unit = Field(description="Of depth; relative depth has no metres")
@@ -181,7 +181,7 @@ class Explained(BaseModel):
 
 
 def _check_number(value: object) -> object:
-    """Refuse what JSON does not call a number; pydantic would convert it."""
+    """Refuse booleans and strings, which pydantic would convert to numbers."""
     if isinstance(value, (bool, str)):
         raise ValueError("an integer is needed")
     return value
@@ -209,7 +209,7 @@ class NoFields(BaseModel):
 
 
 class PredictFields(NoFields):
-    """The fields of the form of POST /predict beside its picture; an empty one is not given."""
+    """The fields of the form of POST /predict beside its picture; empty ones are ignored."""
 
     fov: Annotated[float, Field(ge=1, le=179, allow_inf_nan=False)] | None = Field(
         None, description="Horizontal, degrees"
@@ -232,7 +232,7 @@ class Muted(BaseModel):
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "Not a picture, or an invalid value"},
     403: {"model": Problem, "description": "Sent from another web page, or to another host name"},
-    404: {"model": Problem, "description": "Does not exist, or not any more"},
+    404: {"model": Problem, "description": "Does not exist, or has been dropped"},
     405: {"model": Problem, "description": "Method not allowed"},
     408: {"model": Problem, "description": "The upload stopped, or was too slow"},
     413: {"model": Problem, "description": "Too many bytes or too many pixels"},
