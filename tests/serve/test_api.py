@@ -303,15 +303,12 @@ def test_uploads_and_files_are_neither_written_to_disk_nor_kept(client, monkeypa
 # Other addresses
 
 
-def test_health_has_the_model_and_the_queue(client):
+def test_health_and_metrics(client):
+    send(client)
+    send(client, b"hello")
     body = client.get("/health").json()
     assert (body["status"], body["model"], body["domain"]) == ("ok", "red", "indoor")
     assert (body["waiting"], body["slots"], body["explorer_missing"]) == (0, 8, "")
-
-
-def test_metrics_count_answers_and_jobs(client):
-    send(client)
-    send(client, b"hello")
     text = client.get("/metrics").text
     assert 'idisc_requests_total{route="/predict",status="200"} 1.0' in text
     assert 'idisc_requests_total{route="/predict",status="400"} 1.0' in text
@@ -352,14 +349,13 @@ def test_the_page_loads_only_its_own_scripts(client):
     assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
 
 
-def test_the_page_is_read_once_and_sent_once(client, monkeypatch):
-    monkeypatch.setattr(static.resources, "files", None)  # all of it is in memory
-    for address in static.PAGE:
-        first = client.get(address)
-        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
-        again = client.get(address, headers={"if-none-match": first.headers["etag"]})
-        assert (again.status_code, again.content) == (304, b"")
-        assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
+@pytest.mark.parametrize("address", static.PAGE)
+def test_a_file_of_the_page_is_sent_once(client, address):
+    first = client.get(address)
+    assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+    again = client.get(address, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
 
 
 def test_a_picture_may_have_one_pixel(client):

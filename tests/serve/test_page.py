@@ -375,27 +375,23 @@ def test_a_full_queue_is_shown_and_waited_for(open_tab):
             tab.page.wait_for_selector("html[data-ready='3d']")
 
 
-def test_a_prediction_can_be_stopped(open_tab):
+def test_a_prediction_can_be_stopped_while_it_is_computed_or_drawn(open_tab):
     with running() as (server, url):
-        server.engine.go.clear()
         tab = open_tab(url)
-        tab.upload()
-        tab.wait_for("#message", "Computing depth")
-        tab.page.locator("#stop").click()
-        tab.page.locator("#status").wait_for(state="hidden")
+        page = tab.page
+
+        def upload_and_stop(message):
+            tab.upload(name="hall.png")
+            tab.wait_for("#message", message)
+            page.locator("#stop").click()
+            page.locator("#status").wait_for(state="hidden")
+
+        server.engine.go.clear()
+        upload_and_stop("Computing depth")
         server.engine.go.set()
         tab.predict()
-
-
-def test_the_previous_result_stays_if_the_next_one_is_stopped(open_tab):
-    with running() as (_, url):
-        tab = open_tab(url)
-        page = tab.predict()
         page.route("**/view", lambda _: None)  # never answered
-        tab.upload(name="hall.png")
-        tab.wait_for("#message", "Drawing.")
-        page.locator("#stop").click()
-        page.locator("#status").wait_for(state="hidden")
+        upload_and_stop("Drawing.")
         page.unroute("**/view")
         assert tab.read("#title") == "room.png"
         assert tab.download("npy")[0] == "room_depth.npy"

@@ -51,7 +51,7 @@ class Results:
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits, self._clock = limits, clock
         self._kept: OrderedDict[str, Kept] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -61,13 +61,13 @@ class Results:
         kept = Kept(secrets.token_urlsafe(24), prediction, self._clock(), explanation)
         with self._lock:
             self._kept[kept.token] = kept
-            self._thin_out()
+            self.thin_out()
         return kept
 
     def find(self, token: str) -> Kept:
         """Return the result with a token; ResultExpired if there is none."""
         with self._lock:
-            self._thin_out()
+            self.thin_out()
             if token not in self._kept:
                 raise ResultExpired("result", "not kept any more", "send the photo again")
             self._kept.move_to_end(token)
@@ -78,7 +78,7 @@ class Results:
         """Keep an explanation with its result; the oldest ones are dropped."""
         with self._lock:
             kept.explanation = explanation
-            self._thin_out()
+            self.thin_out()
 
     def drop(self, token: str) -> None:
         """Drop the result with a token, if there is one."""
@@ -86,20 +86,16 @@ class Results:
             self._kept.pop(token, None)
 
     def thin_out(self) -> None:
-        """Drop the results that are too old."""
+        """Drop the results that are too old, and the oldest ones if there are too many."""
+        limits, oldest = self._limits, self._clock() - self._limits.keep_s
         with self._lock:
-            self._thin_out()
-
-    def _thin_out(self) -> None:
-        oldest = self._clock() - self._limits.keep_s
-        for kept in [kept for kept in self._kept.values() if kept.used < oldest]:
-            del self._kept[kept.token]
-        explained = [kept for kept in self._kept.values() if kept.explanation is not None]
-        for kept in explained[: -self._limits.explanations]:
-            kept.explanation = None  # computed again on request
-        most = self._limits.results_mb * 1e6
-        while len(self._kept) > 1 and (
-            len(self._kept) > self._limits.results
-            or sum(kept.nbytes for kept in self._kept.values()) > most
-        ):
-            self._kept.popitem(last=False)
+            for kept in [kept for kept in self._kept.values() if kept.used < oldest]:
+                del self._kept[kept.token]
+            explained = [kept for kept in self._kept.values() if kept.explanation is not None]
+            for kept in explained[: -limits.explanations]:
+                kept.explanation = None  # computed again on request
+            while len(self._kept) > 1 and (
+                len(self._kept) > limits.results
+                or sum(kept.nbytes for kept in self._kept.values()) > limits.results_mb * 1e6
+            ):
+                self._kept.popitem(last=False)

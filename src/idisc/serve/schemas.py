@@ -97,6 +97,15 @@ class Provenance(BaseModel):
     warnings: list[WarningInfo]
 
 
+class Record(BaseModel):
+    """The data that are stored with a result."""
+
+    format: Literal["idisc/1"]
+    unit: Unit = Field(description="Of depth; relative: 1 / depth up to scale and shift")
+    camera: CameraInfo
+    provenance: Provenance
+
+
 class DepthSummary(BaseModel):
     """Depth along the optical axis."""
 
@@ -105,19 +114,15 @@ class DepthSummary(BaseModel):
     high: float = Field(description="2 % of the pixels are farther")
 
 
-class Result(BaseModel):
+class Result(Record):
     """The summary of a prediction; the rest is at /results/{result}."""
 
-    format: Literal["idisc/1"]
     result: str = Field(
         description="Secret token of the result; everyone who has it can read the result"
     )
     kept_s: float = Field(description="Seconds for which it is kept after its last use")
-    unit: Unit = Field(description="Of depth; relative: 1 / depth up to scale and shift")
     depth_m: DepthSummary | None = Field(description="In metres; null for relative depth")
     depth_relative: DepthSummary | None = Field(description="Null for depth in metres")
-    camera: CameraInfo
-    provenance: Provenance
 
 
 class Packed(BaseModel):
@@ -125,15 +130,6 @@ class Packed(BaseModel):
 
     metres_per_unit: float
     depth: str
-
-
-class Record(BaseModel):
-    """The data that are stored with a result."""
-
-    format: Literal["idisc/1"]
-    unit: Unit = Field(description="Of depth; relative depth has no metres")
-    camera: CameraInfo
-    provenance: Provenance
 
 
 class View(Packed):

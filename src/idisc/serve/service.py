@@ -10,7 +10,7 @@ import io
 import warnings
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc import configs, formats, geometry, visualize
+from idisc import formats, geometry, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.formats import FORMATS, Format, FormatOptions
@@ -26,7 +26,7 @@ from idisc.formats.viewer import colour_table, packed_depth, photo_uri, scene, s
 from idisc.images import Photo, TooManyPixels, read_photo
 from idisc.predict.options import PredictOptions
 from idisc.prediction import Prediction
-from idisc.provenance_text import provenance_json, record
+from idisc.provenance_text import record
 from idisc.serve.admission import Limits
 from idisc.serve.explorer import Opened
 from idisc.serve.results import Kept, Results
@@ -92,14 +92,11 @@ class InferenceService:
         low, median, high = np.percentile(prediction.depth_values, [2, 50, 98]).tolist()
         summary, metric = {"low": low, "median": median, "high": high}, prediction.unit == "metre"
         return {
-            "format": configs.FORMAT,
+            **record(prediction),
             "result": kept.token,
             "kept_s": self.limits.keep_s,
-            "unit": prediction.unit,
             "depth_m": summary if metric else None,
             "depth_relative": None if metric else summary,
-            "camera": asdict(prediction.camera),
-            "provenance": provenance_json(prediction),
         }
 
     def file(self, prediction: Prediction, row: Format) -> File:
@@ -113,13 +110,13 @@ class InferenceService:
     def view(self, kept: Kept, known_distance: str | None) -> dict[str, Any]:
         """Return what the page shows; see `schemas.View`."""
         prediction = rescaled(kept.prediction, known_distance)
-        data = scene(prediction)
+        view = scene(prediction)
         return {
-            **data,
+            **view,
             "name": prediction.provenance.picture,
             "photo": photo_uri(prediction),
             "record": record(prediction),
-            "description": scene_description(prediction, data),
+            "description": scene_description(prediction, view),
         }
 
     def explanation_of(self, kept: Kept) -> Explanation:
