@@ -294,7 +294,7 @@ def _download(file: File) -> Response:
     """Return a file to save; its name may have any characters."""
     plain = file.name.encode("ascii", "replace").decode().translate(str.maketrans('?"\\;', "____"))
     name = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file.name)}"
-    return Response(file.content, media_type=file.media, headers={"Content-Disposition": name})
+    return Response(file.content, media_type=file.media_type, headers={"Content-Disposition": name})
 
 
 async def _error_response(_: Request, error: Exception) -> JSONResponse:

@@ -49,7 +49,7 @@ class File(NamedTuple):
     """A file to download."""
 
     content: bytes
-    media: str
+    media_type: str
     name: str
 
 
