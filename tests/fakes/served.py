@@ -1,12 +1,16 @@
 """A server whose engine computes depth from red, and whose explorer has known answers."""
 
 import io
+import socket
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import uvicorn
 from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 from PIL import Image
@@ -114,6 +118,26 @@ def serve(explorer=True, **limits):
     opened = with_explorer(predictor) if thirds is None else Opened(predictor, thirds)
     app = create_app(opened, Limits(**limits), hosts=LOOPBACK)
     return Served(app, engine, thirds)
+
+
+@contextmanager
+def running(**options):
+    """Run a server in a thread; yield it and its address."""
+    server = serve(**options)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        # h11 and no websockets: other packages of the environment make no difference
+        runner = uvicorn.Server(
+            uvicorn.Config(server.app, log_level="error", http="h11", ws="none")
+        )
+        thread = threading.Thread(target=runner.run, args=([listening],))
+        thread.start()
+        while not runner.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield server, f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            runner.should_exit = True
+            thread.join(90)
 
 
 def client_of(app, **options):

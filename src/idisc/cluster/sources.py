@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Literal
 
 import pyarrow as pa
@@ -186,11 +186,11 @@ def _local_files(arguments: list[str], recursive: bool) -> list[tuple[str, str]]
     listed = inputs.find(arguments, recursive=recursive)
     if listed.problems:
         raise combine(listed.problems)
-    found = [(item.path, item.name) for item in listed.inputs if item.path]
+    found = [(str(item.path), item.name) for item in listed.inputs]
     for path, _ in found:
-        if path.suffix.lower() in inputs.VIDEOS:
+        if PurePath(path).suffix.lower() in inputs.VIDEOS:
             raise InputError(path, "a video", "predict it in a call without --cluster")
-    return [(str(path), name) for path, name in found]
+    return found
 
 
 def _count_rows(place: str) -> list[int]:

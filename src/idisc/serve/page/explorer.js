@@ -80,10 +80,10 @@ export async function openExplorer({ root, scene, data, about, maps, mute, showE
 
   /** Returns level and number of the IDR with the largest weight at a pixel. */
   function strongest(index) {
-    const found = levels.map((level) => weights(level, index));
-    const most = found.map((each) => Math.max(...each));
-    const number = most.indexOf(Math.max(...most));
-    return [number, found[number].indexOf(most[number])];
+    const all = levels.map((level) => weights(level, index));
+    const largest = all.map((values) => Math.max(...values));
+    const number = largest.indexOf(Math.max(...largest));
+    return [number, all[number].indexOf(largest[number])];
   }
 
   /** Returns a function from a byte of a map to brightness, 0 to 1 between quantiles of the map. */
@@ -132,17 +132,17 @@ export async function openExplorer({ root, scene, data, about, maps, mute, showE
     byId("levels").style.setProperty("--width", width);
     byId("levels").style.setProperty("--height", height);
     byId("levels").replaceChildren(...levels.map((level, number) => {
-      const made = document.getElementById("level-template").content.cloneNode(true);
-      const extra = document.createElement("span");
-      extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
-      made.querySelector("h3").append(`Level ${number}`, extra);
-      made.querySelector("img").src = data.photo;
-      const group = made.querySelector(".idrs");
+      const section = document.getElementById("level-template").content.cloneNode(true);
+      const details = document.createElement("span");
+      details.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
+      section.querySelector("h3").append(`Level ${number}`, details);
+      section.querySelector("img").src = data.photo;
+      const group = section.querySelector(".idrs");
       group.setAttribute("aria-label", `IDRs of level ${number}; arrow keys move, Enter pins, M mutes`);
       group.append(...Array.from({ length: level.idrs }, (_, idr) => makeButton(number, idr)));
       group.addEventListener("keydown", (event) => handleKey(event, group));
-      Object.assign(level, { spot: made.querySelector(".spot canvas"), note: made.querySelector(".spot-note"), buttons: [...group.children] });
-      return made;
+      Object.assign(level, { spot: section.querySelector(".spot canvas"), note: section.querySelector(".spot-note"), buttons: [...group.children] });
+      return section;
     }));
   }
 
