@@ -14,7 +14,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -107,10 +106,14 @@ class DepthPredictor:
         options = copy.deepcopy(self.options)  # the rule of a camera has a state
         stream, group_size = iter(pictures), 1 if self.device == "cpu" else 2 * BATCH
         while group := list(islice(stream, group_size)):
-            photos = [_read(picture) for picture in group]
+            results: list[Any] = [_read(picture) for picture in group]
+            read = [index for index, photo in enumerate(results) if isinstance(photo, Photo)]
+            read.sort(key=lambda index: results[index].size)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", IdiscWarning)  # the provenance has them
-                results = _predict(self.predictor, photos, options)
+                found = _predict(self.predictor, [results[index] for index in read], options)
+            for index, result in zip(read, found, strict=True):
+                results[index] = result
             yield from zip(group, results, strict=True)
 
 
@@ -173,22 +176,14 @@ def _as_value(name: str, error: Exception) -> IdiscError:
 
 
 def _predict(
-    predictor: Predictor, photos: Sequence[Photo | IdiscError], options: PredictOptions
+    predictor: Predictor, photos: Sequence[Photo], options: PredictOptions
 ) -> list[Prediction | IdiscError]:
-    """Return the prediction or the error of each photo; photos of one size share batches."""
-    results: dict[int, Prediction | IdiscError] = {
-        index: photo for index, photo in enumerate(photos) if isinstance(photo, IdiscError)
-    }
-    valid = {index: photo for index, photo in enumerate(photos) if isinstance(photo, Photo)}
-    if len(valid) > 1:
-        order = sorted(valid, key=lambda index: valid[index].size)
-        with suppress(Exception):  # they are predicted one by one below, to find which one fails
-            batched = predictor.predict_many([valid[index] for index in order], options)
-            results |= dict(zip(order, batched, strict=True))
-            valid = {}
-    for index, photo in valid.items():
-        try:
-            results[index] = predictor.predict(photo, options)
-        except Exception as error:
-            results[index] = _as_value(photo.name, error)
-    return [results[index] for index in range(len(photos))]
+    """Return predictions; if a batch fails, each photo is predicted alone, or has its error."""
+    try:
+        if len(photos) == 1:
+            return [predictor.predict(photos[0], options)]
+        return list(predictor.predict_many(photos, options))
+    except Exception as error:
+        if len(photos) == 1:
+            return [_as_value(photos[0].name, error)]
+        return [_predict(predictor, [photo], options)[0] for photo in photos]
