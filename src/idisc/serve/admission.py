@@ -62,10 +62,12 @@ class Limits:
     queue: int = 8  # running and waiting requests; more are answered 429
     timeout_s: float = 120.0  # from a request's first byte to its answer
     connections: int = 256  # if there are more, idle ones are closed
-    silent_s: float = 5.0  # for which a connection may be open without a request
+    idle_s: float = 5.0  # for which a connection may be open without a request
     stall_s: float = 10.0  # for which an upload or a download may stop
-    rate: float = 16_000.0  # bytes per second, of uploads and downloads, after the first stall_s
-    answers_mb: float = 1024.0  # of memory for answers that clients have not read yet
+    min_rate: float = (
+        16_000.0  # bytes per second, of uploads and downloads, after the first stall_s
+    )
+    unsent_mb: float = 1024.0  # of memory for answers that clients have not read yet
     results: int = 16  # kept for the page
     results_mb: float = 1024.0  # of memory for results; the oldest are dropped first
     explanations: int = 4  # kept with the most recent results, because muting needs them
@@ -98,7 +100,7 @@ class AdmissionMiddleware:
     ) -> None:
         self.app, self.limits, self.metrics = app, limits, metrics
         self.hosts = hosts  # host names that the server answers to; None: all
-        self.uploads = Uploads(limits.uploads_bytes, limits.stall_s, limits.rate)
+        self.uploads = Uploads(limits.uploads_bytes, limits.stall_s, limits.min_rate)
         self.connections: set[Connection] = set()  # open ones
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,7 +130,7 @@ class AdmissionMiddleware:
             await self.app(scope, body, send_with_headers)
         except HTTPException as refusal:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self.limits.silent_s):
+                async with asyncio.timeout(self.limits.idle_s):
                     await _discard_body(receive, self.limits.body_bytes)
             await problem(refusal)(scope, receive, send_with_headers)
         finally:

@@ -90,10 +90,10 @@ class Connection(H11Protocol):
         now, unsent = self.loop.time(), self.unsent
         if not unsent:
             self.last_unsent = 0
-            if not self.busy and now - self.last_activity > self.limits.silent_s:
+            if not self.busy and now - self.last_activity > self.limits.idle_s:
                 self.transport.close()
             return
-        least_progress = self.limits.rate * self.limits.stall_s
+        least_progress = self.limits.min_rate * self.limits.stall_s
         if unsent > self.last_unsent or unsent <= self.last_unsent - least_progress:
             self.last_activity, self.last_unsent = now, unsent
         elif now - self.last_activity > self.limits.stall_s:
@@ -104,5 +104,5 @@ class Connection(H11Protocol):
         """Drop a reader if unsent responses need too much memory."""
         readers = [connection for connection in self.open_connections if connection.unsent]
         total = sum(connection.unsent for connection in readers)
-        if len(readers) > 1 and total > self.limits.answers_mb * 1e6:
+        if len(readers) > 1 and total > self.limits.unsent_mb * 1e6:
             first_to_drop(readers, lambda connection: connection.unsent).drop()
