@@ -51,7 +51,7 @@ def seconds_for_each(folder: Path, out: Path, model: str | None, executor: Execu
         if state.pictures:
             times.append(time.perf_counter())
 
-    parts = tuple(list_parts([str(folder)], most=PART))
+    parts = tuple(list_parts([str(folder)], part_size=PART))
     run(Job(parts=parts, destination=str(out), predictor=DepthPredictor(model)), executor, note)
     return (times[-1] - times[0]) / (PART * (len(times) - 1))
 

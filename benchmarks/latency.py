@@ -6,10 +6,12 @@
     python benchmarks/latency.py --before indoor_small.onnx    # also an export that shipped before
 
 All are timed in turns within one run, with the same number of threads, in fp32; --int8 adds our
-export with int8 products. Depth Anything V2 Small has random weights, runs in torch and in ONNX
-Runtime, and sees a picture of 3:4 at its own size and with about as many pixels as our model. Its
-d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2 (Yang et al., 2024)
-and is not measured here. FastDepth's d1 comes from docs/examples/score_fastdepth.py.
+export with int8 products. Our network also runs in torch, one picture at a time and in batches of
+four, which shows what batches save on a CPU. Depth Anything V2 Small has random weights, runs in
+torch and in ONNX Runtime, and sees a picture of 3:4 at its own size and with about as many pixels
+as our model. Its d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2
+(Yang et al., 2024) and is not measured here. FastDepth's d1 comes from
+docs/examples/score_fastdepth.py.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from idisc.cli.main import run_script
 from idisc.errors import InputError, require
 from idisc.export.run import ExportOptions, export_network, open_source
 from idisc.predict import timing
+from idisc.predict.open import open_model
 from idisc.predict.predictor import load
 from idisc.sizes import Size, size_text
 from idisc.zoo import cards
@@ -38,6 +41,7 @@ DEPTH_ANYTHING = "Depth Anything V2 Small"
 DEPTH_ANYTHING_D1 = 0.961  # its paper, table of metric depth, ViT-S, NYU-D
 SIZES: tuple[Size, ...] = ((392, 518), (252, 336))  # multiples of 14: its own, and near ours
 THREADS = 2
+BATCH = 4
 
 
 def session(path: Path) -> onnxruntime.InferenceSession:
@@ -112,9 +116,14 @@ def plot(points: list[tuple[str, float, float]], out: Path) -> None:
 
 
 def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> dict[str, float]:
-    """Return the median milliseconds of all networks."""
+    """Return the median milliseconds per image of all networks."""
     height, width = card.training_size
     runs = {card.name: ours(cards.locate(card), (height, width))}
+    engine = open_model(card.name, part="checkpoint")
+    images = np.zeros((BATCH, height, width, 3), np.uint8)
+    batched = f"{card.name}, torch, batches of {BATCH}"
+    runs[f"{card.name}, torch"] = partial(engine.run, images[:1])
+    runs[batched] = partial(engine.run, images)
     if given.int8:
         file = folder / "int8.onnx"
         export_network(open_source(card.name), ExportOptions(out=file, precision="int8"))
@@ -128,6 +137,7 @@ def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> d
     for size in SIZES:
         runs |= depth_anything(network, size, folder)
     seconds = timing.median_seconds(runs, given.repeats)
+    seconds[batched] /= BATCH
     return {name: 1000 * value for name, value in seconds.items()}
 
 

@@ -1,7 +1,7 @@
-"""A real Ray with two simulated machines of one core; one of them dies in the middle.
+"""A real Ray with two simulated machines of one core; tests kill machines, drivers and workers.
 
 The order of the tests saves time: those that need both machines come before those that kill one.
-`make test-cluster` repeats the deaths.
+`make test-cluster` repeats the tests that kill.
 """
 
 import os
@@ -23,7 +23,7 @@ from tests.fakes.refusals import refused
 
 import idisc.cluster
 from idisc.cluster import job as jobs
-from idisc.cluster.connection import patient
+from idisc.cluster.connection import ports_in_advance
 from idisc.cluster.executor import RayExecutor
 from idisc.data.dataset import open_dataset
 from idisc.data.prepare.runner import prepare
@@ -35,13 +35,13 @@ from idisc.predict.predictor import load
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 STORE = 100 << 20  # bytes
 SMALL = RayExecutor(memory=1 << 20)
-KILLS = int(os.environ.get("IDISC_KILLS", "2"))  # deaths of the driver in one job
+KILLS = int(os.environ.get("IDISC_KILLS", "2"))  # of the driver in one job
 REPEATED = pytest.mark.parametrize("turn", range(int(os.environ.get("IDISC_TURNS", "1"))))
 PATIENCE_S = 600.0  # on a busy machine, a worker needs minutes to start
 
 
 class Machines:
-    """Two simulated machines; the second can be killed, and is replaced for the next test."""
+    """Two simulated machines; the second is replaced after a test has killed it."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster
@@ -54,7 +54,7 @@ class Machines:
         ray.init(address=self.address, log_to_driver=False)
 
     def complete(self):
-        """Wait until both machines have a worker that runs."""
+        """Wait until both machines run workers."""
         if self.second is None:
             self.second = self.cluster.add_node(object_store_memory=STORE)
         seen = set()
@@ -64,7 +64,7 @@ class Machines:
         assert len(seen) == 2
 
     def kill(self):
-        """End the second machine without warning."""
+        """End the second machine abruptly."""
         self.cluster.remove_node(self.second, allow_graceful=False)
         self.second = None
 
@@ -77,7 +77,7 @@ def machine(_):
 
 @pytest.fixture(scope="module")
 def started():
-    with pytest.MonkeyPatch.context() as patch, patient():
+    with pytest.MonkeyPatch.context() as patch, ports_in_advance():
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
         machines = Machines()
         yield machines
@@ -92,7 +92,7 @@ def machines(started):
 
 
 class KillOnce:
-    """A progress that kills a machine as soon as `after` items are done."""
+    """A progress callback that kills a machine when `after` items are done."""
 
     def __init__(self, machines, after):
         self.machines, self.after = machines, after
@@ -102,7 +102,7 @@ class KillOnce:
             self.machines.kill()
 
 
-def test_a_pipeline_of_ray_data_gets_columns(machines, tmp_path):
+def test_a_ray_dataset_gets_columns_of_results(machines, tmp_path):
     pytest.importorskip("pandas", reason="Ray Data needs it")
     table = parquet.read_table(clustered.table(tmp_path / "in.parquet", 12))
     dataset = ray.data.from_arrow(table)
@@ -115,7 +115,7 @@ def test_a_pipeline_of_ray_data_gets_columns(machines, tmp_path):
 
 
 @REPEATED
-def test_a_killed_driver_is_started_again(machines, tmp_path, turn):
+def test_a_job_continues_after_its_driver_is_killed(machines, tmp_path, turn):
     source = clustered.table(tmp_path / "in.parquet", 120)
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     call = ["predict", str(source), "--weights", str(model), "--part-size", "3"]
@@ -135,9 +135,9 @@ def test_a_killed_driver_is_started_again(machines, tmp_path, turn):
             time.sleep(0.01)
         time.sleep(draw.uniform(0, 0.1))
         driver.send_signal(ending)
-        _, said = driver.communicate()
-        ended = (tmp_path / "out/_idisc/manifest.json").exists()  # before the signal
-        assert driver.returncode == code or ended, said
+        _, stderr = driver.communicate()
+        finished = (tmp_path / "out/_idisc/manifest.json").exists()  # before the signal
+        assert driver.returncode == code or finished, stderr
     assert run(*call, "-o", tmp_path / "out", "--cluster") == 2  # three pictures are damaged
     assert run(*call, "-o", tmp_path / "whole", "--cluster") == 2
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
@@ -155,7 +155,7 @@ def test_a_prediction_survives_the_death_of_a_machine(machines, tmp_path, turn):
 
 
 @REPEATED
-def test_a_preparation_survives_it_with_the_same_bytes(machines, tmp_path, turn):
+def test_a_preparation_survives_the_death_of_a_machine(machines, tmp_path, turn):
     indoor.nyu(tmp_path / "raw", {f"sync/kitchen_{n:04d}": 2 for n in range(24)})
     local = prepare("nyu", tmp_path / "raw", tmp_path / "local")
     killing = KillOnce(machines, 3)
@@ -167,7 +167,7 @@ def test_a_preparation_survives_it_with_the_same_bytes(machines, tmp_path, turn)
 
 
 @REPEATED
-def test_an_evaluation_survives_it_to_the_last_digit(machines, tmp_path, turn):
+def test_an_evaluation_survives_the_death_of_a_machine(machines, tmp_path, turn):
     dataset = open_dataset(pairs.make(tmp_path / "pairs", train=1, test=24), None, "test")
     predictor = load(onnx_files.depth_and_spread(tmp_path / "model.onnx"))
     (local,) = evaluate(dataset, predictor)
@@ -180,14 +180,14 @@ def test_an_evaluation_survives_it_to_the_last_digit(machines, tmp_path, turn):
 def test_the_command_prints_the_same_with_a_cluster(started, tmp_path, capsys):
     model = onnx_files.depth_and_spread(tmp_path / "model.onnx")
     data = pairs.make(tmp_path / "pairs", train=1, test=3)
-    said = []
+    outputs = []
     for option in ((), ("--cluster",)):
         assert run("evaluate", "--weights", model, "--data", data, *option) == 0
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1] != ""
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != ""
 
 
-def test_the_first_failures_are_printed_and_a_file_has_all(started, tmp_path, capsys):
+def test_the_first_failures_are_printed_and_a_file_lists_all(started, tmp_path, capsys):
     source, model = tmp_path / "in.parquet", onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     pictures = [*[b"no picture"] * 22, clustered.jpeg(9)]
     parquet.write_table(pa.table({"jpeg": pictures}), source)
@@ -200,7 +200,7 @@ def test_the_first_failures_are_printed_and_a_file_has_all(started, tmp_path, ca
 
 
 class Deadly:
-    """Kills its worker: with item 1 whenever it comes, with item 2 the first time."""
+    """Kills its worker: for item 1 always, for item 2 the first time."""
 
     def __init__(self, folder):
         self.folder = folder

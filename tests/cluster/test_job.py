@@ -32,7 +32,7 @@ from idisc.predict.options import PredictOptions
 
 
 class Killed(BaseException):
-    """The driver dies."""
+    """Ends the driver."""
 
 
 def rows_of(folder):
@@ -40,7 +40,7 @@ def rows_of(folder):
 
 
 @pytest.mark.parametrize("make", [clustered.table, clustered.shard])
-def test_tables_and_shards_become_rows_and_a_bad_picture_is_one_with_its_error(tmp_path, make):
+def test_tables_and_shards_become_rows_with_depth_or_an_error(tmp_path, make):
     suffix = {"table": ".parquet", "shard": ".tar"}[make.__name__]
     source = make(tmp_path / f"in{suffix}", 12)
     summary = jobs.run(clustered.job(source, tmp_path / "out", 5), HERE)
@@ -48,29 +48,27 @@ def test_tables_and_shards_become_rows_and_a_bad_picture_is_one_with_its_error(t
     assert [row["key"] for row in rows] == list(clustered.contents(12))
     assert [key for key, _ in summary.failures] == ["photo007"]
     assert [row["key"] for row in rows if row["error"]] == ["photo007"]
-    good = rows[5]
-    depth = np.asarray(Image.open(io.BytesIO(good["depth_png16"]))) * good["metres_per_unit"]
+    row = rows[5]
+    depth = np.asarray(Image.open(io.BytesIO(row["depth_png16"]))) * row["metres_per_unit"]
     assert depth.shape == (24, 32)
     np.testing.assert_allclose(depth, 1.05, atol=0.011)  # JPEG may change a shade by one
-    assert good["size"] == {"height": 24, "width": 32}
-    assert good["statistics"]["median"] == pytest.approx(1.05, abs=0.011)
-    assert good["provenance"]["model"]["name"] == "brightness"
-    assert good["camera"]["source"] == "assumed"
+    assert row["size"] == {"height": 24, "width": 32}
+    assert row["statistics"]["median"] == pytest.approx(1.05, abs=0.011)
+    assert row["provenance"]["model"]["name"] == "brightness"
+    assert row["camera"]["source"] == "assumed"
 
 
-def test_pictures_of_one_size_are_predicted_together_on_a_gpu(tmp_path):
-    """The network is a fake; a damaged picture does not spoil its batch."""
+def test_pictures_of_one_size_are_predicted_in_batches_on_a_gpu(tmp_path):
+    """One picture is damaged; the network is a fake, which needs no GPU."""
     source = clustered.table(tmp_path / "in.parquet", 12)
     jobs.run(clustered.job(source, tmp_path / "cpu"), HERE)
-    together = replace(
-        clustered.job(source, tmp_path / "gpu"), predictor=clustered.Fake(device="cuda")
-    )
-    jobs.run(together, HERE)
+    job = replace(clustered.job(source, tmp_path / "gpu"), predictor=clustered.Fake(device="cuda"))
+    jobs.run(job, HERE)
     assert rows_of(tmp_path / "gpu") == rows_of(tmp_path / "cpu")
-    assert max(shape[0] for shape, _ in together.predictor.predictor.engine.calls) == 4
+    assert max(shape[0] for shape, _ in job.predictor.predictor.engine.calls) == 4
 
 
-def test_files_are_those_of_predict(tmp_path):
+def test_files_are_those_of_predict_on_one_machine(tmp_path):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     for name in ("a.png", "sub/a.png"):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -81,18 +79,18 @@ def test_files_are_those_of_predict(tmp_path):
         parts=tuple(list_parts([str(tmp_path / "in")], recursive=True)),
         destination=str(tmp_path / "out"),
         predictor=DepthPredictor(model, options=PredictOptions(normals=True)),
-        formats=(),  # the usual ones
+        formats=(),  # the default ones
     )
     jobs.run(job, HERE)
     found = clustered.written(tmp_path / "out")
-    noted = [json.loads(text) for name, text in found.items() if "/parts/" in name]
-    names = {name for each in noted for name in each["files"]}
+    notes = [json.loads(text) for name, text in found.items() if "/parts/" in name]
+    names = {name for part in notes for name in part["files"]}
     local = clustered.written(tmp_path / "local")
     assert {name: found[name] for name in names} == {n: c for n, c in local.items() if n[0] != "."}
     assert len(names) == 8
 
 
-def test_pictures_with_the_same_key_have_files_of_their_own(tmp_path):
+def test_pictures_with_the_same_key_have_different_files(tmp_path):
     source = tmp_path / "in.parquet"
     table = {"key": ["a/b", "a_b", "a/b"], "jpeg": [clustered.jpeg(n) for n in (10, 20, 30)]}
     parquet.write_table(pa.table(table), source)
@@ -102,7 +100,7 @@ def test_pictures_with_the_same_key_have_files_of_their_own(tmp_path):
 
 
 def test_a_killed_driver_loses_nothing(tmp_path, monkeypatch):
-    """It dies at ten moments, before or after a write; then the job runs to its end."""
+    """It is killed ten times, before or after a write; then the job runs to its end."""
     source, draw = clustered.table(tmp_path / "in.parquet", 40), random.Random(24)
     jobs.run(clustered.job(source, tmp_path / "whole", 4), HERE)
     job, write = clustered.job(source, tmp_path / "out", 4), storage.write
@@ -126,44 +124,37 @@ def test_a_killed_driver_loses_nothing(tmp_path, monkeypatch):
     assert clustered.written(tmp_path / "out") == clustered.written(tmp_path / "whole")
 
 
-def test_damaged_notes_are_those_of_a_part_that_is_not_done(tmp_path):
+def test_a_part_with_damaged_notes_is_predicted_again(tmp_path):
     job = clustered.job(clustered.table(tmp_path / "in.parquet", 8), tmp_path / "out", 4)
     jobs.run(job, HERE)
-    done, notes = clustered.written(tmp_path / "out"), tmp_path / "out/_idisc"
+    before, notes = clustered.written(tmp_path / "out"), tmp_path / "out/_idisc"
     first, second = sorted((notes / "parts").glob("*.json"))
     first.write_text("{bad")
     second.write_text("[]")
-    summary = jobs.run(job, HERE)
-    assert summary.skipped == 0
-    assert clustered.written(tmp_path / "out") == done
+    assert jobs.run(job, HERE).skipped == 0
+    assert clustered.written(tmp_path / "out") == before
     for content in ("{bad", "[]"):
         (notes / "request.json").write_text(content)
         with refused(InputError, str(notes / "request.json"), "damaged"):
             jobs.run(job, HERE)
 
 
-def test_the_size_of_the_first_readable_picture_is_known_before_the_work(tmp_path):
-    cells = [b"no picture", clustered.jpeg(10)]
-    parquet.write_table(pa.table({"key": ["a", "b"], "jpeg": cells}), tmp_path / "in.parquet")
-    job = clustered.job(tmp_path / "in.parquet", tmp_path / "out")
-    assert jobs.first_size(job) == Image.open(io.BytesIO(cells[1])).size[::-1]
-
-
-def test_a_camera_matrix_is_for_one_size_in_all_parts(tmp_path, monkeypatch):
+def test_a_camera_matrix_is_for_the_size_of_the_first_readable_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "executor_of", lambda *_, **__: nullcontext(HERE))
-    other = io.BytesIO()
-    Image.fromarray(picture(48, 64)).save(other, format="JPEG")
-    table = pa.table({"key": ["a", "b"], "jpeg": [clustered.jpeg(10), other.getvalue()]})
+    large = io.BytesIO()
+    Image.fromarray(picture(48, 64)).save(large, format="JPEG")
+    pictures = [b"no picture", clustered.jpeg(10), large.getvalue()]
+    table = pa.table({"key": ["a", "b", "c"], "jpeg": pictures})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=1)
     model, out = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "out"
     call = ["predict", tmp_path / "in.parquet", "--weights", model, "-o", out, "--cluster"]
     assert run(*call, "--part-size", 1, "--camera-matrix", "30,30,16,12") == 2
-    (failed,) = (out / "_idisc/failures.jsonl").read_text().splitlines()
-    assert json.loads(failed)["key"] == "b"
-    assert "--camera-matrix" in failed
+    _, failure = (out / "_idisc/failures.jsonl").read_text().splitlines()
+    assert json.loads(failure)["key"] == "c"
+    assert "--camera-matrix" in failure
 
 
-def test_a_destination_of_another_job_is_refused(tmp_path, monkeypatch):
+def test_the_destination_of_another_job_is_refused(tmp_path, monkeypatch):
     source, out = clustered.table(tmp_path / "in.parquet", 4), tmp_path / "out"
     jobs.run(clustered.job(source, out), HERE)
     with refused(InputError, f"-o {out}", "sources_sha256"):
@@ -177,7 +168,7 @@ def test_a_destination_of_another_job_is_refused(tmp_path, monkeypatch):
         jobs.run(clustered.job(source, source), HERE)
 
 
-def test_wrong_sources_are_refused_and_wrong_tables_are_rows(tmp_path):
+def test_missing_sources_are_refused_and_damaged_tables_are_failures(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError):
         list_parts([str(tmp_path / "empty")])
@@ -224,7 +215,7 @@ def bucket(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_addresses_of_s3_are_source_and_destination(tmp_path, bucket):
+def test_source_and_destination_may_be_addresses_of_s3(tmp_path, bucket):
     source = clustered.table(tmp_path / "in.parquet", 12)
     storage.write(f"{bucket}/in/a.parquet", source.read_bytes())
     storage.write(f"{bucket}/files/a.jpg", clustered.jpeg(9))
@@ -241,7 +232,7 @@ def test_addresses_of_s3_are_source_and_destination(tmp_path, bucket):
         jobs.run(clustered.job(source, "s3://nobody"), HERE)
 
 
-def test_sigterm_waits_until_ray_is_connected(monkeypatch):
+def test_sigterm_is_delayed_until_ray_is_connected(monkeypatch):
     seen = []
 
     def init(**_):

@@ -1,4 +1,4 @@
-"""What a person would do with a page: wait a little longer on a busy machine, and look again."""
+"""Helpers for tests in a browser, which wait as long as a busy machine needs."""
 
 import base64
 import io
@@ -8,19 +8,19 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-PATIENCE_S = 90.0  # nothing takes a second on an idle machine
+PATIENCE_S = 90.0  # an idle machine needs less than a second
 Seen = TypeVar("Seen")
 
 
 def new_context(browser, **options):
-    """A window of its own, whose pages are waited for with patience."""
+    """Open a window of its own."""
     context = browser.new_context(**options)
     context.set_default_timeout(1000 * PATIENCE_S)
     return context
 
 
 def eventually(look, expected):
-    """What is seen once it is as expected, or last when patience ends."""
+    """Return what `look` returns, as soon as it is as expected or when the time is over."""
     end = time.monotonic() + PATIENCE_S
     while not expected(seen := look()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -28,14 +28,14 @@ def eventually(look, expected):
 
 
 def pixels(page, selector):
-    """RGBA of a canvas."""
+    """Return the RGBA of a canvas."""
     data = page.locator(selector).first.evaluate("(canvas) => canvas.toDataURL()")
     content = base64.b64decode(data.partition(",")[2])
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGBA")).astype(np.int64)
 
 
 def at_rest(page, selector):
-    """The same, once it has something on it and has stopped moving."""
+    """Return the RGBA of a canvas that is not empty and has stopped changing."""
     seen = [eventually(lambda: pixels(page, selector), lambda drawn: drawn[..., 3].any())]
 
     def look():

@@ -1,4 +1,4 @@
-"""Pictures in every form that a job reads, and a predictor that takes its time."""
+"""Tables and shards of pictures, and jobs with a slow fake predictor."""
 
 import io
 import tarfile
@@ -16,7 +16,7 @@ from idisc.predict.predictor import Predictor
 
 
 class Slow(Brightness):
-    """An engine that needs 20 ms for a picture, so that there is time to kill its worker."""
+    """An engine that needs 20 ms per picture, so that tests can kill its worker."""
 
     def run(self, images, size=None):
         time.sleep(0.02)
@@ -24,7 +24,7 @@ class Slow(Brightness):
 
 
 class Fake(DepthPredictor):
-    """Metres by brightness."""
+    """A predictor of metres from brightness."""
 
     def load(self, device):
         return Predictor(Slow())
@@ -61,10 +61,10 @@ def shard(path, count):
     return path
 
 
-def job(source, destination, most=10, **fields):
+def job(source, destination, part_size=10, **fields):
     """A job over one source with the fake predictor."""
     return Job(
-        parts=tuple(list_parts([str(source)], most=most)),
+        parts=tuple(list_parts([str(source)], part_size=part_size)),
         destination=str(destination),
         predictor=Fake(),
         **fields,

@@ -1,12 +1,17 @@
-"""A server around an engine that reads depth off the picture; an explorer with known answers."""
+"""A server whose engine computes depth from red, and whose explorer has known answers."""
 
 import io
+import socket
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import uvicorn
+from fastapi.testclient import TestClient
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -15,7 +20,7 @@ from idisc.explain.idrs import Level
 from idisc.predict.engine import Output
 from idisc.predict.predictor import Predictor
 from idisc.serve.admission import LOOPBACK, AdmissionMiddleware, Limits
-from idisc.serve.app import create_app
+from idisc.serve.app import ServerState, create_app
 from idisc.serve.explorer import Opened, with_explorer
 from idisc.sizes import resize_map
 from idisc.tasks import DEPTH, Task
@@ -25,7 +30,7 @@ SIZE = (48, 64)
 
 
 class RedEngine:
-    """Metres = 1 + red / 100; waits for `go` before it answers."""
+    """Metres = 1 + red / 100; a prediction waits until `go` is set."""
 
     name, sha256, verified = "red", "0123456789abcdef", True
     task: Task = DEPTH
@@ -52,9 +57,9 @@ class RedEngine:
 
 
 class Thirds:
-    """An explanation of three IDRs, the left, middle and right third of the picture.
+    """An explanation with three IDRs: the left, middle and right third of the picture.
 
-    Every one that is muted adds half a metre to its third.
+    Muting an IDR adds half a metre to its third.
     """
 
     task = DEPTH
@@ -94,15 +99,20 @@ class ThirdsExplorer:
 
 @dataclass
 class Served:
-    """A server and what stands behind it."""
+    """A server and its fake parts."""
 
     app: AdmissionMiddleware
     engine: RedEngine
     explorer: ThirdsExplorer | None
 
+    @property
+    def state(self) -> ServerState:
+        """What the handlers share."""
+        return self.app.app.state.server
+
 
 def serve(explorer=True, **limits):
-    """A server of this machine with the fake engine; `limits` are fields of `Limits`."""
+    """A server that answers to localhost only; `limits` are fields of `Limits`."""
     engine, thirds = RedEngine(), ThirdsExplorer() if explorer else None
     predictor = Predictor(engine)
     opened = with_explorer(predictor) if thirds is None else Opened(predictor, thirds)
@@ -110,8 +120,33 @@ def serve(explorer=True, **limits):
     return Served(app, engine, thirds)
 
 
+@contextmanager
+def running(**options):
+    """Run a server in a thread; yield it and its address."""
+    server = serve(**options)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        # h11 and no websockets: other packages of the environment make no difference
+        runner = uvicorn.Server(
+            uvicorn.Config(server.app, log_level="error", http="h11", ws="none")
+        )
+        thread = threading.Thread(target=runner.run, args=([listening],))
+        thread.start()
+        while not runner.started and thread.is_alive():
+            time.sleep(0.01)
+        try:
+            yield server, f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            runner.should_exit = True
+            thread.join(90)
+
+
+def client_of(app, **options):
+    """A client of a server on this machine."""
+    return TestClient(app, base_url="http://localhost", **options)
+
+
 def ramp(height=SIZE[0], width=SIZE[1]):
-    """A picture that reddens from left to right: 1 m to 3 m."""
+    """A picture whose red rises from left to right: 1 m to 3 m."""
     image = np.zeros((height, width, 3), np.uint8)
     image[..., 0] = np.linspace(0, 200, width).astype(np.uint8)
     image[..., 1] = np.linspace(0, 255, height).astype(np.uint8)[:, None]

@@ -1,4 +1,4 @@
-"""The HTTP API: files as `formats` encodes them, results that are private, errors in one line."""
+"""The HTTP API: files as `formats` encodes them, private results, and errors in one line."""
 
 import base64
 import io
@@ -11,24 +11,22 @@ import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
-from fastapi.testclient import TestClient
 from tests.fakes import onnx_files, served
+from tests.fakes.served import client_of
 
-import idisc
 from idisc import formats
 from idisc.errors import InputError
 from idisc.explain import idrs
 from idisc.formats import FORMATS
+from idisc.images import read_photo
 from idisc.predict.predictor import Predictor
-from idisc.serve import admission, app, explorer
+from idisc.serve import admission, app, explorer, static
+from idisc.serve.service import Upload
 from idisc.tasks import NORMALS
 
 PNG = served.png()
-KNOWN = "10,20 50,20 = 5m"
-
-
-def client_of(server, **options):
-    return TestClient(server.app, base_url="http://localhost", **options)
+FILES = {"file": ("room.png", PNG)}
+KNOWN_DISTANCE = {"known_distance": "10,20 50,20 = 5m"}
 
 
 @pytest.fixture
@@ -38,28 +36,20 @@ def server():
 
 @pytest.fixture
 def client(server):
-    with client_of(server) as opened:
-        yield opened
+    with client_of(server.app) as client:
+        yield client
 
 
-def send(client, content=PNG, name="room.png", **query):
-    form = {key: query.pop(key) for key in ("fov", "known_distance") if key in query}
-    return client.post("/predict", files={"file": (name, content)}, params=query, data=form)
+def send(client, content=PNG, form=None, **query):
+    files = {"file": ("room.png", content)}
+    return client.post("/predict", files=files, params=query, data=form)
 
 
-def kept(client):
-    return send(client, format="json").json()["result"]
+def path_of_result(client, content=PNG):
+    return f"/results/{send(client, content, format='json').json()['result']}"
 
 
-def expected(kind, known=None):
-    """What the library encodes for the same picture."""
-    prediction = Predictor(served.RedEngine()).predict(
-        idisc.images.read_photo(PNG, "room.png"), known_distance=known
-    )
-    return formats.encode(prediction, FORMATS[kind])[FORMATS[kind].suffix]
-
-
-def unpacked(packed, shape):
+def unpack(packed, shape):
     steps = np.frombuffer(zlib.decompress(base64.b64decode(packed["depth"])), "<u2")
     units = np.cumsum(steps.reshape(shape), axis=1, dtype=np.uint16)
     return units * np.float64(packed["metres_per_unit"])
@@ -68,26 +58,24 @@ def unpacked(packed, shape):
 # Files
 
 
-@pytest.mark.parametrize("known", [None, KNOWN])
+@pytest.mark.parametrize("form", [{}, KNOWN_DISTANCE])
 @pytest.mark.parametrize("kind", [row.name for row in FORMATS.values() if row.on_web])
-def test_files_are_those_of_the_library(client, kind, known):
-    answer = send(client, format=kind, **({"known_distance": known} if known else {}))
+def test_files_are_those_of_the_library(client, kind, form):
+    prediction = Predictor(served.RedEngine()).predict(read_photo(PNG, "room.png"), **form)
+    row = FORMATS[kind]
+    answer = send(client, form=form, format=kind)
     assert answer.status_code == 200
-    assert answer.content == expected(kind, known)
-    name = "room_rescaled" if known else "room"
-    assert f'filename="{name}{FORMATS[kind].suffix}"' in answer.headers["content-disposition"]
-    token = kept(client)
-    query = {"format": kind, **({"known_distance": known} if known else {})}
-    assert client.get(f"/results/{token}/file", params=query).content == answer.content
+    assert answer.content == formats.encode(prediction, row)[row.suffix]
+    name = "room_rescaled" if form else "room"
+    assert f'filename="{name}{row.suffix}"' in answer.headers["content-disposition"]
+    stored = client.get(f"{path_of_result(client)}/file", params={"format": kind, **form})
+    assert stored.content == answer.content
+    if kind == "png16":  # the default
+        assert send(client, form=form).content == answer.content
 
 
-def test_the_usual_format_is_a_png_of_16_bits(client):
-    answer = send(client)
-    assert (answer.headers["content-type"], answer.content) == ("image/png", expected("png16"))
-
-
-def test_json_is_short_and_names_a_result(client):
-    body = send(client, format="json", fov="90").json()
+def test_json_is_a_summary_with_the_token_of_a_result(client):
+    body = send(client, format="json", form={"fov": "90"}).json()
     assert body["format"] == "idisc/1"
     corrected = 2.0 * math.tan(math.radians(30))  # 2 m for the 60 deg of training
     assert body["depth_m"]["median"] == pytest.approx(corrected, abs=0.03)
@@ -111,100 +99,89 @@ def test_json_is_short_and_names_a_result(client):
         ('a"b\r\nX: y.png', "a_bX_ y"),
     ],
 )
-def test_names_of_uploads_are_harmless(client, name, stem):
-    service = client.app.app.state.server.service
-    prediction = service.predict(app.Upload(PNG, name))
+def test_names_of_uploads_are_made_safe(server, name, stem):
+    service = server.state.service
+    prediction = service.predict(service.photo(Upload(PNG, name)))
     assert service.file(prediction, FORMATS["npy"]).name == f"{stem}_depth.npy"
 
 
-# What the page asks for
+# What the page requests
 
 
-def test_the_view_holds_scene_photo_and_facts(client):
-    token = kept(client)
-    plain = client.get(f"/results/{token}/view").json()
+def test_the_view_has_scene_photo_and_provenance(client):
+    path = path_of_result(client)
+    plain = client.get(f"{path}/view").json()
     assert (plain["name"], plain["grid"]) == ("room.png", [48, 64])
-    depth = unpacked(plain, (48, 64))
+    depth = unpack(plain, (48, 64))
     assert depth == pytest.approx(1 + served.ramp()[..., 0] / 100, abs=0.001)
     assert plain["photo"].startswith("data:image/jpeg;base64,")
     assert "assumed 60 deg" in plain["description"]["camera"]
-    scaled = client.get(f"/results/{token}/view", params={"known_distance": KNOWN}).json()
+    scaled = client.get(f"{path}/view", params=KNOWN_DISTANCE).json()
     (change,) = scaled["record"]["provenance"]["rescalings"]
-    assert unpacked(scaled, (48, 64)) == pytest.approx(depth * change["factor"], rel=1e-3)
-
-
-def test_a_large_result_is_thinned_for_the_page_and_whole_in_files(client):
-    content = served.png(served.ramp(60, 1300))
-    token = send(client, content, format="json").json()["result"]
-    assert client.get(f"/results/{token}/view").json()["step"] == 3
-    stored = client.get(f"/results/{token}/file", params={"format": "npy"}).content
-    assert np.load(io.BytesIO(stored)).shape == (60, 1300)
+    assert unpack(scaled, (48, 64)) == pytest.approx(depth * change["factor"], rel=1e-3)
 
 
 def test_an_explanation_has_maps_and_muting_changes_depth(client, server):
-    token = kept(client)
-    about = client.post(f"/results/{token}/explain").json()
-    coarse, fine = about["levels"]
-    assert (about["quantiles"], about["least_range"]) == ([*idrs.QUANTILES], idrs.MIN_RANGE)
+    path = path_of_result(client)
+    explained = client.post(f"{path}/explain").json()
+    coarse, fine = explained["levels"]
+    quantiles = [*idrs.QUANTILES]
+    assert (explained["quantiles"], explained["least_range"]) == (quantiles, idrs.MIN_RANGE)
     assert (coarse["stride"], coarse["size"], coarse["idrs"]) == (16, [3, 4], 3)
     assert coarse["dominant"] == pytest.approx([5 / 16, 6 / 16, 5 / 16])
     assert (coarse["partition_peak"], fine["partition_peak"]) == (1.0, 0.0)
-    maps = zlib.decompress(client.get(f"/results/{token}/maps").content)
+    maps = zlib.decompress(client.get(f"{path}/maps").content)
     stored = np.frombuffer(maps, np.uint8).reshape(3, 3, 12, 16)  # the fine level has no partition
-    explained = served.Thirds(np.zeros((48, 64), np.float32))
-    attention = stored[0] / 255 * coarse["attention_peak"]
-    assert attention == pytest.approx(explained.levels[0].attention, abs=0.002)
-    whole = unpacked(about["depth"], (48, 64))
-    answer = client.post(f"/results/{token}/mute", json={"muted": {"0": [0], "1": [2]}}).json()
-    change = unpacked(answer["depth"], (48, 64)) - whole
+    expected = served.Thirds(np.zeros((48, 64), np.float32)).levels[0].attention
+    assert stored[0] / 255 * coarse["attention_peak"] == pytest.approx(expected, abs=0.002)
+    muted = client.post(f"{path}/mute", json={"muted": {"0": [0], "1": [2]}}).json()
+    change = unpack(muted["depth"], (48, 64)) - unpack(explained["depth"], (48, 64))
     assert change[:, :20] == pytest.approx(0.5, abs=0.001)
     assert change[:, 24:40] == pytest.approx(0.0, abs=0.001)
-    told = unpacked(answer["change"], (48, 64)) + answer["change_from_m"]
-    assert told == pytest.approx(change, abs=0.001)
-    assert answer["mean_m"] == pytest.approx(np.abs(change).mean(), abs=0.001)
-    assert answer["largest_m"] == pytest.approx(0.5, abs=0.001)
-    assert server.explorer.calls == 1  # once for all of it
+    packed_change = unpack(muted["change"], (48, 64)) + muted["change_from_m"]
+    assert packed_change == pytest.approx(change, abs=0.001)
+    assert muted["mean_m"] == pytest.approx(np.abs(change).mean(), abs=0.001)
+    assert muted["largest_m"] == pytest.approx(0.5, abs=0.001)
+    assert server.explorer.calls == 1  # for all of these requests
 
 
-def test_of_a_large_picture_arrays_are_whole_and_the_explorer_shows_the_depth_of_the_view(
-    client, server
-):
+def test_a_large_picture_is_thinned_for_the_page_and_whole_in_files(client, server):
     noise = np.random.default_rng(0).integers(0, 256, (60, 1300, 3), np.uint8)
-    files = {"file": ("room.png", served.png(noise))}
+    depth, files = 1 + noise[..., 0] / 100, {"file": ("room.png", served.png(noise))}
     arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
     assert sorted(arrays) == ["attention_0", "attention_1", "depth", "partition_0"]
-    assert arrays["depth"] == pytest.approx(1 + noise[..., 0] / 100)
+    assert arrays["depth"] == pytest.approx(depth)
     assert server.engine.calls == 0  # the explanation has depth of its own
-    token = client.post("/explain", files=files).json()["result"]
-    view = client.get(f"/results/{token}/view").json()
-    about = client.post(f"/results/{token}/explain").json()
-    shown = arrays["depth"][view["first"] :: view["step"], view["first"] :: view["step"]]
-    assert unpacked(about["depth"], view["grid"]) == pytest.approx(shown, abs=0.001)
-    muted = client.post(f"/results/{token}/mute", json={"muted": {}}).json()
-    assert muted["depth"] == about["depth"]
+    path = f"/results/{client.post('/explain', files=files).json()['result']}"
+    stored = client.get(f"{path}/file", params={"format": "npy"}).content
+    assert np.load(io.BytesIO(stored)).shape == (60, 1300)
+    view, explained = client.get(f"{path}/view").json(), client.post(f"{path}/explain").json()
+    assert view["step"] == 3
+    shown = depth[view["first"] :: 3, view["first"] :: 3]
+    assert unpack(explained["depth"], view["grid"]) == pytest.approx(shown, abs=0.001)
+    muted = client.post(f"{path}/mute", json={"muted": {}}).json()
+    assert muted["depth"] == explained["depth"]
 
 
 @pytest.mark.parametrize("kind", ["json", "npz"])
-def test_of_an_upload_that_cannot_be_explained_nothing_is_kept(server, client, monkeypatch, kind):
-    def fails(*_):
+def test_an_upload_that_cannot_be_explained_is_not_kept(client, monkeypatch, kind):
+    def fail(*_):
         raise InputError("room.png", "too dark")
 
-    monkeypatch.setattr(served.ThirdsExplorer, "__call__", fails)
-    answer = client.post(f"/explain?format={kind}", files={"file": ("room.png", PNG)})
+    monkeypatch.setattr(served.ThirdsExplorer, "__call__", fail)
+    answer = client.post(f"/explain?format={kind}", files=FILES)
     assert (answer.status_code, answer.json()) == (400, {"error": "room.png: too dark"})
     assert "idisc_results_kept 0" in client.get("/metrics").text
 
 
-def test_an_exported_file_has_depth_and_says_why_it_has_no_more(tmp_path):
-    path = onnx_files.depth_of_brightness(tmp_path / "small.onnx")
-    door = app.create_app(explorer.open_network(path))
-    with TestClient(door) as client:
-        why = client.get("/health").json()["explorer_missing"]
-        assert why.startswith("small.onnx: an exported file gives depth and no more")
-        answer = client.post("/explain", files={"file": ("a.png", PNG)})
-        assert (answer.status_code, answer.json()) == (400, {"error": why})
-        token = kept(client)
-        assert client.post(f"/results/{token}/explain").json() == {"error": why}
+def test_an_exported_file_has_no_idrs(tmp_path):
+    opened = explorer.open_network(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
+    with client_of(app.create_app(opened)) as client:
+        reason = client.get("/health").json()["explorer_missing"]
+        assert reason.startswith("small.onnx: an exported file gives depth and no more")
+        answer = client.post("/explain", files=FILES)
+        assert (answer.status_code, answer.json()) == (400, {"error": reason})
+        assert client.post(f"{path_of_result(client)}/explain").json() == {"error": reason}
 
 
 def test_a_network_for_normals_is_refused_at_the_start():
@@ -218,7 +195,7 @@ def test_a_network_for_normals_is_refused_at_the_start():
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", PNG[:100], b"GIF89a" + bytes(50)])
-def test_what_is_no_picture_is_named_in_one_line(client, content):
+def test_a_damaged_picture_is_an_error_of_one_line(client, content):
     answer = send(client, content)
     assert answer.status_code == 400
     assert answer.json()["error"].startswith("room.png: ")
@@ -226,178 +203,163 @@ def test_what_is_no_picture_is_named_in_one_line(client, content):
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "message"),
+    ("query", "form", "status", "message"),
     [
-        ({"format": "jpg"}, 422, "format: "),
-        ({"fov": "180"}, 422, "fov: Input should be less than or equal to 179"),
-        ({"fov": "nan"}, 422, "fov: Input should be a finite number"),
-        ({"fow": "60"}, 422, "fow: unknown; the fields are format"),
-        ({"known_distance": "far"}, 400, "known distance 'far': "),
-        ({"known_distance": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1"),
+        ({"format": "jpg"}, {}, 422, "format: "),
+        ({"fow": "60"}, {}, 422, "fow: unknown; the fields are format"),
+        ({"format": ["npy", "npz"]}, {}, 422, "format: given twice"),
+        ({}, {"fov": "180"}, 422, "fov: Input should be less than or equal to 179"),
+        ({}, {"fov": "nan"}, 422, "fov: Input should be a finite number"),
+        ({}, {"fow": "60"}, 422, "fow: unknown"),
+        ({}, {"known_distance": "far"}, 400, "known distance 'far': "),
+        ({}, {"known_distance": "1,1 900,1 = 1m"}, 400, "room.png: point 900,1"),
+        ({}, {"known_distance": "10,20 50,20 = 9000m"}, 400, "format png16: "),
     ],
 )
-def test_values_that_make_no_sense_are_named(client, query, status, message):
-    answer = send(client, **query)
+def test_invalid_fields_are_named(client, query, form, status, message):
+    answer = send(client, form=form, **query)
     assert answer.status_code == status
     assert answer.json()["error"].startswith(message)
 
 
-def test_forms_that_cannot_be_used_are_named(client):
-    for files, message in (
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
         ([("known_distance", (None, "1,1 2,2 = 1m"))], "file: Field required"),
         ([("file", ("a.png", PNG)), ("file", ("b.png", PNG))], "file: given twice"),
         ([("file", (None, "/etc/passwd"))], "file: text"),
-        ([("file", (None, "http://127.0.0.1/room.png"))], "file: text"),
-        ([("file", ("a.png", PNG)), ("fow", (None, "60"))], "fow: unknown"),
-    ):
-        answer = client.post("/predict", files=files)
-        assert answer.status_code == 422
-        assert answer.json()["error"].startswith(message)
-    for header in ("multipart/form-data; boundary=x", "multipart/form-data"):
-        headers = {"content-type": header}
-        assert client.post("/predict", content=b"--y", headers=headers).status_code == 400
+    ],
+)
+def test_a_form_needs_one_file(client, files, message):
+    answer = client.post("/predict", files=files)
+    assert answer.status_code == 422
+    assert answer.json()["error"].startswith(message)
 
 
-def test_a_prediction_that_a_format_cannot_hold_is_an_error(client):
-    answer = send(client, format="png16", known_distance="10,20 50,20 = 9000m")
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data"])
+def test_a_damaged_form_is_refused(client, kind):
+    answer = client.post("/predict", content=b"--y", headers={"content-type": kind})
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith("format png16: ")
 
 
-def test_a_bug_shows_nothing_of_itself():
-    server = served.serve()
-
-    def breaks(*_):
+def test_the_response_to_a_bug_hides_it(server):
+    def fail(*_):
         raise RuntimeError("secret")
 
-    server.engine.run = breaks
-    with client_of(server, raise_server_exceptions=False) as client:
+    server.engine.run = fail
+    with client_of(server.app, raise_server_exceptions=False) as client:
         answer = send(client)
     assert answer.status_code == 500
     assert "secret" not in answer.json()["error"]
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_what_is_not_there_is_a_line_too(client):
+def test_unknown_addresses_are_refused(client):
     assert client.get("/nothing").json() == {"error": "Not Found"}
     assert client.get("/predict").status_code == 405
     assert client.get("/page/../app.py").status_code == 404
     assert client.get("/examples/..%2F..%2Fapp.py").status_code == 404
 
 
-# Results are nobody else's
+# Results are private
 
 
-def test_results_go_by_a_name_that_is_secret_and_not_listed(client):
-    first, second = kept(client), kept(client)
+def test_results_have_secret_tokens_and_are_not_listed(client):
+    first, second = path_of_result(client), path_of_result(client)
     assert first != second
-    another = "y" if first.endswith("x") else "x"  # one name in 64 does
-    gone = client.get(f"/results/{first[:-1]}{another}/view")
-    assert gone.status_code == 404
-    assert gone.json()["error"].startswith("result: ")
+    other = "y" if first.endswith("x") else "x"  # a token has 64 possible characters
+    missing = client.get(f"{first[:-1]}{other}/view")
+    assert missing.status_code == 404
+    assert missing.json()["error"].startswith("result: ")
     assert client.get("/results").status_code == 404
     assert first not in client.get("/metrics").text
-    assert client.get(f"/results/{first}/view").headers["cache-control"] == "no-store"
+    assert client.get(f"{first}/view").headers["cache-control"] == "no-store"
 
 
-def test_a_result_is_forgotten_when_its_page_says_so(client):
-    token = kept(client)
-    assert client.delete(f"/results/{token}").status_code == 204
-    for path in ("view", "maps", "file"):
-        assert client.get(f"/results/{token}/{path}").status_code == 404
-    assert client.post(f"/results/{token}/mute", json={"muted": {}}).status_code == 404
-    assert client.delete(f"/results/{token}").status_code == 204
+def test_a_result_is_dropped_on_request(client):
+    path = path_of_result(client)
+    assert client.delete(path).status_code == 204
+    for part in ("view", "maps", "file"):
+        assert client.get(f"{path}/{part}").status_code == 404
+    assert client.post(f"{path}/mute", json={"muted": {}}).status_code == 404
+    assert client.delete(path).status_code == 204
 
 
-def test_neither_uploads_nor_files_touch_the_disk_or_stay_in_memory(client, monkeypatch):
+def test_uploads_and_files_are_neither_written_to_disk_nor_kept(client, monkeypatch):
     noise = np.random.default_rng(0).integers(0, 256, (600, 800, 3), np.uint8)
     content = served.png(noise)
-    assert len(content) > 1_400_000
-    spilt = []
-    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", spilt.append)
+    assert len(content) > 1_400_000  # Starlette writes files above 1 MB to the disk
+    written = []
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", written.append)
     for name in ("mkdtemp", "mkstemp"):
-        monkeypatch.setattr(tempfile, name, spilt.append)
+        monkeypatch.setattr(tempfile, name, written.append)
     for kind in ("png", "png16", "npz", "glb"):
         assert send(client, content, format=kind).status_code == 200
-    client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
-    assert spilt == []
-    assert "idisc_results_kept 0.0" in client.get("/metrics").text  # of files
+    client.post("/explain?format=npz", files=FILES)
+    assert written == []
+    assert "idisc_results_kept 0.0" in client.get("/metrics").text
 
 
-# The rest
+# Other addresses
 
 
-def test_health_tells_what_a_page_needs(client):
+def test_health_and_metrics(client):
+    send(client)
+    send(client, b"hello")
     body = client.get("/health").json()
     assert (body["status"], body["model"], body["domain"]) == ("ok", "red", "indoor")
     assert (body["waiting"], body["slots"], body["explorer_missing"]) == (0, 8, "")
-
-
-def test_metrics_count_answers_and_work(client):
-    send(client)
-    send(client, b"hello")
     text = client.get("/metrics").text
     assert 'idisc_requests_total{route="/predict",status="200"} 1.0' in text
     assert 'idisc_requests_total{route="/predict",status="400"} 1.0' in text
     assert 'idisc_work_seconds_count{kind="predict"} 2.0' in text
 
 
-def test_examples_are_what_lies_in_the_package(tmp_path, monkeypatch):
-    folder = tmp_path / "assets" / "examples"
-    monkeypatch.setattr(app.resources, "files", lambda _: tmp_path)
-    assert app.read_examples() == {}
-    folder.mkdir(parents=True)
-    (folder / "living_room.jpg").write_bytes(b"photo")
-    (folder / "CREDITS.md").write_bytes(b"whose")
-    (folder / "notes.py").write_bytes(b"no")
-    assert app.read_examples() == {
-        "CREDITS.md": (b"whose", "text/plain; charset=utf-8"),
-        "living_room.jpg": (b"photo", "image/jpeg"),
-    }
-    monkeypatch.undo()
+def test_examples_are_the_photos_of_a_folder_and_their_credits(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(static.resources, "files", lambda _: tmp_path)
+        assert static.read_examples() == {}
+        folder = tmp_path / "assets" / "examples"
+        folder.mkdir(parents=True)
+        for name in ("a_room.jpg", "CREDITS.md", "notes.py"):
+            (folder / name).write_bytes(name.encode())
+        files = static.read_examples()
     server = served.serve()
-    server.app.app.state.server.examples.clear()
-    server.app.app.state.server.examples.update(
-        {"CREDITS.md": (b"whose", "text/plain"), "a_room.jpg": (PNG, "image/jpeg")}
-    )
-    with client_of(server) as client:
-        body = client.get("/examples").json()
-        assert body == {
-            "photos": [{"file": "a_room.jpg", "title": "a room"}],
-            "credits": "CREDITS.md",
-        }
-        assert client.get("/examples/a_room.jpg").content == PNG
+    server.state.examples.clear()
+    server.state.examples.update(files)
+    with client_of(server.app) as client:
+        photos = [{"file": "a_room.jpg", "title": "a room"}]
+        assert client.get("/examples").json() == {"photos": photos, "credits": "CREDITS.md"}
+        photo = client.get("/examples/a_room.jpg")
+        assert (photo.content, photo.headers["content-type"]) == (b"a_room.jpg", "image/jpeg")
+        assert client.get("/examples/notes.py").status_code == 404
 
 
-def test_the_page_runs_scripts_of_its_own_only(client):
+def test_the_page_loads_only_its_own_scripts(client):
     page = client.get("/")
     policy = page.headers["content-security-policy"]
     assert "script-src 'self';" in policy
     assert "unsafe" not in policy
     assert not re.search(r"<script(?![^>]*\ssrc=)|\son\w+=|\sstyle=", page.text)
     addresses = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert [each for each in addresses if not each.startswith(("/page/", "data:"))] == []
-    for address in addresses:
-        if address.startswith("/"):
-            assert client.get(address).status_code == 200
-    for name, value in admission.HEADERS.items():
+    assert all(address.startswith(("/page/", "data:")) for address in addresses)
+    for name, value in admission.SECURITY_HEADERS.items():
         assert page.headers[name] == value
     scripts = "".join(client.get(f"/page/{name}.js").text for name in ("page", "explorer"))
     assert not re.search(r"https?://", scripts + client.get("/page/style.css").text)
 
 
-def test_the_page_is_read_once_and_sent_once(client, monkeypatch):
-    monkeypatch.setattr(app.resources, "files", None)  # all of it is in memory
-    for address in app.PAGE:
-        first = client.get(address)
-        assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
-        again = client.get(address, headers={"if-none-match": first.headers["etag"]})
-        assert (again.status_code, again.content) == (304, b"")
-        assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
+@pytest.mark.parametrize("address", static.PAGE)
+def test_a_file_of_the_page_is_sent_once(client, address):
+    first = client.get(address)
+    assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+    again = client.get(address, headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert client.get(address, headers={"if-none-match": '"old"'}).status_code == 200
 
 
-def test_a_picture_of_one_pixel_goes_through(client):
-    token = send(client, served.png(served.ramp(1, 1)), format="json").json()["result"]
-    assert client.get(f"/results/{token}/view").status_code == 200
-    assert client.get(f"/results/{token}/file?format=ply").status_code == 200
-    assert client.get(f"/results/{token}/file?format=glb").status_code == 400  # no surface
+def test_a_picture_may_have_one_pixel(client):
+    path = path_of_result(client, served.png(served.ramp(1, 1)))
+    assert client.get(f"{path}/view").status_code == 200
+    assert client.get(f"{path}/file?format=ply").status_code == 200
+    assert client.get(f"{path}/file?format=glb").status_code == 400  # no surface

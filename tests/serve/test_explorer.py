@@ -1,4 +1,4 @@
-"""The explain room behind the page: a real network, small, asked over HTTP."""
+"""Explanations over HTTP, by a small network."""
 
 import io
 import sys
@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the extra serve is not installed")
 import torch
-from fastapi.testclient import TestClient
 from tests.fakes import explained, pairs, served, shipped
+from tests.fakes.served import client_of
 
 from idisc.explain.idrs import explain_photo
 from idisc.images import read_photo
@@ -24,6 +24,7 @@ from idisc.serve.explorer import open_network, with_explorer
 from idisc.zoo import cards
 
 PNG = served.png(served.ramp(96, 128))
+FILES = {"file": ("room.png", PNG)}
 
 
 @pytest.fixture(scope="module")
@@ -35,48 +36,44 @@ def predictor():
 
 @pytest.fixture
 def zoo(tmp_path, monkeypatch):
-    """The zoo of one model."""
+    """A zoo with one model."""
     save_checkpoint(tmp_path / "tiny", pairs.TINY, explained.network().state_dict(), {})
     shipped.make(tmp_path / "zoo" / "rooms", checkpoint=tmp_path / "tiny")
     monkeypatch.setattr(cards, "HOME", tmp_path / "zoo")
 
 
-def answers(opened):
-    """What /health says of the explorer, and how /explain answers a photo."""
-    with TestClient(create_app(opened)) as client:
-        why = client.get("/health").json()["explorer_missing"]
-        answer = client.post("/explain?format=npz", files={"file": ("room.png", PNG)})
-        if why:
-            assert answer.json() == {"error": why}
-        assert client.post("/predict", files={"file": ("room.png", PNG)}).status_code == 200
-    return why, answer.status_code
+def explained_over_http(opened):
+    """The status of /explain, and the reason in /health why there are no IDRs."""
+    with client_of(create_app(opened)) as client:
+        reason = client.get("/health").json()["explorer_missing"]
+        answer = client.post("/explain?format=npz", files=FILES)
+        if reason:
+            assert answer.json() == {"error": reason}
+        assert client.post("/predict", files=FILES).status_code == 200
+    return answer.status_code, reason
 
 
 def test_a_checkpoint_is_explained_over_http(predictor):
     expected = explain_photo(predictor, read_photo(PNG, "room.png"))
-    files = {"file": ("room.png", PNG)}
-    with TestClient(create_app(with_explorer(predictor))) as client:
+    with client_of(create_app(with_explorer(predictor))) as client:
         assert client.get("/health").json()["explorer_missing"] == ""
-        arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=files).content))
+        arrays = np.load(io.BytesIO(client.post("/explain?format=npz", files=FILES).content))
         assert np.array_equal(arrays["depth"], expected.depth)
         for number, level in enumerate(expected.levels):
             assert np.array_equal(arrays[f"attention_{number}"], level.attention)
             assert np.array_equal(arrays[f"partition_{number}"], level.partition)
-        about = client.post("/explain", files=files).json()
-        assert [level["stride"] for level in about["levels"]] == [16, 8, 4]
-        assert [level["idrs"] for level in about["levels"]] == [8, 8, 8]
+        summary = client.post("/explain", files=FILES).json()
+        assert [level["stride"] for level in summary["levels"]] == [16, 8, 4]
+        assert [level["idrs"] for level in summary["levels"]] == [8, 8, 8]
         muted = {0: [1, 2], 2: [5]}
-        path = f"/results/{about['result']}/mute"
+        path = f"/results/{summary['result']}/mute"
         answer = client.post(path, json={"muted": muted}).json()
         change = np.abs(expected.muted(muted) - expected.depth)
         assert answer["mean_m"] == pytest.approx(change.mean(), rel=1e-4)
-        refused = client.post(path, json={"muted": {0: [99]}})
-        assert (refused.status_code, refused.json()) == (
-            400,
-            {"error": "IDR 99 of level 0: there are 0 to 7"},
-        )
-        every = client.post(path, json={"muted": {1: list(range(8))}})
-        assert every.json() == {"error": "level 1: all 8 IDRs muted; one at least must be left"}
+        for muted, subject in (({0: [99]}, "IDR 99 of level 0"), ({1: [*range(8)]}, "level 1")):
+            refused = client.post(path, json={"muted": muted})
+            assert refused.status_code == 400
+            assert refused.json()["error"].startswith(f"{subject}: ")
 
 
 def test_a_network_without_idrs_cannot_be_explored():
@@ -92,7 +89,7 @@ def test_a_shipped_model_predicts_with_its_export_and_explains_with_its_checkpoi
     opened = open_network(name)
     assert isinstance(opened.predictor.engine, OnnxEngine)
     assert opened.predictor.model.name == "rooms"
-    assert answers(opened) == ("", 200)
+    assert explained_over_http(opened) == (200, "")
 
 
 @pytest.mark.usefixtures("zoo")
@@ -101,5 +98,5 @@ def test_without_torch_the_shipped_export_predicts_and_says_what_to_install(monk
     monkeypatch.setitem(sys.modules, "torch", None)
     opened = open_network(next(cards.HOME.rglob("rooms.onnx")) if by_path else None)
     assert isinstance(opened.predictor.engine, OnnxEngine)
-    why = "IDRs of rooms: torch: not installed; run: pip install 'idisc[train]'"
-    assert answers(opened) == (why, 400)
+    reason = "IDRs of rooms: torch: not installed; run: pip install 'idisc[train]'"
+    assert explained_over_http(opened) == (400, reason)

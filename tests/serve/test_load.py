@@ -1,4 +1,4 @@
-"""A server in its own process, as a user starts it: under load, and beside hostile clients."""
+"""`idisc serve` in a process of its own: under load, and with hostile clients."""
 
 import http.client
 import json
@@ -36,7 +36,7 @@ def url(tmp_path):
 
 
 @pytest.mark.slow
-def test_200_requests_16_at_once_end_well_in_the_same_memory(url, tmp_path):
+def test_200_requests_16_at_once_are_answered_without_growth_of_memory(url, tmp_path):
     photo = tmp_path / "room.png"
     photo.write_bytes(served.png(served.ramp(240, 320)))
     command = [sys.executable, str(SCRIPT), url, str(photo)]
@@ -48,10 +48,10 @@ def test_200_requests_16_at_once_end_well_in_the_same_memory(url, tmp_path):
     assert report["p95_s"] >= report["p50_s"] > 0
 
 
-def predicted(url):
+def status_of_prediction(url):
     """The status of a prediction over a new connection."""
-    where = urlsplit(url)
-    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     try:
         headers = {"Content-Type": "multipart/form-data; boundary=x", "Host": "localhost"}
         connection.request("POST", "/predict", FORM, headers)
@@ -60,37 +60,37 @@ def predicted(url):
         connection.close()
 
 
-def ends(connection):
-    """Tell whether the server closes a connection, with an answer or without one."""
+def wait_until_closed(connection):
+    """Read until the server closes a connection; TimeoutError if it does not."""
     with suppress(ConnectionError):
         while connection.recv(65536):
             pass
-    return True
 
 
 @pytest.mark.slow
-def test_slow_and_silent_clients_do_not_keep_others_from_an_answer(url):
-    where = urlsplit(url)
+def test_slow_and_silent_clients_do_not_starve_others(url):
+    server = urlsplit(url)
     upload = f"{HEAD}Content-Length: 100000\r\n\r\n".encode() + FORM[:80].ljust(600, b"-")
     unread = f"{HEAD}Content-Length: {len(FORM)}\r\n\r\n".encode() + FORM
     hostile = [upload] * 40 + [b"GET / HT"] * 20 + [unread] * 4 + [b""] * 300
     with ExitStack() as stack:
-        opened = []
-        for first in hostile:
-            address = (where.hostname, where.port)
+        connections = []
+        for content in hostile:
+            address = (server.hostname, server.port)
             connection = stack.enter_context(socket.create_connection(address, timeout=60))
             with suppress(ConnectionError):  # it may have been dropped already
-                connection.sendall(first)
-            opened.append(connection)
-            if len(opened) % 40 == 0:
-                assert predicted(url) == 200
+                connection.sendall(content)
+            connections.append(connection)
+            if len(connections) % 40 == 0:
+                assert status_of_prediction(url) == 200
         for _ in range(5):
-            assert predicted(url) == 200
-        assert all(ends(connection) for connection in opened)
-        assert predicted(url) == 200
+            assert status_of_prediction(url) == 200
+        for connection in connections:
+            wait_until_closed(connection)
+        assert status_of_prediction(url) == 200
 
 
-def test_the_script_is_for_this_machine_only():
+def test_the_script_refuses_other_machines():
     command = [sys.executable, str(SCRIPT), "http://example.org", "photo.jpg"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The options of commands that can run on a cluster, and the executor that they choose."""
+"""The options of commands that can run on a cluster, and the choice of an executor."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from idisc.formats import FormatOptions
 
 PARQUET = "parquet"  # --save parquet: tables with a row for each picture
-NAMED = 20  # failures that are printed; a file has all of them
-
+MAX_PRINTED = 20  # failures; a file has all of them
 
 cluster = click.option(
     "--cluster",
@@ -40,7 +39,7 @@ cluster = click.option(
 def executor_of(address: str | None, workers: int | None, **needs: Any) -> Iterator[Executor]:
     """Yield the executor of an address; None: this machine.
 
-    `needs` are those of one worker on a cluster, as fields of `RayExecutor`.
+    `needs` are the resources of one worker on a cluster, as fields of `RayExecutor`.
     """
     if address is None:
         yield LocalExecutor(workers or 1)
@@ -48,8 +47,8 @@ def executor_of(address: str | None, workers: int | None, **needs: Any) -> Itera
     from idisc.cluster.connection import connected
     from idisc.cluster.executor import RayExecutor
 
-    # Ray prints to stdout when a machine dies, but stdout is for results. It handles SIGTERM, too,
-    # and ends the process with another exit code.
+    # Ray prints to stdout when a machine dies, but stdout is for results. `terminable` restores the
+    # exit code of SIGTERM, which Ray handles, too.
     with redirect_stdout(sys.stderr), connected(address), batch.terminable():
         yield RayExecutor(workers=workers, **needs)
 
@@ -68,7 +67,7 @@ class ClusterOptions:
 
 
 def prediction(command: Any) -> Any:
-    """The options of `idisc predict` for a cluster; `take` reads them."""
+    """Add the options of `idisc predict` for a cluster to a command; `take` reads them."""
     for option in (
         click.option("--key", metavar="NAME", help="Parquet: column of names [detected]"),
         click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
@@ -119,7 +118,7 @@ def predict(
     from idisc.cluster import job as jobs
     from idisc.cluster.sources import Columns, list_parts
 
-    parts = list_parts(pictures, recursive=recursive, most=chosen.part_size)
+    parts = list_parts(pictures, recursive=recursive, part_size=chosen.part_size)
     device = {"device": "cuda"} if chosen.gpus_per_worker else {}
     job = jobs.Job(
         parts=tuple(parts),
@@ -129,22 +128,22 @@ def predict(
         formats=_formats(saving[0], files=all(part.kind == "files" for part in parts)),
         format_options=saving[1],
     )
-    jobs.check(job)  # before a cluster is started
+    jobs.check(job)  # before Ray starts
     camera = job.predictor.options.camera
-    if isinstance(camera, MatrixRule):  # workers do not see the first picture, whose size it is for
-        first = jobs.first_size(job)
-        if first is not None:
-            camera(first)
+    if isinstance(camera, MatrixRule):  # fixes the size of the pictures, before workers copy it
+        size = jobs.first_size(job)
+        if size is not None:
+            camera(size)
     with (
         executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
         progress.bar("predicting") as advance,
     ):
         summary = jobs.run(job, executor, partial(_advance, advance))
-    _tell(summary, chosen.destination)
+    _print_summary(summary, chosen.destination)
 
 
 def _formats(named: Sequence[str], files: bool) -> tuple[str, ...] | None:
-    """Return the formats of files; None: tables, which are the default unless all are files."""
+    """Return the formats of files; None: tables, the default if a source is a table or shard."""
     from idisc import formats
 
     if tuple(named) == (PARQUET,) or not (named or files):
@@ -157,20 +156,16 @@ def _advance(advance: progress.Move, state: JobProgress) -> None:
     advance(state.done, state.parts, f"{rate} {state.done / state.parts:.0%}, parts")
 
 
-def _tell(summary: Summary, destination: str) -> None:
+def _print_summary(summary: Summary, destination: str) -> None:
+    """Print the numbers and the first failures of a job; InputError if pictures failed."""
     from idisc.cluster.job import FAILURES, NOTES
 
-    failed, there = len(summary.failures), f", {summary.skipped:,} were there"
-    click.echo(
-        f"{pluralize(summary.pictures - failed, 'picture')} -> {destination}, in"
-        f" {pluralize(summary.parts, 'part')}{there if summary.skipped else ''}"
-    )
-    if not failed:
-        return
-    for _, error in summary.failures[:NAMED]:
+    failed = len(summary.failures)
+    skipped = f", {summary.skipped:,} were there" if summary.skipped else ""
+    pictures = pluralize(summary.pictures - failed, "picture")
+    click.echo(f"{pictures} -> {destination}, in {pluralize(summary.parts, 'part')}{skipped}")
+    for _, error in summary.failures[:MAX_PRINTED]:
         tables.note(f"failed: {error}")
-    raise InputError(
-        f"{destination}/{NOTES}/{FAILURES}",
-        f"{failed:,} of {summary.pictures:,} pictures failed",
-        "it lists all of them",
-    )
+    if failed:
+        reason = f"{failed:,} of {summary.pictures:,} pictures failed"
+        raise InputError(f"{destination}/{NOTES}/{FAILURES}", reason, "it lists all of them")

@@ -15,13 +15,15 @@ from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
 
-def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+def _check_positive(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(f"{option.opts[0]} {value:g}", "a number above 0 is needed")
     return value
 
 
-_limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which has the defaults
+_limit = partial(
+    click.option, callback=_check_positive
+)  # fields of `Limits`, which has the defaults
 
 
 @click.command(name="serve")
@@ -48,7 +50,7 @@ def command(
     port: int,
     device: str,
     proxies: str,
-    **given: Any,
+    **limits: Any,
 ) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
@@ -61,30 +63,29 @@ def command(
     from idisc.provenance_text import describe_licence
     from idisc.serve import admission, app, connections, explorer
 
-    wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
+    given = admission.Limits(**{name: value for name, value in limits.items() if value is not None})
     hosts = admission.names_at(host)
     _check_proxies(proxies)
     opened = explorer.open_network(model, device, convention)
-    served = app.create_app(opened, wanted, hosts=hosts)
+    server = app.create_app(opened, given, hosts=hosts)
     listening = _listen(host, port)
-    about = opened.predictor.model
-    tables.note(f"model {about.name}, licence {describe_licence(about)}")
+    info = opened.predictor.model
+    tables.note(f"model {info.name}, licence {describe_licence(info)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
     name = f"[{host}]" if ":" in host else host
     click.echo(f"http://{name}:{listening.getsockname()[1]}")
-    config = connections.server_config(served, proxies)
+    config = connections.server_config(server, proxies)
     uvicorn.Server(config).run(sockets=[listening])
 
 
 def _check_proxies(proxies: str) -> None:
-    for each in filter(None, proxies.split(",")):
+    for proxy in filter(None, proxies.split(",")):
         try:
-            ipaddress.ip_network(each.strip())
+            ipaddress.ip_network(proxy.strip())
         except ValueError:
-            raise InputError(
-                f"--forwarded-allow-ips {each}", "neither an address nor a network of addresses"
-            ) from None
+            reason = "neither an address nor a network of addresses"
+            raise InputError(f"--forwarded-allow-ips {proxy}", reason) from None
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -94,6 +95,5 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
         remedy = "choose another --port" if taken else "--host must be an address of this machine"
-        raise InputError(
-            f"--host {host} --port {port}", f"cannot listen ({error.strerror})", remedy
-        ) from None
+        reason = f"cannot listen ({error.strerror})"
+        raise InputError(f"--host {host} --port {port}", reason, remedy) from None

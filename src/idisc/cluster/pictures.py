@@ -33,15 +33,15 @@ from idisc.prediction import Prediction
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-BATCH_ROWS = 16  # of `predict`: pictures of a phone are 50 MB as files
+BATCH_ROWS = 16  # of `predict`: the files of 16 photos have about 50 MB
 
 
 class Picture(NamedTuple):
     """A picture to predict."""
 
-    key: str  # of its row
-    content: bytes | IdiscError  # of its file; or why it could not be read
-    name: str = ""  # of its results, without suffix; "": by its key
+    key: str  # identifies its row
+    content: bytes | IdiscError  # of its file, or the error of reading it
+    name: str = ""  # of its results, without suffix; "": derived from the key
 
 
 class DepthPredictor:
@@ -71,47 +71,51 @@ class DepthPredictor:
         self.options = options or PredictOptions()
 
     def load(self, device: str) -> Predictor:
-        """Load the network on a device."""
+        """Open the network on a device."""
         return load(self.model, device, self.precision, self.convention)
 
     @cached_property
     def predictor(self) -> Predictor:
-        """The network of this worker."""
+        """The predictor of this worker."""
         return self.load(self.device)
 
     def __call__(self, batch: pa.Table | Mapping[str, Any]) -> pa.Table:
-        """Return the batch with results; without its pictures, which are in the source."""
+        """Return the batch with the columns of results, and without the pictures."""
         if not isinstance(batch, pa.Table):
             batch = pa.table({name: pa.array(list(values)) for name, values in batch.items()})
         if self.column not in batch.column_names:
-            there = ", ".join(batch.column_names)
-            raise InputError(f"column {self.column}", f"not in the table, which has {there}")
+            columns = ", ".join(batch.column_names)
+            raise InputError(f"column {self.column}", f"not in the table, which has {columns}")
         names = batch[self.key].to_pylist() if self.key else range(len(batch))
         cells = batch[self.column].to_pylist()
         pictures = (picture_of(str(name), cell) for name, cell in zip(names, cells, strict=True))
-        found = [rows.row_of(result) for _, result in self.predict(pictures)]
-        results = pa.Table.from_pylist(found, rows.RESULTS)
-        kept = batch.drop_columns([self.column])
+        new_rows = [rows.row_of(result) for _, result in self.predict(pictures)]
+        results = pa.Table.from_pylist(new_rows, rows.RESULTS)
+        batch = batch.drop_columns([self.column])
         for field in rows.RESULTS:
-            kept = kept.append_column(field, results[field.name])
-        return kept
+            batch = batch.append_column(field, results[field.name])
+        return batch
 
     def predict(
         self, pictures: Iterable[Picture]
     ) -> Iterator[tuple[Picture, Prediction | IdiscError]]:
-        """Yield each picture and its prediction, or its error, in their order.
+        """Yield each picture with its prediction or its error, in their order.
 
-        On a GPU, pictures of one size go through the network together. On a CPU that saves no
-        time, and one by one the results are those of `idisc predict` to the last bit.
+        On a GPU, pictures of one size are predicted in batches. On a CPU they are predicted one by
+        one, so that the results are those of `idisc predict` to the last bit.
         """
         options = copy.deepcopy(self.options)  # the rule of a camera has a state
-        stream, together = iter(pictures), 1 if self.device == "cpu" else 2 * BATCH
-        while group := list(islice(stream, together)):
-            photos = [_read(picture) for picture in group]
+        stream, group_size = iter(pictures), 1 if self.device == "cpu" else 2 * BATCH
+        while group := list(islice(stream, group_size)):
+            results: list[Any] = [_read(picture) for picture in group]
+            read = [index for index, photo in enumerate(results) if isinstance(photo, Photo)]
+            read.sort(key=lambda index: results[index].size)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", IdiscWarning)  # each is in the provenance
-                found = _predict(self.predictor, photos, options)
-            yield from zip(group, found, strict=True)
+                warnings.simplefilter("ignore", IdiscWarning)  # the provenance has them
+                found = _predict(self.predictor, [results[index] for index in read], options)
+            for index, result in zip(read, found, strict=True):
+                results[index] = result
+            yield from zip(group, results, strict=True)
 
 
 def predict(
@@ -123,17 +127,17 @@ def predict(
     batch_rows: int = BATCH_ROWS,
     **options: Any,
 ) -> Dataset:
-    """Return a Ray dataset with depth for the pictures of another one; nothing runs yet.
+    """Return a lazy Ray dataset with depth for the pictures of another dataset.
 
-    `gpus` are those of each worker, `workers` is their number (by default as many as there is room
-    for), and `options` are arguments of `DepthPredictor`.
+    `gpus` is the number of GPUs per worker, `workers` is the number of workers (by default as many
+    as fit), and `options` are arguments of `DepthPredictor`.
     """
     import ray.data
 
     if gpus:
         options.setdefault("device", "cuda")
-    there = ray.cluster_resources()
-    room = there.get("GPU", 0) / gpus if gpus else there.get("CPU", 1)
+    resources = ray.cluster_resources()
+    room = resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1)
     return dataset.map_batches(
         DepthPredictor,
         fn_constructor_args=(model,),
@@ -149,7 +153,7 @@ def predict(
 
 
 def picture_of(name: str, cell: Any) -> Picture:
-    """Return the picture in a cell: bytes, or Hugging Face's structure of bytes and a path."""
+    """Return the picture in a cell: bytes, or bytes and a path as Hugging Face stores them."""
     content = cell.get("bytes") if isinstance(cell, Mapping) else cell
     if not isinstance(content, bytes):
         return Picture(name, InputError(name, "no bytes of a picture"))
@@ -173,24 +177,14 @@ def _as_value(name: str, error: Exception) -> IdiscError:
 
 
 def _predict(
-    predictor: Predictor, photos: Sequence[Photo | IdiscError], options: PredictOptions
+    predictor: Predictor, photos: Sequence[Photo], options: PredictOptions
 ) -> list[Prediction | IdiscError]:
-    """Return a result for each photo, or its error; those of one size are predicted together."""
-    found: dict[int, Prediction | IdiscError] = {}
-    read = {index: photo for index, photo in enumerate(photos) if isinstance(photo, Photo)}
-    if len(read) > 1:
-        order = sorted(read, key=lambda index: read[index].size)
-        try:
-            together = predictor.predict_many([read[index] for index in order], options)
-            found = dict(zip(order, together, strict=True))
-        except Exception:  # one by one, to know which one failed
-            found = {}
-    for index, photo in enumerate(photos):
-        if isinstance(photo, IdiscError):
-            found[index] = photo
-        elif index not in found:
-            try:
-                found[index] = predictor.predict(photo, options)
-            except Exception as error:
-                found[index] = _as_value(photo.name, error)
-    return [found[index] for index in range(len(photos))]
+    """Return predictions; if a batch fails, each photo is predicted alone, or has its error."""
+    try:
+        if len(photos) == 1:
+            return [predictor.predict(photos[0], options)]
+        return list(predictor.predict_many(photos, options))
+    except Exception as error:
+        if len(photos) == 1:
+            return [_as_value(photos[0].name, error)]
+        return [_predict(predictor, [photo], options)[0] for photo in photos]

@@ -1,7 +1,7 @@
-"""One row of a table for each picture: depth and what is known about it, or the error.
+"""One row of a table for each picture: depth and its provenance, or the error.
 
-Depth is a 16-bit PNG, because Parquet would store floats in four times the space. Everything else
-is in columns of its own, so that a query needs no picture.
+Depth is a 16-bit PNG, because floats in Parquet need four times the space. All other values have
+columns of their own, so that queries do not decode pictures.
 """
 
 from __future__ import annotations
@@ -50,36 +50,36 @@ RESULTS = pa.schema(
         "error": pa.struct({name: pa.string() for name in _ERROR}),  # null: none
     }
 )
-"""The columns of a result: either `error` is null or all others are."""
+"""The columns of a result: `error` is null, or all others are."""
 SCHEMA = pa.schema([("key", pa.string()), *RESULTS])
-"""The columns of a part of a job."""
+"""The columns of the tables of a job."""
 
 
-def row_of(found: Prediction | IdiscError) -> dict[str, Any]:
+def row_of(result: Prediction | IdiscError) -> dict[str, Any]:
     """Return the columns of RESULTS for a prediction, or for the error of a picture."""
-    if isinstance(found, IdiscError):
-        return {"error": dict(zip(_ERROR, found.args, strict=True))}
+    if isinstance(result, IdiscError):
+        return {"error": dict(zip(_ERROR, result.args, strict=True))}
     try:
-        return _columns(found)
-    except IdiscError as error:  # depth that is relative, or that 16 bits cannot hold
-        return row_of(error.within(found.provenance.picture))
+        return _columns(result)
+    except IdiscError as error:  # depth is relative, or does not fit into 16 bits
+        return row_of(error.within(result.provenance.picture))
 
 
-def _columns(found: Prediction) -> dict[str, Any]:
-    depth = found.metres
-    there = depth[geometry.is_present(depth)]
-    deepest = float(there.max(initial=0))
-    unit = png16_unit(found.provenance.model.domain, deepest)
+def _columns(prediction: Prediction) -> dict[str, Any]:
+    depth = prediction.metres
+    values = depth[geometry.is_present(depth)]
+    maximum = float(values.max(initial=0))
+    unit = png16_unit(prediction.provenance.model.domain, maximum)
     options = FormatOptions(metres_per_unit=unit, sidecar=False)
-    (picture,) = encode(found, FORMATS["png16"], options).values()  # refuses a map without depth
-    p02, median, p98 = np.percentile(there, [2, 50, 98])
-    mean, present = there.mean(dtype=np.float64), there.size / depth.size
-    numbers = (there.min(), p02, median, mean, p98, deepest, present)
+    (png,) = encode(prediction, FORMATS["png16"], options).values()  # refuses a map without depth
+    p02, median, p98 = np.percentile(values, [2, 50, 98])
+    mean, present = values.mean(dtype=np.float64), values.size / depth.size
+    numbers = (values.min(), p02, median, mean, p98, maximum, present)
     return {
-        "size": {"height": found.size[0], "width": found.size[1]},
-        "camera": asdict(found.camera),
-        "depth_png16": bytes(picture),
+        "size": {"height": prediction.size[0], "width": prediction.size[1]},
+        "camera": asdict(prediction.camera),
+        "depth_png16": bytes(png),
         "metres_per_unit": unit,
         "statistics": dict(zip(_STATISTICS, map(float, numbers), strict=True)),
-        "provenance": provenance_json(found),
+        "provenance": provenance_json(prediction),
     }

@@ -1,7 +1,7 @@
 """The pictures of a job, divided into parts: files, WebDataset shards (tar) and Parquet tables.
 
 The division depends on the sources only, not on the number of workers, so that a job that is
-started again finds the parts of the earlier one. Nothing is decoded here.
+started again has the same parts. This module does not decode pictures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import Literal
 
 import pyarrow as pa
@@ -28,39 +28,39 @@ Kind = Literal["files", "tar", "parquet"]
 SUFFIXES: dict[str, Kind] = {
     suffix: "parquet" if suffix == ".parquet" else "tar" for suffix in inputs.TABLES
 }
-KEYS = ("key", "__key__", "id", "image_id", "path", "file_name", "filename", "name", "url")
-MOST = 256  # pictures of a part: a minute's work
-FEWEST_PARTS, MOST_PARTS = 32, 100_000  # so that small jobs are divided, and notes can be listed
-_ROWS = 16  # of a table that are read at once
-_LISTERS = 16  # tables whose number of rows is read at the same time
+KEY_COLUMNS = ("key", "__key__", "id", "image_id", "path", "file_name", "filename", "name", "url")
+MAX_PART_SIZE = 256  # pictures: about a minute of prediction
+MIN_PARTS, MAX_PARTS = 32, 100_000  # so that small jobs are divided, and notes can be listed
+_BATCH_ROWS = 16  # of a table, read at once
+_READERS = 16  # tables whose number of rows is read at the same time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Pictures that are predicted by one worker and written at once."""
+    """Pictures that one worker predicts and writes."""
 
     name: str = ""  # unique within the job
     kind: Kind
-    places: tuple[str, ...]  # of the files; of one shard or table
-    names: tuple[str, ...] = ()  # of the results of the files
-    start: int = 0  # of a table: its first row
-    stop: int | None = None  # and the one after its last; None: all of them
+    places: tuple[str, ...]  # paths or addresses of files, or of one shard or table
+    names: tuple[str, ...] = ()  # of the results of files
+    start: int = 0  # first row of a table
+    stop: int | None = None  # the row after the last one; None: all rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """The columns of tables; None: found by type and name."""
+    """The columns of tables; None: detected by type and name."""
 
     picture: str | None = None  # bytes of a file
     key: str | None = None
 
 
 def list_parts(
-    arguments: Sequence[str], *, recursive: bool = False, most: int | None = None
+    arguments: Sequence[str], *, recursive: bool = False, part_size: int | None = None
 ) -> list[Part]:
     """Return the parts of all sources; InputError if a source has no picture.
 
-    `most` is the number of pictures of a part; by default it follows from their number.
+    `part_size` is the number of pictures of a part; by default it follows from their number.
     """
     files: list[tuple[str, str]] = []  # place and name
     paths: list[str] = []
@@ -73,18 +73,18 @@ def list_parts(
         elif not found:
             paths.append(argument)
     files += _local_files(paths, recursive) if paths else []
-    with ThreadPoolExecutor(_LISTERS) as pool:
+    with ThreadPoolExecutor(_READERS) as pool:
         counted = list(pool.map(_count_rows, tables))
     total = len(files) + sum(map(sum, counted))
-    count = min(max(math.ceil(total / MOST), FEWEST_PARTS), MOST_PARTS)
-    size = most or max(1, math.ceil(total / count))
+    count = min(max(math.ceil(total / MAX_PART_SIZE), MIN_PARTS), MAX_PARTS)
+    size = part_size or max(1, math.ceil(total / count))
     parts = [
         part
         for place, rows in zip(tables, counted, strict=True)
         for part in _divide_table(place, rows, size)
     ]
-    named = distinct(name for _, name in files)
-    listed = [(place, name) for (place, _), name in zip(files, named, strict=True)]
+    taken = set[str]()
+    listed = [(place, unique_name(name, taken)) for place, name in files]
     for start in range(0, len(listed), size):
         places, names = zip(*listed[start : start + size], strict=True)
         parts.append(Part(kind="files", places=places, names=names))
@@ -121,20 +121,18 @@ def check_columns(parts: Iterable[Part], columns: Columns) -> None:
     _find_columns(schema, columns, place)
 
 
-def distinct(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names; one that was there before, in any case of its letters, gets a number."""
-    taken: set[str] = set()
-    for name in names:
-        number, unique = 1, name
-        while unique.lower() in taken:
-            number += 1
-            unique = f"{name}_{number}"
-        taken.add(unique.lower())
-        yield unique
+def unique_name(name: str, taken: set[str]) -> str:
+    """Return a name, with a number if it is `taken` in lower or upper case; add it to `taken`."""
+    number, unique = 1, name
+    while unique.lower() in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    taken.add(unique.lower())
+    return unique
 
 
 def file_name(key: str) -> str:
-    """Return the name of the files of a picture in a table: its key without scheme and ending."""
+    """Return a file name for a picture in a table: its key without scheme and suffix."""
     path = PurePosixPath(key.partition("://")[2] or key)
     kept = path.with_suffix("") if path.suffix.lower() in inputs.PICTURES else path
     return re.sub(r"[^\w.-]+", "_", str(kept).strip("/")).lstrip(".") or "picture"
@@ -150,16 +148,16 @@ def _is_picture(name: str) -> bool:
 
 
 def _tables(argument: str, recursive: bool) -> list[str]:
-    """Return the tables and shards of an argument; none if it stands for picture files."""
+    """Return the tables and shards of an argument; none if it names picture files."""
     if argument == inputs.STDIN:
         return []
-    folder = storage.is_folder(argument)  # also one with the name of a table, as Spark writes it
+    folder = storage.is_folder(argument)  # Spark writes folders with names of tables
     if _kind(argument) and not folder:
         found = storage.expand(argument)
         if not found:
             raise InputError(argument, "no table or shard matches")
         if found == [argument]:
-            storage.open_file(argument).close()  # refuses a file that does not exist
+            storage.open_file(argument).close()  # InputError if it does not exist
         return found
     if not folder:
         return []
@@ -171,7 +169,7 @@ def _tables(argument: str, recursive: bool) -> list[str]:
 
 
 def _remote_files(argument: str, recursive: bool) -> list[tuple[str, str]]:
-    """Return the picture files of a folder, a pattern or an address, with names of results."""
+    """Return the picture files of a folder, a pattern or an address, and names for results."""
     folder, found = argument.rpartition("/")[0], storage.expand(argument)
     if found == [argument] and storage.is_folder(argument):
         folder, below = argument, sorted(storage.sizes_below(argument, recursive=recursive))
@@ -184,27 +182,31 @@ def _remote_files(argument: str, recursive: bool) -> list[tuple[str, str]]:
 
 def _local_files(arguments: list[str], recursive: bool) -> list[tuple[str, str]]:
     if inputs.STDIN in arguments:
-        raise InputError("-", "stdin is of this machine", "leave out --cluster")
+        raise InputError("-", "workers cannot read stdin", "leave out --cluster")
     listed = inputs.find(arguments, recursive=recursive)
     if listed.problems:
         raise combine(listed.problems)
-    found = [(item.path, item.name) for item in listed.inputs if item.path]
+    found = [(str(item.path), item.name) for item in listed.inputs]
     for path, _ in found:
-        if path.suffix.lower() in inputs.VIDEOS:
+        if PurePath(path).suffix.lower() in inputs.VIDEOS:
             raise InputError(path, "a video", "predict it in a call without --cluster")
-    return [(str(path), name) for path, name in found]
+    return found
 
 
 def _count_rows(place: str) -> list[int]:
-    """Return the rows of each group of a table; none if that is not known before it is read."""
+    """Return the number of rows of each group of a table; none for shards and damaged tables."""
     if _kind(place) != "parquet":
         return []
     try:
         with storage.open_file(place) as file:
-            about = parquet.ParquetFile(file).metadata
-            return [about.row_group(index).num_rows for index in range(about.num_row_groups)]
+            return _group_sizes(parquet.ParquetFile(file))
     except (InputError, OSError, pa.ArrowException):
         return []  # the worker reports the reason
+
+
+def _group_sizes(file: parquet.ParquetFile) -> list[int]:
+    groups = range(file.num_row_groups)
+    return [file.metadata.row_group(group).num_rows for group in groups]
 
 
 def _divide_table(place: str, groups: Sequence[int], size: int) -> Iterator[Part]:
@@ -227,16 +229,16 @@ def _read_file(place: str, name: str) -> Picture:
 
 
 def _read_tar(place: str) -> Iterator[Picture]:
-    """Yield the pictures of a WebDataset shard; the key is the name without its last ending."""
+    """Yield the pictures of a WebDataset shard; the key is the name without its suffix."""
     with (
         storage.open_file(place) as stream,
         tarfile.open(fileobj=stream, mode="r|*", bufsize=storage.BLOCK) as shard,
     ):
         for member in shard:
-            if member.isfile() and _is_picture(member.name):  # not: labels, captions
+            if member.isfile() and _is_picture(member.name):  # and not a label or a caption
                 file = shard.extractfile(member)
-                ending = PurePosixPath(member.name).suffix
-                key = member.name.removesuffix(ending).removeprefix("./")
+                suffix = PurePosixPath(member.name).suffix
+                key = member.name.removesuffix(suffix).removeprefix("./")
                 yield Picture(key, file.read() if file else b"")
 
 
@@ -246,13 +248,12 @@ def _read_table(part: Part, columns: Columns) -> Iterator[Picture]:
     with storage.open_file(place) as opened:
         file = parquet.ParquetFile(opened, buffer_size=storage.BLOCK)  # groups may be large
         picture, key = _find_columns(file.schema_arrow, columns, place)
-        counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-        stop = sum(counts) if part.stop is None else part.stop
-        spans = list(pairwise(accumulate(counts, initial=0)))  # rows of each group
+        spans = list(pairwise(accumulate(_group_sizes(file), initial=0)))  # rows of each group
+        stop = file.metadata.num_rows if part.stop is None else part.stop
         groups = [g for g, (start, end) in enumerate(spans) if start < stop and part.start < end]
         row = spans[groups[0]][0] if groups else 0
-        wanted = [picture, *([key] if key else [])]
-        for batch in file.iter_batches(_ROWS, row_groups=groups, columns=wanted):
+        columns_read = [picture, *([key] if key else [])]
+        for batch in file.iter_batches(_BATCH_ROWS, row_groups=groups, columns=columns_read):
             for index in range(max(part.start - row, 0), min(stop - row, len(batch))):
                 name = f"{PurePosixPath(place).name}#{row + index}"
                 name = str(batch[key][index]) if key else name
@@ -263,7 +264,7 @@ def _read_table(part: Part, columns: Columns) -> Iterator[Picture]:
 
 
 def _find_columns(schema: pa.Schema, given: Columns, place: str) -> tuple[str, str | None]:
-    """Return the columns of pictures and keys of a table; InputError if they are not clear."""
+    """Return the columns of pictures and keys of a table; InputError if they are ambiguous."""
     for name in (given.picture, given.key):
         if name is not None and name not in schema.names:
             there = ", ".join(schema.names)
@@ -272,7 +273,7 @@ def _find_columns(schema: pa.Schema, given: Columns, place: str) -> tuple[str, s
     if given.picture is None and len(possible) != 1:
         reason = f"columns of bytes: {', '.join(possible) or 'none'}"
         raise InputError(place, reason, "name that of the pictures with --column")
-    key = given.key or next((name for name in KEYS if name in schema.names), None)
+    key = given.key or next((name for name in KEY_COLUMNS if name in schema.names), None)
     return given.picture or possible[0], key
 
 

@@ -20,7 +20,7 @@ from idisc.errors import InputError, first_line
 
 BLOCK = 8 << 20  # bytes that are read or written at once
 _REMOTE = ("s3", "gs", "gcs", "hdfs", "viewfs")
-_WHOLE_OBJECTS = ("s3", "gcs")  # an object appears when it is closed, never in part
+_ATOMIC = ("s3", "gcs")  # an object appears when it is closed, never in part
 
 
 def is_remote(place: str) -> bool:
@@ -36,22 +36,22 @@ def join(place: str, *names: str) -> str:
 
 def read(place: str) -> bytes:
     """Return the content of a file; InputError if it cannot be read."""
-    with _naming(place), open_file(place) as file:
+    with _errors_at(place), open_file(place) as file:
         return bytes(file.read())
 
 
 def open_file(place: str) -> Any:
     """Return a file to read from, in any order."""
-    with _naming(place):
+    with _errors_at(place):
         system, path = _located(place)
         return system.open_input_file(path)
 
 
 def write(place: str, content: bytes | IO[bytes]) -> None:
-    """Write a file, which appears whole or not at all; an open file is copied from its start."""
+    """Write a file atomically; an open file is copied from its start."""
     source = io.BytesIO(content) if isinstance(content, bytes) else content
     source.seek(0)
-    with _naming(place):
+    with _errors_at(place):
         if not is_remote(place):
             with files.atomic(Path(place)) as draft, draft.open("wb") as file:
                 shutil.copyfileobj(source, file, BLOCK)
@@ -59,7 +59,7 @@ def write(place: str, content: bytes | IO[bytes]) -> None:
         system, path = _located(place)
         folder, _, name = path.rpartition("/")
         draft_path = path
-        if system.type_name not in _WHOLE_OBJECTS:
+        if system.type_name not in _ATOMIC:
             system.create_dir(folder, recursive=True)
             draft_path = f"{folder}/.{name}.part"
         with system.open_output_stream(draft_path) as stream:
@@ -69,7 +69,7 @@ def write(place: str, content: bytes | IO[bytes]) -> None:
 
 
 def remove_drafts(place: str) -> None:
-    """Remove what writers that were killed have left in a folder."""
+    """Remove the incomplete files of killed writers from a folder."""
     if not is_remote(place):
         for draft in Path(place).rglob(".*.part"):
             draft.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def sizes_below(place: str, *, recursive: bool = False) -> dict[str, int]:
 
     A folder that does not exist has none.
     """
-    with _naming(place):
+    with _errors_at(place):
         system, path = _located(place)
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
         found = system.get_file_info(selector)
@@ -106,13 +106,13 @@ def sizes_below(place: str, *, recursive: bool = False) -> dict[str, int]:
 
 def is_folder(place: str) -> bool:
     """Tell whether a place is a folder."""
-    with _naming(place):
+    with _errors_at(place):
         system, path = _located(place)
         return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the files that a path or an address with * and ? stands for, sorted."""
+    """Return the files that match a path or an address with * and ?, sorted."""
     if not glob.has_magic(pattern) or (not is_remote(pattern) and Path(pattern).exists()):
         return [pattern]
     if not is_remote(pattern):
@@ -128,11 +128,11 @@ def expand(pattern: str) -> list[str]:
 
 @cache
 def _root(scheme: str, authority: str) -> tuple[Any, str]:
-    """Return a filesystem and the part of its paths that the authority stands for."""
+    """Return the filesystem of an authority, and the start of its paths."""
     server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if scheme == "s3" and server:  # not all versions of pyarrow look for it
         return fs.S3FileSystem(endpoint_override=server), authority
-    # Without it, Google's library tries for 15 minutes, also if there are no credentials.
+    # By default, Google's library tries for 15 minutes, even without credentials.
     limit = "?retry_limit_seconds=60" if scheme in ("gs", "gcs") else ""
     system, root = fs.FileSystem.from_uri(f"{scheme}://{authority}{limit}")
     return system, root
@@ -144,13 +144,15 @@ def _located(place: str) -> tuple[Any, str]:
         return fs.LocalFileSystem(), str(Path(place).absolute())
     scheme, _, rest = place.partition("://")
     authority, _, path = rest.partition("/")
-    system, root = _root(scheme, authority)  # a path may have letters that no URI has
+    system, root = _root(
+        scheme, authority
+    )  # only these: a path may have characters that a URI cannot have
     return system, f"{root.rstrip('/')}/{path}".rstrip("/")
 
 
 @contextmanager
-def _naming(place: str) -> Iterator[None]:
-    """Turn the errors of filesystems into one that names the place."""
+def _errors_at(place: str) -> Iterator[None]:
+    """Turn the errors of filesystems into an InputError with the place."""
     try:
         yield
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from idisc.evaluate.protocols import PROTOCOLS
 from idisc.evaluate.run import Result
 from idisc.evaluate.units import UnitHint
 from idisc.provenance import ModelInfo
-from idisc.provenance_text import describe_parent
+from idisc.provenance_text import describe_data, describe_parent
 
 _RESCALED = {
     "none": "not rescaled",
@@ -263,7 +263,7 @@ def _describe_model(model: ModelInfo) -> dict[str, str]:
         "SHA-256": model.sha256,
         "licence of the model": model.licence,
         "commercial use": "excluded" if model.non_commercial else commercial,
-        "trained on": model.data,
+        "trained on": describe_data(model),
         "trained from": ", ".join(map(describe_parent, model.parents)) or UNKNOWN,
         "checksum": "verified" if model.verified else "none in the file, so it is unverified",
         "precision": "" if model.precision in ("fp32", UNKNOWN) else model.precision,

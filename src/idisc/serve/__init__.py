@@ -1,1 +1,1 @@
-"""The web page and the HTTP API of `idisc serve`: one model, one queue, one user's results each."""
+"""The web page and the HTTP API of `idisc serve`: one model, one queue, and private results."""

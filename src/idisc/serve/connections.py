@@ -1,30 +1,28 @@
-"""Connections: silent ones and slow readers are dropped, and a full server makes room.
+"""Connections: silent clients and slow readers are disconnected, and a full server makes room.
 
-uvicorn closes a connection that is silent after an answer. It waits for ever for the first request,
-for the rest of a request's head, and for a client that does not read its answer.
+uvicorn closes a connection that is silent after a response. It waits without limit for the first
+request, for the rest of a request's headers, and for a client that does not read its response.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from idisc.serve.admission import CONNECTION, HEAD_BYTES
+from idisc.serve.admission import MAX_HEADER_BYTES
 from idisc.serve.sharing import client_group, first_to_drop
 
 if TYPE_CHECKING:
     from idisc.serve.admission import AdmissionMiddleware
 
-_CHECK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 
 def server_config(app: AdmissionMiddleware, proxies: str = "") -> uvicorn.Config:
-    """Return the configuration of uvicorn; `X-Forwarded-For` of these `proxies` is believed."""
+    """Return the configuration of uvicorn; `X-Forwarded-For` of these `proxies` is trusted."""
     return uvicorn.Config(
         app,
         http=Connection,
@@ -34,35 +32,32 @@ def server_config(app: AdmissionMiddleware, proxies: str = "") -> uvicorn.Config
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=proxies,
-        h11_max_incomplete_event_size=HEAD_BYTES,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
     )
 
 
 class Connection(H11Protocol):
     """A connection of a client, which is checked every second."""
 
-    def __init__(self, config: uvicorn.Config, app_state: dict[str, Any], **others: Any) -> None:
-        # The state of the application is part of every scope, by which requests find this object.
-        super().__init__(config=config, app_state={**app_state, CONNECTION: self}, **others)
+    def __init__(self, config: uvicorn.Config, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
         admission: AdmissionMiddleware = config.app  # type: ignore[assignment]  # see server_config
         self.limits, self.open_connections = admission.limits, admission.connections
-        self.clock = asyncio.get_running_loop()
-        self.heard = self.clock.time()  # when it was opened, answered, or last read an answer
-        self.busy = False  # a request is uploaded or at work, which has limits of its own
-        self.unsent = 0  # bytes of answers when `heard` was set
+        self.last_activity = self.loop.time()  # opened, answered, or progress of a response
+        self.last_unsent = 0  # bytes of responses at that time
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Count the connection, and drop another one if there are too many."""
+        """Count the connection, and drop one if there are too many."""
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
-        self.address = client_group(peer[0] if peer else "")
+        self.client_group = client_group(peer[0] if peer else "")
         self.open_connections.add(self)
         if len(self.open_connections) > self.limits.connections:
             # This connection is idle as well, so there is always one to drop.
-            idle = [each for each in self.open_connections if not each.busy]
-            silent = [each for each in idle if not each.transport.get_write_buffer_size()]
+            idle = [connection for connection in self.open_connections if not connection.busy]
+            silent = [connection for connection in idle if not connection.unsent]
             first_to_drop(silent or idle, lambda _: 1).drop()
-        self.next_check = self.clock.call_later(_CHECK_S, self._check)
+        self.next_check = self.loop.call_later(_CHECK_INTERVAL_S, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
@@ -70,41 +65,44 @@ class Connection(H11Protocol):
         self.open_connections.discard(self)
         super().connection_lost(exc)
 
-    @contextmanager
-    def request(self) -> Iterator[None]:
-        """Mark the connection as busy."""
-        self.busy = True
-        try:
-            yield
-        finally:
-            self.busy, self.heard = False, self.clock.time()
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.last_activity = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being uploaded or processed, which has limits of its own."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def unsent(self) -> int:
+        """Bytes of responses that the client has not read."""
+        return self.transport.get_write_buffer_size()
 
     def drop(self) -> None:
-        """Close the connection at once, whatever is unsent."""
+        """Close the connection at once and discard unsent bytes."""
         self.open_connections.discard(self)
         self.transport.abort()
 
     def _check(self) -> None:
-        self.next_check = self.clock.call_later(_CHECK_S, self._check)
-        now, unsent = self.clock.time(), self.transport.get_write_buffer_size()
-        enough = self.limits.rate * self.limits.stall_s
-        if unsent and (unsent > self.unsent or unsent <= self.unsent - enough):
-            self.heard, self.unsent = now, unsent  # a new answer, or progress of one
-        elif unsent and now - self.heard > self.limits.stall_s:
+        self.next_check = self.loop.call_later(_CHECK_INTERVAL_S, self._check)
+        now, unsent = self.loop.time(), self.unsent
+        if not unsent:
+            self.last_unsent = 0
+            if not self.busy and now - self.last_activity > self.limits.idle_s:
+                self.transport.close()
+            return
+        least_progress = self.limits.min_rate * self.limits.stall_s
+        if unsent > self.last_unsent or unsent <= self.last_unsent - least_progress:
+            self.last_activity, self.last_unsent = now, unsent
+        elif now - self.last_activity > self.limits.stall_s:
             self.drop()
-        elif not unsent and not self.busy and now - self.heard > self.limits.silent_s:
-            self.transport.close()
-        if unsent:
-            self._bound_answers()
-        else:
-            self.unsent = 0
+        self._limit_unsent()
 
-    def _bound_answers(self) -> None:
-        """Drop a reader if unsent answers need too much memory."""
-
-        def unsent(connection: Connection) -> int:
-            return connection.transport.get_write_buffer_size()
-
-        readers = [each for each in self.open_connections if unsent(each)]
-        if len(readers) > 1 and sum(map(unsent, readers)) > self.limits.answers_mb * 1e6:
-            first_to_drop(readers, unsent).drop()
+    def _limit_unsent(self) -> None:
+        """Drop a reader if unsent responses need too much memory."""
+        readers = [connection for connection in self.open_connections if connection.unsent]
+        total = sum(connection.unsent for connection in readers)
+        if len(readers) > 1 and total > self.limits.unsent_mb * 1e6:
+            first_to_drop(readers, lambda connection: connection.unsent).drop()

@@ -1,7 +1,7 @@
-"""Opens the network of a server, with access to its IDRs if that is possible.
+"""Opens the network of a server, with access to its IDRs if possible.
 
-Only a checkpoint has IDRs; an exported file has depth only. A shipped model has both: its exported
-file predicts on a CPU, and its checkpoint explains if torch is installed.
+Only a checkpoint gives access to IDRs; an exported file gives depth only. A shipped model has both:
+its exported file predicts on a CPU, and its checkpoint explains predictions if torch is installed.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def open_network(
 
 
 def with_explorer(predictor: Predictor) -> Opened:
-    """Add what explains pictures by a predictor's network, or the reason why nothing does.
+    """Add the function that explains pictures, or the reason why there is none.
 
     The export of a shipped model predicts faster than its checkpoint and needs no torch, so the
-    checkpoint is opened by the first request that asks for IDRs.
+    checkpoint is opened by the first request for IDRs.
     """
     network = cache(partial(network_of, predictor.engine))
     if missing := _missing(predictor, network):
@@ -58,8 +58,8 @@ def with_explorer(predictor: Predictor) -> Opened:
     def explain(image: NDArray[np.uint8], size: Size) -> Explanation:
         from idisc.explain import idrs  # needs torch
 
-        seen = predictor.network_size((image.shape[0], image.shape[1]))
-        return idrs.explain(network(), resize_smooth(image, seen), size)
+        network_size = predictor.network_size((image.shape[0], image.shape[1]))
+        return idrs.explain(network(), resize_smooth(image, network_size), size)
 
     return Opened(predictor, explain)
 

@@ -1,14 +1,14 @@
 """Forms with a picture: their description for OpenAPI, and how they are read.
 
-FastAPI could read them as well, but it writes a large picture to a temporary file and ignores
-fields that are unknown or given twice.
+FastAPI can read them as well, but it writes a large picture to a temporary file and ignores fields
+that are unknown or given twice.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,16 +18,10 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from idisc.serve.admission import FORM_NEEDED
+from idisc.serve.service import Upload
 
 M = TypeVar("M", bound=BaseModel)
 FILE = "file"  # the field of the picture
-
-
-class Picture(NamedTuple):
-    """A picture as it was uploaded."""
-
-    content: bytes
-    name: str
 
 
 class _InMemoryParser(MultiPartParser):
@@ -38,8 +32,8 @@ def described(fields: type[BaseModel]) -> dict[str, Any]:
     """Describe a form with a picture and other fields, as part of an OpenAPI operation."""
     schema = fields.model_json_schema()
     properties = schema.setdefault("properties", {})
-    for each in properties.values():  # a form has no null
-        each.update(each.pop("anyOf", [{}])[0])
+    for field in properties.values():  # a form has no null
+        field.update(field.pop("anyOf", [{}])[0])
     properties[FILE] = {
         "type": "string",
         "format": "binary",
@@ -51,7 +45,7 @@ def described(fields: type[BaseModel]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def read(request: Request, fields: type[M]) -> tuple[Picture, M]:
+async def read(request: Request, fields: type[M]) -> tuple[Upload, M]:
     """Return the picture and the other fields of a form; empty ones count as not given."""
     form = await _parsed(request)
     try:
@@ -63,7 +57,7 @@ async def read(request: Request, fields: type[M]) -> tuple[Picture, M]:
             raise invalid_field("body", FILE, "Field required")
         if not isinstance(file, UploadFile):
             raise invalid_field("body", FILE, "text; send the picture as a file")
-        return Picture(await file.read(), file.filename or ""), fields.model_validate(given)
+        return Upload(await file.read(), file.filename or ""), fields.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         raise invalid_field("body", str(first["loc"][0]), first["msg"]) from None
@@ -74,7 +68,7 @@ async def read(request: Request, fields: type[M]) -> tuple[Picture, M]:
 async def _parsed(request: Request) -> FormData:
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise HTTPException(415, FORM_NEEDED)
-    # More files and fields than any form has are read, so that `check_names` can name them.
+    # One file and some fields too many are read, so that `check_names` can name them.
     parser = _InMemoryParser(request.headers, request.stream(), max_files=2, max_fields=8)
     try:
         return await parser.parse()

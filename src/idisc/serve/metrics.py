@@ -26,19 +26,19 @@ class Metrics:
         )
         self.seconds = Histogram(
             "idisc_work_seconds",
-            "Work in the model's thread, without waiting.",
+            "Seconds of a job in the worker thread, without waiting.",
             ["kind"],
             buckets=_SECONDS,
             registry=self.registry,
         )
         self.abandoned = Counter(
-            "idisc_abandoned", "Work that nobody waited for.", registry=self.registry
+            "idisc_abandoned", "Jobs whose client did not wait.", registry=self.registry
         )
         ProcessCollector(registry=self.registry)  # memory, CPU seconds, open files
 
-    def watch(self, name: str, help_: str, value: Callable[[], float]) -> None:
-        """Add a gauge whose value is looked up on request."""
-        Gauge(name, help_, registry=self.registry).set_function(value)
+    def watch(self, name: str, description: str, value: Callable[[], float]) -> None:
+        """Add a gauge whose value is computed on request."""
+        Gauge(name, description, registry=self.registry).set_function(value)
 
     def text(self) -> bytes:
         """Return all metrics in the format of Prometheus."""

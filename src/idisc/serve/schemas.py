@@ -1,4 +1,4 @@
-"""The JSON of the API, as its OpenAPI schema describes it."""
+"""The JSON of the API, which its OpenAPI schema describes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Health(BaseModel):
     version: str
     model: str
     domain: str = Field(description="Domain of the training data: indoor, road, any, unknown")
-    waiting: int = Field(description="Requests at work or waiting")
-    slots: int = Field(description="How many may wait; more are answered 429")
+    waiting: int = Field(description="Running and waiting requests")
+    slots: int = Field(description="Maximum of running and waiting requests; others get 429")
     typical_s: float = Field(description="Duration of a prediction, without waiting")
     upload_mb: float
     megapixels: float
@@ -61,7 +61,9 @@ class Examples(BaseModel):
     credits: str = Field(description="File with their credits; empty if there is none")
 
 
-KNOWN = "Two points and their distance, x1,y1 x2,y2 = 2.40m; several are separated by semicolons"
+KNOWN_DISTANCE_FORMAT = (
+    "Two points and their distance, x1,y1 x2,y2 = 2.40m; several are separated by semicolons"
+)
 
 
 class CameraInfo(BaseModel):
@@ -76,7 +78,7 @@ class CameraInfo(BaseModel):
 
 
 class WarningInfo(BaseModel):
-    """A reason why the metres may be wrong."""
+    """A reason why the scale may be wrong."""
 
     code: WarningCode
     details: dict[str, Any]
@@ -95,6 +97,15 @@ class Provenance(BaseModel):
     warnings: list[WarningInfo]
 
 
+class Record(BaseModel):
+    """The data that are stored with a result."""
+
+    format: Literal["idisc/1"]
+    unit: Unit = Field(description="Of depth; relative: 1 / depth up to scale and shift")
+    camera: CameraInfo
+    provenance: Provenance
+
+
 class DepthSummary(BaseModel):
     """Depth along the optical axis."""
 
@@ -103,19 +114,15 @@ class DepthSummary(BaseModel):
     high: float = Field(description="2 % of the pixels are farther")
 
 
-class Result(BaseModel):
+class Result(Record):
     """The summary of a prediction; the rest is at /results/{result}."""
 
-    format: Literal["idisc/1"]
     result: str = Field(
         description="Secret token of the result; everyone who has it can read the result"
     )
     kept_s: float = Field(description="Seconds for which it is kept after its last use")
-    unit: Unit = Field(description="Of depth; relative: 1 / depth up to scale and shift")
     depth_m: DepthSummary | None = Field(description="In metres; null for relative depth")
     depth_relative: DepthSummary | None = Field(description="Null for depth in metres")
-    camera: CameraInfo
-    provenance: Provenance
 
 
 class Packed(BaseModel):
@@ -123,15 +130,6 @@ class Packed(BaseModel):
 
     metres_per_unit: float
     depth: str
-
-
-class Record(BaseModel):
-    """What is stored with a result."""
-
-    format: Literal["idisc/1"]
-    unit: Unit = Field(description="Of depth; relative depth has no metres")
-    camera: CameraInfo
-    provenance: Provenance
 
 
 class View(Packed):
@@ -179,7 +177,7 @@ class Explained(BaseModel):
 
 
 def _check_number(value: object) -> object:
-    """Refuse what JSON does not call a number; pydantic would convert it."""
+    """Refuse booleans and strings, which pydantic would convert to numbers."""
     if isinstance(value, (bool, str)):
         raise ValueError("an integer is needed")
     return value
@@ -207,12 +205,12 @@ class NoFields(BaseModel):
 
 
 class PredictFields(NoFields):
-    """The fields of the form of POST /predict beside its picture; an empty one is not given."""
+    """The fields of the form of POST /predict beside its picture; empty ones are ignored."""
 
     fov: Annotated[float, Field(ge=1, le=179, allow_inf_nan=False)] | None = Field(
         None, description="Horizontal, degrees"
     )
-    known_distance: str | None = Field(None, max_length=2000, description=KNOWN)
+    known_distance: str | None = Field(None, max_length=2000, description=KNOWN_DISTANCE_FORMAT)
 
 
 class Muted(BaseModel):
@@ -230,7 +228,7 @@ class Muted(BaseModel):
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "Not a picture, or an invalid value"},
     403: {"model": Problem, "description": "Sent from another web page, or to another host name"},
-    404: {"model": Problem, "description": "Does not exist, or not any more"},
+    404: {"model": Problem, "description": "Does not exist, or has been dropped"},
     405: {"model": Problem, "description": "Method not allowed"},
     408: {"model": Problem, "description": "The upload stopped, or was too slow"},
     413: {"model": Problem, "description": "Too many bytes or too many pixels"},

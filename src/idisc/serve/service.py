@@ -1,4 +1,4 @@
-"""InferenceService: bytes of a picture in; predictions, files and explanations out.
+"""InferenceService: from the bytes of a picture to predictions, files and explanations.
 
 Everything here runs in the thread of `queue` and knows nothing about HTTP. Files are encoded by
 `formats`, byte for byte as `idisc predict` writes them, without touching the disk.
@@ -10,7 +10,7 @@ import io
 import warnings
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from idisc import configs, formats, geometry, visualize
+from idisc import formats, geometry, visualize
 from idisc.camera import Camera
 from idisc.errors import IdiscWarning, InputError
 from idisc.formats import FORMATS, Format, FormatOptions
@@ -26,7 +26,7 @@ from idisc.formats.viewer import colour_table, packed_depth, photo_uri, scene, s
 from idisc.images import Photo, TooManyPixels, read_photo
 from idisc.predict.options import PredictOptions
 from idisc.prediction import Prediction
-from idisc.provenance_text import provenance_json, record
+from idisc.provenance_text import record
 from idisc.serve.admission import Limits
 from idisc.serve.explorer import Opened
 from idisc.serve.results import Kept, Results
@@ -39,19 +39,17 @@ _RESERVED, _NAME_BYTES = frozenset('<>:"|?*'), 120  # of file names on some syst
 
 
 class Upload(NamedTuple):
-    """A picture as it was uploaded, and what its client knows about it."""
+    """A picture as it was uploaded."""
 
     content: bytes
     name: str
-    fov_deg: float | None = None  # horizontal field of view, if it is known
-    known_distance: str | None = None  # "x1,y1 x2,y2 = 2.40m"
 
 
 class File(NamedTuple):
     """A file to download."""
 
     content: bytes
-    media: str
+    media_type: str
     name: str
 
 
@@ -64,8 +62,8 @@ class InferenceService:
     results: Results
 
     def photo(self, upload: Upload) -> Photo:
-        """Decode an uploaded picture; TooManyPixels names the limit of this server."""
-        name, most = _plain(upload.name), self.limits.pixels
+        """Decode an uploaded picture; the error TooManyPixels has the limit of this server."""
+        name, most = _safe_name(upload.name), self.limits.pixels
         try:
             return read_photo(upload.content, name, most)
         except TooManyPixels as error:
@@ -76,61 +74,58 @@ class InferenceService:
             reason = f"more than {self.limits.megapixels:g} megapixels"
             raise TooManyPixels(error.subject, reason, "reduce it first") from None
 
-    def predict(self, upload: Upload, photo: Photo | None = None) -> Prediction:
-        """Predict an uploaded picture; `photo` is the decoded one, if there is one."""
-        photo, camera = photo or self.photo(upload), None
-        if upload.fov_deg is not None:
-            origin = f"given {upload.fov_deg:g} deg"
-            camera = Camera.from_fov(upload.fov_deg, photo.size, origin)
+    def predict(
+        self, photo: Photo, fov_deg: float | None = None, known_distance: str | None = None
+    ) -> Prediction:
+        """Predict a picture; `fov_deg` is its horizontal field of view."""
+        camera = None
+        if fov_deg is not None:
+            camera = Camera.from_fov(fov_deg, photo.size, f"given {fov_deg:g} deg")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # the provenance has them
-            options = PredictOptions(camera=camera, known_distance=upload.known_distance)
+            options = PredictOptions(camera=camera, known_distance=known_distance)
             return self.opened.predictor.predict(photo, options)
 
     def keep(self, prediction: Prediction) -> dict[str, Any]:
         """Keep a prediction and return its summary; see `schemas.Result`."""
-        token = self.results.keep(prediction)
+        kept = self.results.keep(prediction)
         low, median, high = np.percentile(prediction.depth_values, [2, 50, 98]).tolist()
         summary, metric = {"low": low, "median": median, "high": high}, prediction.unit == "metre"
         return {
-            "format": configs.FORMAT,
-            "result": token,
+            **record(prediction),
+            "result": kept.token,
             "kept_s": self.limits.keep_s,
-            "unit": prediction.unit,
             "depth_m": summary if metric else None,
             "depth_relative": None if metric else summary,
-            "camera": asdict(prediction.camera),
-            "provenance": provenance_json(prediction),
         }
 
     def file(self, prediction: Prediction, row: Format) -> File:
-        """Encode a prediction; the name of a rescaled one says so."""
+        """Encode a prediction; the name of the file says if it is rescaled."""
         content = bytes(formats.encode(prediction, row)[row.suffix])
-        made = prediction.provenance
-        scaled = "_rescaled" if made.rescalings or made.alignment else ""
-        stem = Path(made.picture).stem
+        provenance = prediction.provenance
+        scaled = "_rescaled" if provenance.rescalings or provenance.alignment else ""
+        stem = Path(provenance.picture).stem
         return File(content, row.media_type, f"{stem}{scaled}{row.suffix}")
 
     def view(self, kept: Kept, known_distance: str | None) -> dict[str, Any]:
         """Return what the page shows; see `schemas.View`."""
         prediction = rescaled(kept.prediction, known_distance)
-        data = scene(prediction)
+        view = scene(prediction)
         return {
-            **data,
+            **view,
             "name": prediction.provenance.picture,
             "photo": photo_uri(prediction),
             "record": record(prediction),
-            "description": scene_description(prediction, data),
+            "description": scene_description(prediction, view),
         }
 
-    def explanation_of(self, token: str) -> Explanation:
+    def explanation_of(self, kept: Kept) -> Explanation:
         """Return the explanation of a result, which is computed if it is not kept."""
-        kept = self.results.find(token)
-        if kept.explanation is not None:
-            return kept.explanation
-        found = self.explain(kept.prediction.image)
-        self.results.keep_explanation(token, found)
-        return found
+        explanation = kept.explanation
+        if explanation is None:
+            explanation = self.explain(kept.prediction.image)
+            self.results.keep_explanation(kept, explanation)
+        return explanation
 
     def explain(self, image: NDArray[np.uint8]) -> Explanation:
         """Explain a picture, with depth at its size; nothing is kept."""
@@ -138,43 +133,37 @@ class InferenceService:
             raise InputError(*self.opened.missing.args)
         return self.opened.explain(image, (image.shape[0], image.shape[1]))
 
-    def summary(self, token: str) -> dict[str, Any]:
+    def summary(self, kept: Kept) -> dict[str, Any]:
         """Return the summary of an explanation; see `schemas.Explained`."""
         from idisc.explain import idrs  # needs torch
 
-        found = self.explanation_of(token)
+        explanation = self.explanation_of(kept)
         return {
-            "result": token,
+            "result": kept.token,
             "kept_s": self.limits.keep_s,
-            "maps": found.levels[0].attention.shape[1:],
+            "maps": explanation.levels[0].attention.shape[1:],
             "quantiles": idrs.QUANTILES,
             "least_range": idrs.MIN_RANGE,
-            "levels": [_level(level) for level in found.levels],
-            "depth": packed_depth(self._thinned(token, found.depth)),
+            "levels": [_level_summary(level) for level in explanation.levels],
+            "depth": packed_depth(_thinned(kept, explanation.depth)),
             "change_colours": colour_table(visualize.CHANGE_COLOURS),
         }
 
-    def muted(self, token: str, idrs: Mapping[int, Collection[int]]) -> dict[str, Any]:
+    def muted(self, kept: Kept, idrs: Mapping[int, Collection[int]]) -> dict[str, Any]:
         """Return depth without some IDRs; see `schemas.Muted`."""
         from idisc.explain import ablate  # needs torch
 
-        effect = ablate.mute(
-            self.explanation_of(token), {level: set(idrs[level]) for level in idrs}
-        )
-        change = self._thinned(token, effect.change)
+        muted = {level: set(idrs[level]) for level in idrs}
+        effect = ablate.mute(self.explanation_of(kept), muted)
+        change = _thinned(kept, effect.change)
         return {
-            "depth": packed_depth(self._thinned(token, effect.prediction)),
+            "depth": packed_depth(_thinned(kept, effect.prediction)),
             # Packed separately: the difference of two packed depths would show their steps.
             "change": packed_depth(change - change.min()),
             "change_from_m": float(change.min()),
             "mean_m": effect.mean,
             "largest_m": effect.largest,
         }
-
-    def _thinned(self, token: str, depth: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Sample depth of the size of a result at the pixels of its view."""
-        _, picks = geometry.thin(self.results.find(token).prediction.camera, FormatOptions().grid)
-        return depth[picks, picks]
 
 
 def rescaled(prediction: Prediction, known_distance: str | None) -> Prediction:
@@ -184,13 +173,8 @@ def rescaled(prediction: Prediction, known_distance: str | None) -> Prediction:
 
 def maps_bytes(explanation: Explanation) -> bytes:
     """Return all maps as deflated bytes: for each level (N, h, w) attention, then partition."""
-    maps = [
-        _as_bytes(each)
-        for level in explanation.levels
-        for each in (level.attention, level.partition)
-        if each is not None
-    ]
-    return zlib.compress(b"".join(maps), 1)
+    kinds = (maps for level in explanation.levels for maps in (level.attention, level.partition))
+    return zlib.compress(b"".join(_to_bytes(maps) for maps in kinds if maps is not None), 1)
 
 
 def explanation_npz(explanation: Explanation) -> bytes:
@@ -205,7 +189,13 @@ def explanation_npz(explanation: Explanation) -> bytes:
     return buffer.getvalue()
 
 
-def _level(level: Level) -> dict[str, Any]:
+def _thinned(kept: Kept, depth: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Sample depth (H, W) of the size of a result at the pixels of its view."""
+    _, picks = geometry.thin(kept.prediction.camera, FormatOptions().grid)
+    return depth[picks, picks]
+
+
+def _level_summary(level: Level) -> dict[str, Any]:
     wins = np.bincount(level.dominant.ravel(), minlength=level.idrs)
     return {
         "stride": level.stride,
@@ -217,13 +207,13 @@ def _level(level: Level) -> dict[str, Any]:
     }
 
 
-def _as_bytes(maps: NDArray[np.float32]) -> bytes:
+def _to_bytes(maps: NDArray[np.float32]) -> bytes:
     peak = max(float(maps.max()), 1e-9)
     shares: NDArray[np.uint8] = np.rint(np.clip(maps, 0, None) * (255 / peak)).astype(np.uint8)
     return shares.tobytes()
 
 
-def _plain(name: str) -> str:
+def _safe_name(name: str) -> str:
     """Return a file name without folders and without unprintable characters."""
     last = name.replace("\\", "/").rpartition("/")[2].replace("%22", '"')  # as browsers send it
     kept = "".join(

@@ -1,4 +1,4 @@
-"""How clients share the server: who counts as one client, and which of them gives way."""
+"""How clients share the server: what counts as one client, and whose request is dropped first."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 
 
 class Holder(Protocol):
-    """Something that occupies the server: a connection or an upload."""
+    """A connection or an upload, which occupies the server."""
 
-    address: str  # of its client, see `client_group`
-    heard: float  # when its last bytes came or went, by the clock of the loop
+    client_group: str  # see the function `client_group`
+    last_activity: float  # by the clock of the event loop
 
 
 H = TypeVar("H", bound=Holder)
@@ -21,7 +21,7 @@ H = TypeVar("H", bound=Holder)
 def client_group(host: str) -> str:
     """Return the name under which a client is counted.
 
-    An IPv4 client is its address. An IPv6 client is its /64 network, because whoever has one
+    An IPv4 client is its address. An IPv6 client is its /64 network, because a client with one
     address of such a network usually has all of them.
     """
     try:
@@ -36,8 +36,8 @@ def client_group(host: str) -> str:
 
 
 def first_to_drop(holders: Collection[H], cost: Callable[[H], float]) -> H:
-    """Return the longest silent holder among those of the client with the largest total cost."""
+    """Return the holder that was silent longest, of the client with the largest total cost."""
     totals: defaultdict[str, float] = defaultdict(float)
-    for each in holders:
-        totals[each.address] += cost(each)
-    return max(holders, key=lambda each: (totals[each.address], -each.heard))
+    for holder in holders:
+        totals[holder.client_group] += cost(holder)
+    return max(holders, key=lambda holder: (totals[holder.client_group], -holder.last_activity))

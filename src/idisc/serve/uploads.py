@@ -1,93 +1,85 @@
-"""Uploads that are not complete: how slow they may be, and how much memory they may hold.
+"""Incomplete uploads: how slow they may be, and how much memory they may hold.
 
 An incomplete upload has no slot of the queue. If there are too many of them, or if they hold too
-much memory, the client that holds most loses the one that has been silent longest.
+much memory, the client that holds most loses the upload that has been silent longest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from fastapi import HTTPException
 from starlette.types import Message, Receive
 
 from idisc.serve.sharing import first_to_drop
 
-_MOST = 32  # uploads at once
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+MAX_UPLOADS = 32  # at the same time
 
 
 @dataclass(eq=False)
 class IncompleteUpload:
-    """An upload of which bytes are missing."""
+    """An upload whose bytes have not all arrived."""
 
-    address: str
-    deadline: float  # of the whole request
-    started: float = field(default_factory=_now)
-    heard: float = field(default_factory=_now)
+    client_group: str
+    timeout: asyncio.Timeout
+    last_activity: float  # by the clock of the event loop
     size: int = 0  # bytes
-    waiting: asyncio.Timeout | None = None  # for the next bytes
     dropped: bool = False
 
 
 class Uploads:
     """All incomplete uploads of a server."""
 
-    def __init__(self, memory: int, stall_s: float, least_rate: float) -> None:
-        """`memory` is in bytes, `least_rate` in bytes per second."""
-        self.memory, self.stall_s, self.least_rate = memory, stall_s, least_rate
-        self._open: set[IncompleteUpload] = set()
+    def __init__(self, memory: int, stall_s: float, min_rate: float) -> None:
+        """`memory` is in bytes, `min_rate` in bytes per second."""
+        self.memory, self.stall_s, self.min_rate = memory, stall_s, min_rate
+        self._incomplete: set[IncompleteUpload] = set()
 
-    @contextmanager
-    def receiver(self, receive: Receive, address: str, deadline: float) -> Iterator[Receive]:
-        """Wrap `receive`: it raises an HTTPException if the upload is too slow or is dropped."""
-        upload: IncompleteUpload | None = None
-        complete = False
+    async def read(
+        self,
+        receive: Receive,
+        client_group: str,
+        deadline: float,
+        check_size: Callable[[int], None],
+    ) -> Receive:
+        """Read a request to its end, and return a `receive` that repeats its messages.
 
-        async def bounded() -> Message:
-            nonlocal upload, complete
-            if complete:  # the next message is the disconnection of the client
-                return await receive()
-            if upload is None:
-                upload = IncompleteUpload(address, deadline)
-                self._open.add(upload)
-                self._make_room()
-            message = await self._next(upload, receive)
-            complete = not message.get("more_body", False)
-            if complete:
-                self._open.discard(upload)
-            return message
-
+        An HTTPException is raised if the upload is too slow or is dropped. `check_size` raises one
+        for too many bytes.
+        """
+        clock = asyncio.get_running_loop()
+        messages = deque[Message]()
+        started = clock.time()
+        upload = IncompleteUpload(client_group, asyncio.timeout_at(deadline), started)
+        self._incomplete.add(upload)
         try:
-            yield bounded
+            async with upload.timeout:
+                more = True
+                while more and not upload.dropped:
+                    slowest = started + self.stall_s + upload.size / self.min_rate
+                    latest = min(deadline, upload.last_activity + self.stall_s, slowest)
+                    upload.timeout.reschedule(latest)
+                    self._make_room()
+                    messages.append(await receive())
+                    upload.last_activity = clock.time()
+                    upload.size += len(messages[-1].get("body", b""))
+                    check_size(upload.size)
+                    more = messages[-1].get("more_body", False)
+            if upload.dropped:
+                raise TimeoutError
+        except TimeoutError:
+            raise self._refusal(upload) from None
         finally:
-            if upload is not None:
-                self._open.discard(upload)
+            self._incomplete.discard(upload)
 
-    async def _next(self, upload: IncompleteUpload, receive: Receive) -> Message:
-        """Return the next message of an upload."""
-        slowest = upload.started + self.stall_s + upload.size / self.least_rate
-        latest = min(upload.deadline, upload.heard + self.stall_s, slowest)
-        message: Message | None = None
-        if not upload.dropped:
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(latest) as upload.waiting:
-                    message = await receive()
-            upload.waiting = None
-        if message is not None:
-            upload.heard = _now()
-            upload.size += len(message.get("body", b""))
-            self._make_room()
-        if message is None or upload.dropped:
-            raise self._refusal(upload)
-        return message
+        async def repeat() -> Message:
+            return messages.popleft() if messages else await receive()
+
+        return repeat
 
     def _refusal(self, upload: IncompleteUpload) -> HTTPException:
         if upload.dropped:
@@ -97,18 +89,18 @@ class Uploads:
         return HTTPException(
             408,
             f"the upload stopped for {self.stall_s:g} s, came with less than"
-            f" {self.least_rate / 1000:g} kB/s, or took too long",
+            f" {self.min_rate / 1000:g} kB/s, or took too long",
             {"Connection": "close"},
         )
 
     def _make_room(self) -> None:
-        while sum(map(self._cost, self._open)) > self.memory:
-            upload = first_to_drop(self._open, self._cost)
-            self._open.discard(upload)
+        while sum(map(self._cost, self._incomplete)) > self.memory:
+            upload = first_to_drop(self._incomplete, self._cost)
+            self._incomplete.discard(upload)
             upload.dropped = True
-            if upload.waiting is not None:
-                upload.waiting.reschedule(_now())
+            if not upload.timeout.expired():
+                upload.timeout.reschedule(asyncio.get_running_loop().time())
 
     def _cost(self, upload: IncompleteUpload) -> float:
         """Return the share of the memory that is set aside for an upload, in bytes."""
-        return max(upload.size, self.memory / _MOST)
+        return max(upload.size, self.memory / MAX_UPLOADS)

@@ -1,18 +1,18 @@
-// The IDR explorer: which IDRs a pixel belongs to at each resolution, their maps, one pinned over the
-// picture, some muted, and what depth does without them.
+// The IDR explorer: shows which IDRs a pixel belongs to at each resolution, and their maps. An IDR can
+// be pinned over the picture, and muted to see how depth changes without it.
 
-const DIM = 225; // of 255: how dark a picture is where an IDR has nothing to say
+const DIM = 225; // of 255: darkness of the picture where an IDR has no weight
 
-/** Bring the explorer inside `root` to life. */
-export async function openExplorer({ root, scene, data, about, maps, mute, complain }) {
+/** Fills the explorer inside `root` and connects its controls. */
+export async function openExplorer({ root, scene, data, about, maps, mute, showError }) {
   const byId = (id) => root.querySelector(`#${id}`);
   const [height, width] = about.maps;
   const levels = await readLevels();
   const state = { kind: "partition", pinned: null, muted: new Map() }; // [level, idr]; level -> Set of IDRs
   const whole = await scene.unpackedDepth(about.depth);
   const table = scene.bytes(about.change_colours);
-  let [hovered, latest] = [null, 0];
-  let [without, applied] = [null, new Map()]; // depth as it is shown, and what is muted in it
+  let [hovered, lastRequest] = [null, 0];
+  let [effect, applied] = [null, new Map()]; // the response to the last muting, and its IDRs
   const hint = byId("belongs").textContent;
   const photo = await readPhoto();
   buildLevels();
@@ -21,14 +21,14 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
   scene.addView(byId("explored"), (index) => {
     if (index >= 0) pin(...strongest(index));
   }, (index) => idrName(...strongest(index)));
-  scene.addView(byId("without"), () => {}, tellEffect);
+  scene.addView(byId("without"), () => {}, effectAt);
   scene.watch(point);
   let shownScale = scene.state.scale;
   scene.watch(({ scale }) => {
     if (scale !== shownScale) showEffect();
     shownScale = scale;
   });
-  await mutes(state.muted);
+  await setMuted(state.muted);
 
   // Data
 
@@ -49,7 +49,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     });
   }
 
-  /** The picture at the size of the maps. */
+  /** Returns the RGBA of the picture at the size of the maps. */
   async function readPhoto() {
     const picture = byId("explored").querySelector("img");
     await picture.decode();
@@ -63,14 +63,14 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     return level.maps[state.kind].subarray(idr * height * width, (idr + 1) * height * width);
   }
 
-  /** A pixel of the scene's grid -> the same place in a map; corners lie on corners. */
-  function place(index) {
+  /** Converts the index of a pixel of the scene's grid to that of a map; the corners agree. */
+  function mapIndex(index) {
     const row = Math.round(Math.floor(index / scene.columns) / Math.max(1, scene.rows - 1) * (height - 1));
     return row * width + Math.round((index % scene.columns) / Math.max(1, scene.columns - 1) * (width - 1));
   }
 
   function weights(level, index) {
-    const at = place(index);
+    const at = mapIndex(index);
     return Array.from({ length: level.idrs }, (_, idr) => mapOf(level, idr)[at] / 255 * level.peaks[state.kind]);
   }
 
@@ -78,15 +78,15 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     return `IDR ${idr} of level ${number}`;
   }
 
-  /** Level and number of the IDR that has most of a pixel. */
+  /** Returns level and number of the IDR with the largest weight at a pixel. */
   function strongest(index) {
-    const found = levels.map((level) => weights(level, index));
-    const most = found.map((each) => Math.max(...each));
-    const number = most.indexOf(Math.max(...most));
-    return [number, found[number].indexOf(most[number])];
+    const all = levels.map((level) => weights(level, index));
+    const largest = all.map((values) => Math.max(...values));
+    const number = largest.indexOf(Math.max(...largest));
+    return [number, all[number].indexOf(largest[number])];
   }
 
-  /** 0 to 1 for each byte: clamped between quantiles of the map. */
+  /** Returns a function from a byte of a map to brightness, 0 to 1 between quantiles of the map. */
   function contrast(map, peak) {
     const counts = new Uint32Array(256);
     for (const value of map) counts[value]++;
@@ -101,7 +101,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
 
   // Drawing
 
-  /** Darkness over a picture, where an IDR has little to say. */
+  /** Draws darkness over a picture where an IDR has little weight. */
   function dim(canvas, level, idr) {
     [canvas.width, canvas.height] = [width, height];
     if (idr === null) return;
@@ -111,7 +111,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     canvas.getContext("2d").putImageData(shade, 0, 0);
   }
 
-  /** The picture, small, lit by an IDR. */
+  /** Draws a small picture that is bright where an IDR has weight. */
   function thumbnail(canvas, level, idr) {
     const step = Math.max(1, Math.floor(width / 80));
     [canvas.width, canvas.height] = [Math.floor(width / step), Math.floor(height / step)];
@@ -132,17 +132,17 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     byId("levels").style.setProperty("--width", width);
     byId("levels").style.setProperty("--height", height);
     byId("levels").replaceChildren(...levels.map((level, number) => {
-      const made = document.getElementById("level-template").content.cloneNode(true);
-      const extra = document.createElement("span");
-      extra.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
-      made.querySelector("h3").append(`Level ${number}`, extra);
-      made.querySelector("img").src = data.photo;
-      const group = made.querySelector(".idrs");
+      const section = document.getElementById("level-template").content.cloneNode(true);
+      const details = document.createElement("span");
+      details.textContent = ` stride ${level.stride}, ${level.size[1]} x ${level.size[0]}`;
+      section.querySelector("h3").append(`Level ${number}`, details);
+      section.querySelector("img").src = data.photo;
+      const group = section.querySelector(".idrs");
       group.setAttribute("aria-label", `IDRs of level ${number}; arrow keys move, Enter pins, M mutes`);
       group.append(...Array.from({ length: level.idrs }, (_, idr) => makeButton(number, idr)));
-      group.addEventListener("keydown", (event) => rove(event, group));
-      Object.assign(level, { spot: made.querySelector(".spot canvas"), note: made.querySelector(".spot-note"), buttons: [...group.children] });
-      return made;
+      group.addEventListener("keydown", (event) => handleKey(event, group));
+      Object.assign(level, { spot: section.querySelector(".spot canvas"), note: section.querySelector(".spot-note"), buttons: [...group.children] });
+      return section;
     }));
   }
 
@@ -163,8 +163,8 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     return button;
   }
 
-  /** Arrow keys from one IDR of a level to another: one stop of the tab key for each level. */
-  function rove(event, group) {
+  /** Handles the keys of a level: arrows move between its IDRs, which share one tab stop. */
+  function handleKey(event, group) {
     const columns = getComputedStyle(group).gridTemplateColumns.split(" ").length; // fewer on a phone
     const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns };
     const buttons = [...group.children];
@@ -185,9 +185,9 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     event.preventDefault();
   }
 
-  // What is shown
+  // Display
 
-  /** Under the cursor: who has how much of the pixel, and the map of the strongest at each level. */
+  /** Shows the weights of all IDRs at the cursor, and the map of the strongest IDR of each level. */
   function point({ cursor }) {
     const words = [];
     levels.forEach((level, number) => {
@@ -203,7 +203,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
       if (level.shown !== shown || level.kind !== state.kind) dim(level.spot, level, shown);
       Object.assign(level, { shown, kind: state.kind });
       level.note.textContent = found
-        ? `IDR ${order[0]} has ${percent(found[order[0]])} of this pixel`
+        ? `IDR ${order[0]}: ${percent(found[order[0]])} of this pixel`
         : `IDR ${shown}, ${pinned === null ? "the largest" : "pinned"}`;
       if (found) words.push(`level ${number}: ${order.slice(0, 3).map((idr) => `IDR ${idr} ${percent(found[idr])}`).join(", ")}`);
     });
@@ -224,7 +224,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
 
   function describe(number, idr) {
     const level = levels[number];
-    return `${idrName(number, idr)} has most of ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
+    return `${idrName(number, idr)} dominates in ${percent(level.dominant[idr])} of the pixels${isMuted(number, idr) ? "; muted" : ""}.`;
   }
 
   function isMuted(number, idr) {
@@ -236,7 +236,7 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     dim(byId("explored").querySelector(".dim"), levels[number], idr);
     byId("explored-title").textContent = idr === null ? "Picture" : `${idrName(number, idr)}${hovered ? "" : ", pinned"}`;
     byId("mute").hidden = byId("unpin").hidden = !state.pinned;
-    if (state.pinned) byId("mute").textContent = isMuted(...state.pinned) ? "Unmute it" : "Mute it";
+    if (state.pinned) byId("mute").textContent = isMuted(...state.pinned) ? "Unmute" : "Mute";
     byId("unmute").hidden = !state.muted.size;
     for (const level of levels) {
       for (const button of level.buttons) {
@@ -253,29 +253,29 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     return root.querySelector("[name=effect]:checked").value === "change";
   }
 
-  /** Depth of a pixel without what is muted, or what it changed by. */
-  function tellEffect(index) {
-    const value = (without?.depth ?? whole)[index];
-    const change = without?.change[index] ?? 0;
+  /** Returns depth without the muted IDRs at a pixel, or its change, as text. */
+  function effectAt(index) {
+    const value = (effect?.depth ?? whole)[index];
+    const change = effect?.change[index] ?? 0;
     return showsChange() ? `${change < 0 ? "\u2212" : "+"}${length(Math.abs(change))}` : scene.metres(value);
   }
 
   function showEffect() {
     const change = showsChange();
     const canvas = byId("without").querySelector("canvas");
-    const { mean_m: mean, largest_m: largest } = without ?? { mean_m: 0, largest_m: 0 };
+    const { mean_m: mean, largest_m: largest } = effect ?? { mean_m: 0, largest_m: 0 };
     if (change) {
       const end = Math.max(largest, 0.001);
-      scene.draw(canvas, without?.change ?? whole.map(() => 0), table, [-end, end]);
-    } else scene.draw(canvas, without?.depth ?? whole);
+      scene.draw(canvas, effect?.change ?? whole.map(() => 0), table, [-end, end]);
+    } else scene.draw(canvas, effect?.depth ?? whole);
     const count = [...applied.values()].reduce((sum, idrs) => sum + idrs.size, 0);
-    const scale = change && count ? `; orange is farther, purple nearer, full colour at ${length(Math.max(largest, 0.001))}` : "";
+    const scale = change && count ? `; orange is farther, purple is nearer, full colour at ${length(Math.max(largest, 0.001))}` : "";
     byId("effect-note").textContent = count
-      ? `${count} muted: ${length(mean)} on average, at 99 of 100 pixels up to ${length(largest)}${scale}`
+      ? `${count} muted: depth changes by ${length(mean)} on average, at 99\u202f% of the pixels by up to ${length(largest)}${scale}`
       : "nothing is muted";
   }
 
-  // What one can do
+  // Actions
 
   function pin(number, idr) {
     state.pinned = [number, idr];
@@ -292,37 +292,37 @@ export async function openExplorer({ root, scene, data, about, maps, mute, compl
     if (!idrs.delete(idr)) idrs.add(idr);
     const muted = new Map(state.muted).set(number, idrs);
     if (!idrs.size) muted.delete(number);
-    mutes(muted);
+    setMuted(muted);
   }
 
-  /** Mute these and no others; only the last answer is shown, and a refusal leaves all as it was. */
-  async function mutes(muted) {
-    const mine = ++latest;
+  /** Mutes these IDRs only. The last response is shown; an error restores the previous state. */
+  async function setMuted(muted) {
+    const number = ++lastRequest;
     state.muted = muted;
     showPinned();
     byId("effect-note").textContent = "computing";
     try {
-      const idrs = Object.fromEntries([...muted].map(([level, some]) => [level, [...some]]));
+      const idrs = Object.fromEntries([...muted].map(([level, numbers]) => [level, [...numbers]]));
       const answer = muted.size ? await mute(idrs) : null;
-      const found = answer && {
+      const unpacked = answer && {
         ...answer,
         depth: await scene.unpackedDepth(answer.depth),
         change: (await scene.unpackedDepth(answer.change)).map((value) => value + answer.change_from_m),
       };
-      if (mine === latest) [without, applied] = [found, muted];
+      if (number === lastRequest) [effect, applied] = [unpacked, muted];
     } catch (error) {
-      if (mine !== latest) return;
+      if (number !== lastRequest) return;
       state.muted = applied;
-      complain(error);
+      showError(error);
       showPinned();
     }
-    if (mine === latest) showEffect();
+    if (number === lastRequest) showEffect();
   }
 
   function wire() {
     byId("mute").addEventListener("click", () => toggle(...state.pinned));
     byId("unpin").addEventListener("click", unpin);
-    byId("unmute").addEventListener("click", () => mutes(new Map()));
+    byId("unmute").addEventListener("click", () => setMuted(new Map()));
     for (const choice of root.querySelectorAll("[name=effect]")) choice.addEventListener("change", showEffect);
     for (const choice of root.querySelectorAll("[name=kind]")) {
       choice.checked = choice.value === state.kind;

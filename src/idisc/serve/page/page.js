@@ -1,13 +1,13 @@
-// The served page: a photo goes to the server, its scene comes back and is shown by viewer.js; downloads,
-// normals. Known distances are in known_distances.js, as in the offline viewer, the IDRs in explorer.js.
-// Nothing is loaded from anywhere else.
+// The page of `idisc serve`: uploads a photo, shows its scene with viewer.js, and offers downloads and
+// normals. Known distances are in known_distances.js, as in the offline viewer, and IDRs in explorer.js.
+// Nothing is loaded from other servers.
 import { openExplorer } from "./explorer.js";
 
 const byId = (id) => document.getElementById(id);
 const health = await fetch("/health").then((answer) => answer.json());
-const current = { photo: null, scene: null }; // what is shown; changes when something else is, not before
-let drawn = Promise.resolve(); // when all drawings asked for so far are done
-let stopped = new AbortController(); // for what is going on now
+const current = { photo: null, scene: null }; // the result on the page
+let lastDrawing = Promise.resolve(); // settles when all requested drawings are done
+let task = new AbortController(); // stops the current upload and its drawing
 
 byId("about").textContent = `Model ${health.model}, domain ${health.domain}. Up to ${health.megapixels} megapixels and ${health.upload_mb} MB. `
   + byId("about").textContent;
@@ -15,31 +15,31 @@ wireIntake();
 await showExamples();
 document.documentElement.dataset.ready = "intake";
 
-// Talking to the server
+// Requests
 
-const UNREACHABLE = "The server cannot be reached; does it still run?";
+const UNREACHABLE = "The server cannot be reached. Is it still running?";
 
-class Problem extends Error {
+class ServerError extends Error {
   constructor(status, message, retry) {
     super(message);
     Object.assign(this, { status, retry });
   }
 }
 
-/** A refusal: its status, its body as JSON or nothing, and its header Retry-After. */
-function refused(status, body, retryAfter) {
-  return new Problem(status, body?.error ?? "no answer that can be read", Number(retryAfter) || 0);
+/** Returns the error for a status, a JSON body (null if it is not JSON) and a header Retry-After. */
+function serverError(status, body, retryAfter) {
+  return new ServerError(status, body?.error ?? "The server sent an unreadable response.", Number(retryAfter) || 0);
 }
 
-/** Ask again while the line is full; other errors are thrown. */
-async function patiently(ask, signal) {
+/** Sends a request again while the queue of the server is full; throws other errors. */
+async function retryWhileBusy(send, signal) {
   for (;;) {
     try {
-      return await ask();
+      return await send();
     } catch (error) {
       if (error.status !== 429) throw error;
       for (let left = error.retry || 1; left > 0; left--) {
-        say(`The server is busy; trying again in ${left}\u202fs.`, null, "The server is busy; trying again soon.");
+        showStatus(`The server is busy; trying again in ${left}\u202fs.`, null, "The server is busy; trying again soon.");
         byId("stop").hidden = false;
         await pause(1000, signal);
       }
@@ -54,40 +54,40 @@ function pause(milliseconds, signal) {
   });
 }
 
-/** A request whose refusals are errors with the server's own words. */
-function request(path, options = {}, signal = stopped.signal) {
-  return patiently(async () => {
+/** Fetches a path; the error has the message of the server. */
+function request(path, options = {}, signal = task.signal) {
+  return retryWhileBusy(async () => {
     const answer = await fetch(path, { ...options, signal }).catch((error) => {
-      throw error.name === "AbortError" ? error : new Problem(0, UNREACHABLE);
+      throw error.name === "AbortError" ? error : new ServerError(0, UNREACHABLE);
     });
-    if (!answer.ok) throw refused(answer.status, await answer.json().catch(() => null), answer.headers.get("Retry-After"));
+    if (!answer.ok) throw serverError(answer.status, await answer.json().catch(() => null), answer.headers.get("Retry-After"));
     return answer;
   }, signal);
 }
 
-/** An upload, with progress; fetch has none. */
-function upload(file, advance, signal) {
+/** Uploads a photo with XMLHttpRequest, because fetch reports no progress. */
+function upload(file, showProgress, signal) {
   return new Promise((resolve, reject) => {
     const call = new XMLHttpRequest();
     const form = new FormData();
     form.append("file", file, file.name || "photo");
     call.open("POST", "/predict?format=json");
     call.responseType = "json";
-    call.upload.onprogress = (event) => advance(event.loaded / event.total);
+    call.upload.onprogress = (event) => showProgress(event.loaded / event.total);
     call.onload = () => {
       if (call.status === 200) resolve(call.response);
-      else reject(refused(call.status, call.response, call.getResponseHeader("Retry-After")));
+      else reject(serverError(call.status, call.response, call.getResponseHeader("Retry-After")));
     };
-    call.onerror = () => reject(new Problem(0, UNREACHABLE));
+    call.onerror = () => reject(new ServerError(0, UNREACHABLE));
     signal.addEventListener("abort", () => { call.abort(); reject(signal.reason); });
     call.send(form);
   });
 }
 
-// What is going on
+// Status
 
-/** `spoken` is what a screen reader says: without numbers that change, because it says each change. */
-function say(text, share = null, spoken = text) {
+/** `spoken` is for screen readers, which read every change: it has no numbers that count. */
+function showStatus(text, share = null, spoken = text) {
   byId("status").hidden = !text;
   byId("status").classList.remove("bad");
   byId("message").textContent = text;
@@ -99,27 +99,27 @@ function say(text, share = null, spoken = text) {
   if (!text) byId("stop").hidden = true;
 }
 
-function complain(error) {
-  if (error?.name === "AbortError") return; // who stopped it says what goes on now
-  if (!(error instanceof Problem)) console.error(error);
-  say(error instanceof Problem ? error.message : `The page made a mistake: ${error.message}`, 0);
+function showError(error) {
+  if (error?.name === "AbortError") return; // the status is that of the next task
+  if (!(error instanceof ServerError)) console.error(error);
+  showStatus(error instanceof ServerError ? error.message : `Error in this page: ${error.message}`, 0);
   byId("status").classList.add("bad");
   byId("stop").hidden = true;
 }
 
-/** While the network works: how many are before us, and how long it usually takes. */
-async function watchLine(signal) {
+/** Shows the number of requests ahead in the queue and the expected time, until `signal`. */
+async function watchQueue(signal) {
   const start = performance.now();
-  let line = health;
+  let queue = health;
   for (let tick = 0; !signal.aborted; tick++) {
-    if (tick % 4 === 0) line = await fetch("/health", { signal }).then((answer) => answer.json()).catch(() => line);
+    if (tick % 4 === 0) queue = await fetch("/health", { signal }).then((answer) => answer.json()).catch(() => queue);
     if (signal.aborted) return;
     const passed = (performance.now() - start) / 1000;
-    const ahead = Math.max(0, line.waiting - 1);
-    const expected = line.typical_s * (ahead + 1);
-    const about = `about ${Math.max(1, Math.ceil(expected - passed))}\u202fs`;
-    const task = ahead ? `${ahead} ${ahead === 1 ? "other is" : "others are"} in the line` : "Computing depth";
-    say(`${task}, ${about}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)), `${task}.`);
+    const ahead = Math.max(0, queue.waiting - 1);
+    const expected = queue.typical_s * (ahead + 1);
+    const remaining = `about ${Math.max(1, Math.ceil(expected - passed))}\u202fs`;
+    const activity = ahead ? `Waiting for ${ahead} other request${ahead === 1 ? "" : "s"}` : "Computing depth";
+    showStatus(`${activity}, ${remaining}.`, 0.2 + 0.75 * (1 - Math.exp(-1.5 * passed / expected)), `${activity}.`);
     await pause(300, signal).catch(() => null);
   }
 }
@@ -128,7 +128,7 @@ async function watchLine(signal) {
 
 function wireIntake() {
   byId("file").addEventListener("change", (event) => {
-    if (event.target.files[0]) take(event.target.files[0]);
+    if (event.target.files[0]) predict(event.target.files[0]);
     event.target.value = "";
   });
   for (const name of ["dragenter", "dragover"]) {
@@ -137,13 +137,13 @@ function wireIntake() {
   for (const name of ["dragleave", "drop"]) addEventListener(name, () => byId("intake").classList.remove("over"));
   addEventListener("drop", (event) => {
     event.preventDefault();
-    if (event.dataTransfer.files[0]) take(event.dataTransfer.files[0]);
+    if (event.dataTransfer.files[0]) predict(event.dataTransfer.files[0]);
   });
   addEventListener("paste", (event) => {
-    if (event.clipboardData.files[0]) take(event.clipboardData.files[0]);
+    if (event.clipboardData.files[0]) predict(event.clipboardData.files[0]);
   });
-  byId("stop").addEventListener("click", () => { stopAll(); say(""); });
-  addEventListener("pagehide", (event) => event.persisted || forget(current.photo)); // or the reader may come back
+  byId("stop").addEventListener("click", () => { stopTask(); showStatus(""); });
+  addEventListener("pagehide", (event) => event.persisted || forget(current.photo)); // a persisted page may be shown again
 }
 
 async function showExamples() {
@@ -161,55 +161,55 @@ async function showExamples() {
     button.addEventListener("click", async () => {
       try {
         const content = await (await request(address)).blob();
-        take(new File([content], file, { type: content.type }));
+        predict(new File([content], file, { type: content.type }));
       } catch (error) {
-        complain(error);
+        showError(error);
       }
     });
     return button;
   }));
 }
 
-/** Stop what is going on; what is shown can still be worked with. */
-function stopAll() {
-  stopped.abort();
-  stopped = new AbortController();
+/** Stops the current task; the result on the page stays usable. */
+function stopTask() {
+  task.abort();
+  task = new AbortController();
 }
 
-async function take(file) {
-  stopAll();
-  const { signal } = stopped;
-  const photo = { token: "", known: "" }; // the server's name of its result; known distances of it
+async function predict(file) {
+  stopTask();
+  const { signal } = task;
+  const photo = { token: "", known: "" }; // the token of its result, and its known distances
   byId("stop").hidden = false;
   try {
     if (file.size > health.upload_mb * 1e6) {
-      throw new Problem(413, `${file.name}: ${(file.size / 1e6).toFixed(1)} MB, at most ${health.upload_mb} here; reduce it first.`);
+      throw new ServerError(413, `${file.name}: ${(file.size / 1e6).toFixed(1)} MB, at most ${health.upload_mb} here; reduce it first.`);
     }
-    const answer = await patiently(async () => {
-      say("Sending the photo.", 0);
+    const answer = await retryWhileBusy(async () => {
+      showStatus("Sending the photo.", 0);
       const arrived = new AbortController();
       try {
         return await upload(file, (share) => {
-          if (share < 1) say(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share, "Sending the photo.");
-          else watchLine(AbortSignal.any([arrived.signal, signal]));
+          if (share < 1) showStatus(`Sending the photo, ${Math.round(100 * share)}\u202f%.`, 0.2 * share, "Sending the photo.");
+          else watchQueue(AbortSignal.any([arrived.signal, signal]));
         }, signal);
       } finally {
         arrived.abort();
       }
     }, signal);
     photo.token = answer.result;
-    if (!signal.aborted) say("Drawing.", 0.97);
+    if (!signal.aborted) showStatus("Drawing.", 0.97);
     await show(photo, signal);
-    say("", null, "Depth is ready.");
+    showStatus("", null, "Depth is ready.");
     if (byId("intake").contains(document.activeElement)) byId("title").focus({ preventScroll: true });
     byId("title").scrollIntoView({ block: "start" });
   } catch (error) {
     forget(photo);
-    if (!signal.aborted) complain(error);
+    if (!signal.aborted) showError(error);
   }
 }
 
-/** Let the server forget the result of a photo. */
+/** Asks the server to drop the result of a photo. */
 function forget(photo) {
   if (photo?.token) fetch(`/results/${photo.token}`, { method: "DELETE", keepalive: true }).catch(() => null);
   if (photo) photo.token = "";
@@ -217,19 +217,19 @@ function forget(photo) {
 
 // A result
 
-/** Show a photo's result, once earlier drawings are done: each finds the page as the last one left it. */
-function show(photo, signal = stopped.signal) {
-  const drawing = drawn.then(() => draw(photo, signal));
-  drawn = drawing.catch(() => null); // who asked for it is told
+/** Shows a photo's result after all earlier drawings, because they change the same elements. */
+function show(photo, signal = task.signal) {
+  const drawing = lastDrawing.then(() => draw(photo, signal));
+  lastDrawing = drawing.catch(() => null); // the caller handles the error
   return drawing;
 }
 
 async function draw(photo, signal) {
-  if (!photo.token) return; // another one has taken its place
+  if (!photo.token) return; // another photo has replaced it
   const address = `/results/${photo.token}/view${photo.known ? `?${new URLSearchParams({ known_distance: photo.known })}` : ""}`;
   const data = await (await request(address, {}, signal)).json();
   const focused = byId("scene").contains(document.activeElement);
-  const root = document.createElement("div"); // a new one: what is late still finds the old one
+  const root = document.createElement("div"); // a new one, because late callbacks use the old one
   root.append(byId("scene-template").content.cloneNode(true));
   for (const picture of root.querySelectorAll("#picture img, #explored img")) picture.src = data.photo;
   current.scene?.close();
@@ -238,32 +238,32 @@ async function draw(photo, signal) {
   const before = current.photo;
   Object.assign(current, { photo, scene });
   if (before !== photo) forget(before);
-  tell(data);
+  describe(data);
   wireShown(photo);
   wireDownloads(photo);
   knownDistances.wire(root, scene, data.record, (distances) => rescale(photo, data.record, distances));
   wireExplorer(photo, scene, data, root);
   scene.show();
-  if (focused) byId("title").focus({ preventScroll: true }); // or the keyboard would begin again at the top of the page
+  if (focused) byId("title").focus({ preventScroll: true }); // otherwise the focus would return to the top of the page
   document.documentElement.dataset.ready = scene.hasCloud ? "3d" : "2d";
 }
 
-/** Downloads contain the known distances. Two of them turn relative depth into metres, which is drawn anew. */
+/** Applies known distances to downloads. Two of them turn relative depth into metres, which is drawn again. */
 async function rescale(photo, { unit, provenance }, distances) {
   const relative = unit === "relative";
   if (relative && distances.length < 2) return;
   photo.known = distances.join("; ");
-  if (!relative && !provenance.alignment) return; // the viewer has done it
+  if (!relative && !provenance.alignment) return; // the viewer has rescaled the scene
   try {
     await show(photo);
-    say("", null, relative ? "Depth is in metres." : "Depth is relative again.");
+    showStatus("", null, relative ? "Depth is in metres." : "Depth is relative again.");
   } catch (error) {
     photo.known = "";
-    complain(error);
+    showError(error);
   }
 }
 
-function tell(data) {
+function describe(data) {
   byId("title").textContent = data.name;
   document.title = `${data.name}: depth`;
   if (data.unit === "relative") byId("shown-note").textContent = "along the camera's axis, relative";
@@ -289,15 +289,15 @@ function wireShown(photo) {
         const answer = await request(`/results/${photo.token}/file?format=normals`);
         picture.src = URL.createObjectURL(await answer.blob());
         picture.onload = () => URL.revokeObjectURL(picture.src);
-        say("");
+        showStatus("");
       }
     } catch (error) {
       depth.checked = true;
-      complain(error);
+      showError(error);
     }
     picture.hidden = !normals.checked;
     picture.alt = normals.checked ? "Surface normals" : "";
-    note.textContent = normals.checked ? "of depth and camera; right red, down green, away blue" : ofDepth;
+    note.textContent = normals.checked ? "computed from depth and camera: right red, down green, away blue" : ofDepth;
   };
   for (const choice of [depth, normals]) choice.addEventListener("change", change);
 }
@@ -316,9 +316,9 @@ function wireDownloads(photo) {
         link.download = decodeURIComponent(name ?? "depth");
         link.click();
         setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-        say("");
+        showStatus("");
       } catch (error) {
-        complain(error);
+        showError(error);
       } finally {
         button.removeAttribute("aria-busy");
       }
@@ -337,7 +337,7 @@ function wireExplorer(photo, scene, data, root) {
     const focused = document.activeElement === look;
     look.disabled = true;
     try {
-      say("Looking inside.", 0.5);
+      showStatus("Computing the IDRs.", 0.5);
       const path = `/results/${photo.token}`;
       const about = await (await request(`${path}/explain`, { method: "POST" })).json();
       const maps = await (await request(`${path}/maps`)).arrayBuffer();
@@ -347,15 +347,15 @@ function wireExplorer(photo, scene, data, root) {
           headers: { "Content-Type": "application/json" },
           body: JSON.stringify({ muted }),
         });
-        say(""); // no more of a full line or an earlier refusal
+        showStatus(""); // hides an earlier error
         return answer.json();
       };
-      await openExplorer({ root, scene, data, about, maps, mute, complain });
+      await openExplorer({ root, scene, data, about, maps, mute, showError });
       look.hidden = true;
       if (focused) root.querySelector("#explorer").focus({ preventScroll: true });
-      say("", null, "The IDRs are shown.");
+      showStatus("", null, "The IDRs are shown.");
     } catch (error) {
-      complain(error);
+      showError(error);
     }
     look.disabled = false;
   };
