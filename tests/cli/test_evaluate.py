@@ -104,6 +104,7 @@ def test_holes_and_other_sizes_are_scored_on_request(own, guess, capsys):
 def test_an_exported_file_is_scored_and_pinned_by_its_hash(own, tmp_path, capsys):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
+    onnx_files.sealed(model)
     call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
     assert run("evaluate", *call) == 0
     terms = "CC BY-NC 4.0; not for commercial use"
@@ -151,7 +152,10 @@ def test_a_submission_to_kitti_is_written_and_counted(tmp_path, capsys):
     assert run("evaluate", "--onnx", model, "--kitti-submission", images, "--out", out) == 0
     stdout, stderr = capsys.readouterr()
     assert stdout == f"submission: {out / 'submission.zip'}, 2 pictures\n"
-    assert stderr == f"{images}: 2 pictures; the benchmark has 500\n"
+    assert stderr.splitlines() == [
+        "model model.onnx, unverified: there is no checksum in its file",
+        f"{images}: 2 pictures; the benchmark has 500",
+    ]
     with zipfile.ZipFile(out / "submission.zip") as archive:
         assert archive.namelist() == ["0000000000.png", "0000000001.png"]
 
@@ -172,7 +176,7 @@ def test_a_wrong_file_is_one_line_that_names_it_and_no_report_is_written(
 
 def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    normals = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
+    normals = onnx_files.sealed(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
     data, none = ("--data", own), tmp_path / "none"
     calls = {
         (): "--data, the folder of the dataset, is needed",
@@ -194,8 +198,8 @@ def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
     assert not none.exists()
 
 
-def test_bad_submissions_are_one_line(own, guess, tmp_path, refusal):
-    model, none = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "none"
+def test_bad_submissions_are_one_line(own, guess, model, tmp_path, refusal):
+    none = tmp_path / "none"
     submission = ("--kitti-submission", own / "images")
     calls = {
         (*submission, "--onnx", model): "--kitti-submission needs a network and --out",

@@ -14,6 +14,7 @@ from tests.fakes.photographed import metres, shown
 
 from idisc.cli import main as command_line
 from idisc.cli.cameras import camera_rule
+from idisc.cli.predict_report import Report
 from idisc.errors import InputError
 from idisc.formats import FORMATS
 
@@ -196,24 +197,33 @@ def test_notes_and_the_range_of_the_model_are_said(run, model, photos):
     assert "domain unknown (depth range unknown)" in said
 
 
+def test_notes_about_the_model_are_said_once(run, photos):
+    model = onnx_files.depth_of_brightness(photos.parent / "other.onnx")
+    onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
+    code, _, err = run(photos, "-o", photos.parent / "out", "--weights", model)
+    assert code == 0
+    assert err.splitlines() == [
+        "model other.onnx, licence CC BY-NC 4.0; not for commercial use",
+        "model other.onnx, unverified: there is no checksum in its file",
+    ]
+
+
 def test_a_large_file_says_its_size(run, model, photos, monkeypatch):
-    monkeypatch.setattr("idisc.cli.predict_inputs.LARGE", 1000)
+    monkeypatch.setattr("idisc.cli.predict_report.LARGE_FILE", 1000)
     arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
     _, said, _ = run(photos / "a.png", *arguments)
     assert "a_depth.npy (0.0 GB), " in said
 
 
 def test_what_was_done_before_an_interruption_is_told(run, model, photos, monkeypatch):
-    from idisc.cli import predict_inputs
+    finished, add = iter("ac"), Report.add
 
-    names, keep = iter("abc"), predict_inputs.Run._keep
-
-    def interrupted(self, *given):
-        if next(names) == "c":
+    def interrupted(*given):
+        if next(finished) == "c":
             signal.raise_signal(signal.SIGTERM)
-        keep(self, *given)
+        add(*given)
 
-    monkeypatch.setattr(predict_inputs.Run, "_keep", interrupted)
+    monkeypatch.setattr(Report, "add", interrupted)
     (photos / "b.jpg").write_bytes(b"no picture")
     code, said, err = run(photos, photos / "deep", "-o", photos.parent / "out", "--weights", model)
     assert (code, err.splitlines()[-1]) == (143, "idisc: interrupted")

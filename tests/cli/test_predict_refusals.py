@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from tests.fakes.photographed import shown
 
-from idisc.cli.saving import SOURCES
+from idisc.cli.predict_output import SOURCES
 from idisc.formats import gallery, table
 from idisc.zoo import cards
 

@@ -59,7 +59,7 @@ class ClusterOptions:
     """The options of a prediction on a cluster."""
 
     address: str
-    destination: str
+    destination: str  # a folder that all machines see, or an address
     workers: int | None
     gpus_per_worker: float | None
     part_size: int | None
@@ -67,8 +67,8 @@ class ClusterOptions:
     key: str | None
 
 
-def prediction(command: Any) -> Any:
-    """The options of `idisc predict` for a cluster; `take` reads them."""
+def prediction_options(command: Any) -> Any:
+    """The options of `idisc predict` for a cluster; `take_options` reads them."""
     for option in (
         click.option("--key", metavar="NAME", help="Parquet: column of names [detected]"),
         click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
@@ -88,10 +88,10 @@ def prediction(command: Any) -> Any:
     return cluster(command)
 
 
-def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
+def take_options(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
     """Remove the options of a cluster from `given`; None if --cluster is not among them."""
     names = ("workers", "gpus_per_worker", "part_size", "column", "key")
-    address, values = given.pop("cluster"), {name: given.pop(name) for name in names}
+    address, values = given.pop("cluster"), options.take(given, names)
     if address is None:
         options.refuse("--cluster", **values)
         if out and "://" in out:
@@ -152,7 +152,7 @@ def _formats(named: Sequence[str], files: bool) -> tuple[str, ...] | None:
     return tuple(row.name for row in formats.parse(named)) if named else ()
 
 
-def _advance(advance: progress.Move, state: JobProgress) -> None:
+def _advance(advance: progress.Advance, state: JobProgress) -> None:
     rate = f"{state.pictures:,} pictures, {state.pictures_per_s:.2g}/s, {state.failures:,} failed,"
     advance(state.done, state.parts, f"{rate} {state.done / state.parts:.0%}, parts")
 

@@ -92,7 +92,7 @@ def main(args: Sequence[str] | None = None) -> None:
         if error.filename is None and error.errno not in NO_ROOM:
             raise
         if error.filename is None:  # errors of our own files have a name, so this is stdout
-            tables.give_up_stdout()
+            tables.discard_stdout()
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
         _fail(describe(error), 2)
     sys.exit(code or 0)

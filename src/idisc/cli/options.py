@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -129,6 +129,11 @@ changes = click.option(
     "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field; repeatable."
 )
 """The option --set, once for each field to change."""
+
+
+def take(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Remove the named options from the given ones, and return them."""
+    return {name: given.pop(name) for name in names}
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

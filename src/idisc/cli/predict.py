@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,22 @@ import click
 from idisc.cli import clusters, options
 from idisc.cli.batch import Failures, terminable
 from idisc.cli.cameras import camera_rule
-from idisc.cli.predict_inputs import Run
-from idisc.cli.saving import Saving
+from idisc.cli.predict_output import ResultWriter
+from idisc.cli.predict_run import PredictionRun
 from idisc.errors import InputError
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
+    from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
+    from idisc.tasks import Task
 
-MANY = 1000  # pictures that the network may see, of videos and tiles
-FILM_OPTIONS = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
+MANY = 1000  # more passes through the network than this make no difference to how it is opened
+# Options by what they are for; the names are those of fields and arguments there.
+NETWORK = ("model", "device", "precision", "convention")  # arguments of `predictor.load`
+VIDEO = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
+FORMATTING = ("axes", "limits", "colormap", "clean", "full_size")  # fields of `FormatOptions`
 
 
 class PredictCommand(click.Command):
@@ -93,82 +97,83 @@ class PredictCommand(click.Command):
     help="Write index.html, a page of all results, to the -o folder [if there are several]",
 )
 @click.option("--recursive", is_flag=True, help="Include subfolders.")
-@clusters.prediction
+@clusters.prediction_options
 @options.device
 @options.precision
 def command(
     pictures: tuple[str, ...],
     out: str | None,
-    model: str | None,
-    convention: str | None,
     formats: tuple[str, ...],
-    size: tuple[int, int] | None,
-    tile: bool,
-    tile_size: tuple[int, int] | None,
-    flip: bool,
-    fov: float | None,
-    focal: str | None,
-    matrix: str | None,
-    known_distance: tuple[str, ...],
-    scale_from: Path | None,
-    camera_correction: bool,
-    normals: bool,
     gallery: bool | None,
     recursive: bool,
-    device: str,
-    precision: Any,
     **given: Any,
 ) -> None:
     """Predict metric depth for photos and videos.
 
     A PICTURE is a file, a folder (its pictures and videos), a pattern such as "photos/*.jpg", or -
     for stdin, whose result goes to stdout unless -o is given (one format). With --cluster it may
-    also be a WebDataset shard (.tar) or a Parquet table, and an address such as s3://bucket/folder.
+    also be a WebDataset shard (.tar), a Parquet table or an address such as s3://bucket/folder.
     """
     from idisc.predict import inputs
 
-    film = {name: given.pop(name) for name in FILM_OPTIONS}
-    chosen, folder = clusters.take(given, out), Path(out) if out else None
-    if not chosen:
-        found = inputs.find(pictures, recursive=recursive, beside=folder is None)
-        known = not (tile or tile_size or any(item.is_video for item in found.inputs))
-        count = len(found.inputs) if known else MANY
-        opening = _open_in_thread(model, device, precision, convention, count)
+    network, video = options.take(given, NETWORK), options.take(given, VIDEO)
+    formatting, cluster = options.take(given, FORMATTING), clusters.take_options(given, out)
+    if cluster:
+        known = given["known_distance"]
+        options.refuse("calls without --cluster", gallery=gallery, known_distance=known, **video)
+        network["options"], saving = _predict_options(given), (formats, _format_options(formatting))
+        clusters.predict(cluster, pictures, recursive, saving, network)
+        return
+    folder = Path(out) if out else None
+    found = inputs.find(pictures, recursive=recursive, beside=folder is None)
+    opening = _open_in_thread(network, _count_passes(found.inputs, given))
+    predict_options = _predict_options(given)  # imports slow modules while the network is opened
+    _check_known_distance(given["known_distance"], len(found.inputs))
+    page = _gallery_path(gallery, folder, len(found.inputs))
+    writer = ResultWriter(
+        folder=folder,
+        formats=_parse_formats(formats),
+        options=_format_options(formatting),
+        normals=predict_options.normals,
+        gallery=page is not None,
+    )
+    writer.check(found.inputs)
+    video = _video_options(video, found.inputs)
+    predictor = opening.result()
+    _refuse_unused(formatting, _formats_used(writer, found.inputs, predictor.engine.task, video))
+    failures = Failures(found.problems)
+    with terminable():
+        run = PredictionRun(predictor, predict_options, video, writer, failures, page)
+        run.predict_all(found.inputs)
 
-    from idisc import formats as table  # heavy; meanwhile the network is opened
+
+def _open_in_thread(network: Mapping[str, Any], passes: int) -> Future[Predictor]:
+    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
+
+    def load() -> Predictor:
+        from idisc.predict import predictor
+
+        return predictor.load(**network, pictures=passes)
+
+    return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
+
+
+def _count_passes(items: Sequence[Input], given: Mapping[str, Any]) -> int:
+    """Return how many pictures the network will see, as far as it is known."""
+    unknown = given["tile"] or given["tile_size"] or any(item.is_video for item in items)
+    return MANY if unknown else len(items)
+
+
+def _predict_options(given: Mapping[str, Any]) -> PredictOptions:
     from idisc.predict.options import PredictOptions
 
-    how = PredictOptions(
-        camera=camera_rule(fov, focal, matrix),
-        size=size,
-        flip=flip,
-        tile=tile_size or tile,
-        known_distance=list(known_distance),
-        scale_from=scale_from,
-        camera_correction=camera_correction,
-        normals=normals,
+    names = ("size", "flip", "scale_from", "camera_correction", "normals")
+    return PredictOptions(
+        camera=camera_rule(given["fov"], given["focal"], given["matrix"]),
+        tile=given["tile_size"] or given["tile"],
+        known_distance=list(given["known_distance"]),
+        **{name: given[name] for name in names},
     )
-    if chosen:
-        alone = {"gallery": gallery, "known_distance": known_distance, **film}
-        options.refuse("calls without --cluster", **alone)
-        network = {"model": model, "device": device, "precision": precision}
-        network |= {"convention": convention, "options": how}
-        writing = _format_options(given)
-        clusters.predict(chosen, pictures, recursive, (formats, writing), network)
-        return
-    asked = table.parse(formats) if formats else ()
-    saving = Saving(folder, asked, _format_options(given), normals)
-    _check_known_distance(known_distance, len(found.inputs))
-    saving.check(found.inputs)
-    pages = _gallery(gallery, folder, len(found.inputs))
-    saving = replace(saving, viewer=pages is not None)
-    film = _film_options(film, found.inputs)
-    loaded = opening.result()
-    rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
-    rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
-    _refuse_unused(rows, given)
-    with terminable():
-        Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
 def _check_known_distance(known: Sequence[str], count: int) -> None:
@@ -180,67 +185,70 @@ def _check_known_distance(known: Sequence[str], count: int) -> None:
         )
 
 
-def _open_in_thread(
-    model: str | None, device: str, precision: Any, convention: str | None, pictures: int
-) -> Future[Predictor]:
-    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
-
-    def load() -> Predictor:
-        from idisc.predict import predictor
-
-        return predictor.load(model, device, precision, convention, pictures=pictures)
-
-    return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
-
-
-def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
-    """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
-    if not any(item.is_video for item in items):
-        options.refuse("videos, and there is none", **given)
-        return {}
-    from idisc.predict.video import Plan
-
-    found = options.given(given)
-    Plan(**found)  # checks the values before the first picture is predicted
-    return found
-
-
-def _gallery(wanted: bool | None, out: Path | None, count: int) -> Path | None:
+def _gallery_path(wanted: bool | None, folder: Path | None, count: int) -> Path | None:
     """Return the path of the gallery, or None if there is none."""
     from idisc.formats import gallery
 
-    if out is None:
+    if folder is None:
         if wanted:
             raise InputError("--gallery", "a page needs a folder", "pass -o DIR")
         return None
     if wanted is False or (wanted is None and count < 2):
         return None
-    gallery.check_free(out / gallery.NAME)
-    return out / gallery.NAME
+    gallery.check_free(folder / gallery.NAME)
+    return folder / gallery.NAME
 
 
-def _refuse_unused(rows: Iterable[Format], given: Mapping[str, Any]) -> None:
-    """Raise a UsageError for an option, by its field of FormatOptions, that no format uses."""
-    from idisc.formats import FORMATS
+def _parse_formats(texts: Sequence[str]) -> tuple[Format, ...]:
+    from idisc import formats
 
-    used = {field for row in rows for field in row.options}
-    for field, value in given.items():
-        if field not in used:
-            names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
-            name = "range" if field == "limits" else field
-            options.refuse(f"--save {names}", **{name: value})
+    return formats.parse(texts) if texts else ()
 
 
-def _format_options(given: Mapping[str, Any]) -> FormatOptions:
+def _format_options(formatting: Mapping[str, Any]) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    changes = options.given(given)
-    if "colormap" in changes:
-        visualize.check_colours(changes["colormap"])
-    if limits := changes.get("limits"):
+    fields = options.given(formatting)
+    if "colormap" in fields:
+        visualize.check_colours(fields["colormap"])
+    if limits := fields.get("limits"):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
             raise InputError(f"--range {limits}", "not a range", "write it in metres, as 0.5,8")
-        changes["limits"] = float(match[1]), float(match[2])
-    return FormatOptions(**changes)
+        fields["limits"] = float(match[1]), float(match[2])
+    return FormatOptions(**fields)
+
+
+def _video_options(video: Mapping[str, Any], items: Sequence[Input]) -> dict[str, Any]:
+    """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
+    if not any(item.is_video for item in items):
+        options.refuse("videos, and there is none", **video)
+        return {}
+    from idisc.predict.video import Plan
+
+    fields = options.given(video)
+    Plan(**fields)  # checks the values before the first picture is predicted
+    return fields
+
+
+def _formats_used(
+    writer: ResultWriter, items: Sequence[Input], task: Task, video: Mapping[str, Any]
+) -> set[Format]:
+    """Return all formats that a call writes."""
+    from idisc.formats import FORMATS
+
+    used = {row for item in items for row in writer.formats_for(item, task)}
+    return used | {FORMATS["png"]} if video.get("side_by_side") else used
+
+
+def _refuse_unused(formatting: Mapping[str, Any], used: set[Format]) -> None:
+    """Raise a UsageError for an option that no format uses."""
+    from idisc.formats import FORMATS
+
+    fields = {field for row in used for field in row.options}
+    for field, value in formatting.items():
+        if field not in fields:
+            names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
+            name = "range" if field == "limits" else field
+            options.refuse(f"--save {names}", **{name: value})

@@ -104,8 +104,8 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}f}"
 
 
-def give_up_stdout() -> None:
-    """Discard the buffer of stdout after an error, so that it does not fail again at exit."""
+def discard_stdout() -> None:
+    """Discard what is left for stdout after an error, so that it does not fail again at exit."""
     with suppress(OSError, ValueError):  # it may be no file at all
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -115,9 +115,10 @@ def note(text: str) -> None:
     click.echo(one_line(text), err=True)
 
 
-def note_terms(*models: ModelInfo) -> None:
-    """Print a note for each model that is not for commercial use."""
-    from idisc.provenance_text import describe_terms
+def note_models(*models: ModelInfo) -> None:
+    """Print notes about networks: terms that exclude commercial use, and missing checksums."""
+    from idisc.provenance_text import model_notes
 
-    for terms in filter(None, map(describe_terms, models)):
-        note(terms)
+    for model in models:
+        for text in model_notes(model):
+            note(text)
