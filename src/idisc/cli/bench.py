@@ -33,14 +33,20 @@ NAMES = {
 }
 
 
-@click.command(name="bench")
+@click.command(name="bench", epilog=options.RECIPES_TEXT)
 @click.argument("recipe", type=options.RecipeOrFile())
 @click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [training size]")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Measurements, of which the median is reported.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of torch and ONNX Runtime.")
 @options.device
 @click.option("--compare", is_flag=True, help="Compare speed and memory with the oracle (CPU).")
-@click.option("--engines", is_flag=True, help="Compare exported files with the oracle (CPU).")
+@click.option("--engines", is_flag=True, help="Compare exported ONNX files with the oracle (CPU).")
 @click.option(
     "--json",
     "record",
@@ -53,18 +59,16 @@ def command(
     size: Size | None,
     repeats: int,
     threads: int | None,
-    device: str,
-    compare: bool,
-    engines: bool,
     record: Path | None,
-    changes: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Measure the network of RECIPE (random weights) on this machine.
 
     RECIPE can also be an exported file MODEL.onnx: it is compared with its network in torch and in
     the formulation of the published code (the oracle).
     """
-    on_gpu = device != "cpu"
+    device, compare, engines = given["device"], given["compare"], given["engines"]
+    changes, on_gpu = given["changes"], device != "cpu"
     if isinstance(recipe, Path):
         options.refuse("recipes, not for files", device=on_gpu, compare=compare, set=changes)
         results = _bench_file(recipe, size, repeats, threads)

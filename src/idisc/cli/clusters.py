@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from idisc.formats import FormatOptions
 
 PARQUET = "parquet"  # --save parquet: tables with a row for each picture
-NAMED = 20  # failures that are printed; a file has all of them
+MAX_SHOWN = 20  # failures that are printed; a file lists all of them
 
 
 cluster = click.option(
@@ -71,9 +71,13 @@ def prediction_options(command: Any) -> Any:
     """The options of `idisc predict` for a cluster; `take_options` reads them."""
     for option in (
         click.option("--key", metavar="NAME", help="Parquet: column of names [detected]"),
-        click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
         click.option(
-            "--part-size", type=click.IntRange(1), help="Pictures per part [by their number]"
+            "--column", metavar="NAME", help="Parquet: column of pictures [the only one of bytes]"
+        ),
+        click.option(
+            "--part-size",
+            type=click.IntRange(1),
+            help="Pictures per part [by the number of all pictures]",
         ),
         click.option(
             "--gpus-per-worker",
@@ -104,30 +108,30 @@ def take_options(given: dict[str, Any], out: str | None) -> ClusterOptions | Non
 
 
 def predict(
-    chosen: ClusterOptions,
+    cluster: ClusterOptions,
     pictures: Sequence[str],
     recursive: bool,
-    saving: tuple[Sequence[str], FormatOptions],
+    output: tuple[Sequence[str], FormatOptions],
     network: Mapping[str, Any],
 ) -> None:
     """Predict on a cluster and print the summary; InputError if pictures failed.
 
-    `saving` are the values of --save and the options of formats; `network` are the arguments of
+    `output` are the values of --save and the options of formats; `network` are the arguments of
     `DepthPredictor`.
     """
     from idisc.cluster import DepthPredictor
     from idisc.cluster import job as jobs
     from idisc.cluster.sources import Columns, list_parts
 
-    parts = list_parts(pictures, recursive=recursive, most=chosen.part_size)
-    device = {"device": "cuda"} if chosen.gpus_per_worker else {}
+    parts = list_parts(pictures, recursive=recursive, most=cluster.part_size)
+    device = {"device": "cuda"} if cluster.gpus_per_worker else {}
     job = jobs.Job(
         parts=tuple(parts),
-        destination=chosen.destination,
+        destination=cluster.destination,
         predictor=DepthPredictor(**{**network, **device}),
-        columns=Columns(picture=chosen.column, key=chosen.key),
-        formats=_formats(saving[0], files=all(part.kind == "files" for part in parts)),
-        format_options=saving[1],
+        columns=Columns(picture=cluster.column, key=cluster.key),
+        formats=_format_names(output[0], files=all(part.kind == "files" for part in parts)),
+        format_options=output[1],
     )
     jobs.check(job)  # before a cluster is started
     camera = job.predictor.options.camera
@@ -135,21 +139,22 @@ def predict(
         first = jobs.first_size(job)
         if first is not None:
             camera(first)
+    gpus = cluster.gpus_per_worker or 0.0
     with (
-        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
+        executor_of(cluster.address, cluster.workers, gpus=gpus) as executor,
         progress.bar("predicting") as advance,
     ):
         summary = jobs.run(job, executor, partial(_advance, advance))
-    _tell(summary, chosen.destination)
+    _report(summary, cluster.destination)
 
 
-def _formats(named: Sequence[str], files: bool) -> tuple[str, ...] | None:
+def _format_names(save: Sequence[str], files: bool) -> tuple[str, ...] | None:
     """Return the formats of files; None: tables, which are the default unless all are files."""
     from idisc import formats
 
-    if tuple(named) == (PARQUET,) or not (named or files):
+    if tuple(save) == (PARQUET,) or not (save or files):
         return None
-    return tuple(row.name for row in formats.parse(named)) if named else ()
+    return tuple(row.name for row in formats.parse(save)) if save else ()
 
 
 def _advance(advance: progress.Advance, state: JobProgress) -> None:
@@ -157,17 +162,18 @@ def _advance(advance: progress.Advance, state: JobProgress) -> None:
     advance(state.done, state.parts, f"{rate} {state.done / state.parts:.0%}, parts")
 
 
-def _tell(summary: Summary, destination: str) -> None:
+def _report(summary: Summary, destination: str) -> None:
+    """Print how many pictures were predicted; InputError if some failed."""
     from idisc.cluster.job import FAILURES, NOTES
 
-    failed, there = len(summary.failures), f", {summary.skipped:,} were there"
+    failed, skipped = len(summary.failures), f", {summary.skipped:,} were there"
     click.echo(
         f"{pluralize(summary.pictures - failed, 'picture')} -> {destination}, in"
-        f" {pluralize(summary.parts, 'part')}{there if summary.skipped else ''}"
+        f" {pluralize(summary.parts, 'part')}{skipped if summary.skipped else ''}"
     )
     if not failed:
         return
-    for _, error in summary.failures[:NAMED]:
+    for _, error in summary.failures[:MAX_SHOWN]:
         tables.note(f"failed: {error}")
     raise InputError(
         f"{destination}/{NOTES}/{FAILURES}",

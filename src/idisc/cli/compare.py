@@ -30,15 +30,19 @@ SUFFIX = "_compare.png"
     "-o", "--out", type=options.PATH, default=Path(), help="Output folder [current folder]"
 )
 @click.option("--data", type=options.FOLDER, help="Score both networks on this dataset.")
-@click.option("--dataset", help="Dataset name, as in `idisc evaluate` [from the manifest]")
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, as in `idisc evaluate` [from the manifest]"
+)
 @options.split
 @click.option(
     "--protocol",
     type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
     help="Evaluation protocol [paper, or affine if one network is relative]",
 )
-@click.option("--convention-a", type=str, help="Convention of A; see `idisc predict --convention`.")
-@click.option("--convention-b", type=str, help="Convention of B.")
+@click.option(
+    "--convention-a", metavar="NAME", help="Convention of A, as in `idisc predict --convention`."
+)
+@click.option("--convention-b", metavar="NAME", help="Convention of B.")
 @options.device
 def command(
     first: str,

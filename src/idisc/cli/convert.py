@@ -9,7 +9,7 @@ import click
 
 from idisc import files
 from idisc.ancestry import UNKNOWN
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.configs import recipes
 from idisc.errors import require
 from idisc.zoo import published
@@ -46,13 +46,12 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
         origin = {"file": file.name, "sha256": files.sha256(file)}
         known = ancestry_of(origin, file.name)
         save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
-    for label, text in _recognised(file, converted):
-        click.echo(f"{label:<10}{text}")
-    click.echo(f"{'licence':<10}{'; '.join(known.licence) or UNKNOWN}")
-    click.echo(f"{'written':<10}{out}")
+    tables.show_fields(_describe_network(file, converted))
+    licence = "; ".join(known.licence) or UNKNOWN
+    tables.show_fields([("licence", licence), ("written", str(out))])
 
 
-def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
+def _describe_network(file: Path, converted: Converted) -> list[tuple[str, str]]:
     model = converted.model
     decoder, afp = model.decoder, model.afp
     parameters = sum(
@@ -66,11 +65,11 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
     ]
     if model.discretization != "isd":
         discretization = [("AFP, ISD", "none")]
-    unseen = (
+    assumed = (
         f"{afp.iterations} AFP iterations, {afp.heads} AFP and {model.isd.heads} ISD heads,"
         f" {model.activation}, {decoder.heads} MSDA heads"
     )
-    fitting = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
+    recipes_that_fit = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
     return [
         ("read", f"{file.name}, {converted.tensors} tensors, {parameters / 1e6:.3f} M parameters"),
         ("encoder", model.encoder),
@@ -84,12 +83,13 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
         *discretization,
         ("output", model.task),
         ("dropped", f"{len(converted.dropped)} tensors that take no part"),
-        ("fits", ", ".join(fitting) or "no published recipe"),
-        ("taken as", f"{unseen}: no shape tells, --set changes them"),
+        ("fits", ", ".join(recipes_that_fit) or "no published recipe"),
+        ("taken as", f"{assumed}: no shape tells, --set changes them"),
     ]
 
 
 def _print_published() -> None:
+    """Print every published file with its address, its recipes and the numbers of the paper."""
     for entry in published.PUBLISHED.values():
         metrics = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
         click.echo(f"{entry.file}  {entry.parameters:.1f} M parameters, {entry.bytes / 1e6:.0f} MB")

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.errors import CheckFailed, pluralize
 from idisc.sizes import size_text
 
 if TYPE_CHECKING:
     from idisc.data.doctor import Report
 
+WIDTH = 11  # of the labels
+
 
 @click.command(name="doctor")
 @click.argument("data", type=options.FOLDER, metavar="DIR")
-@click.option("--dataset", help="Dataset name, or name:paper [from the manifest, else folder]")
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, or name:paper [from the manifest, else folder]"
+)
 @click.option(
     "--list",
     "lists",
@@ -31,10 +35,10 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=200,
     show_default=True,
-    help="Number of pairs whose pixels are read; of the others, only the files are looked for.",
+    help="Number of pairs whose pixels are read; the files of the others must only exist.",
 )
 def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: int) -> None:
-    """Find what is wrong with the dataset in DIR, and what to change.
+    """Find out what is wrong with the dataset in DIR, and what to change.
 
     DIR is a prepared folder, a folder of your own pairs (images/ and depth/, or a CSV, JSONL or
     list.txt), or the tree that a published list names. Nothing is changed. The exit code is 3 if
@@ -45,19 +49,19 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
     source, spec = doctor.gather(data, dataset, lists)
     with progress.bar("inspecting pairs") as advance:
         report = doctor.examine(source, spec, samples, advance)
-    for label, text in _summary(report):
-        click.echo(f"{label:<11}{text}")
-    for finding in report.findings:
-        click.echo(f"{finding.severity:<11}{finding.code}: {finding.describe()}")
+    findings = [
+        (finding.severity, f"{finding.code}: {finding.describe()}") for finding in report.findings
+    ]
+    tables.show_fields([*_summary(report), *findings], WIDTH)
     errors, warnings = report.count("error"), report.count("warning")
     if errors:
         raise CheckFailed(data, f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}")
     if not warnings:
-        click.echo(f"{'result':<11}no problems found")
+        tables.show_fields([("result", "no problems found")], WIDTH)
 
 
 def _summary(report: Report) -> Iterator[tuple[str, str]]:
-    """Labels and texts that describe the dataset."""
+    """Yield labels and texts that describe the dataset."""
     listing = f", listed in {report.listing}" if report.listing else ""
     yield "dataset", f"{report.spec.name}: {report.spec.title}{listing}"
     published = report.spec.counts

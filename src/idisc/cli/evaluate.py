@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     help="Folder of PNG, NPY or NPZ files, named after the pictures.",
 )
 @click.option("--data", type=options.FOLDER, help="Folder made by `idisc prepare`, or your own.")
-@click.option("--dataset", help="Dataset name, name:paper or name:normals [from the manifest]")
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, name:paper or name:normals [from the manifest]"
+)
 @click.option(
     "--list", "listing", type=options.PATH, help="Published list of paths relative to --data."
 )
@@ -57,14 +59,14 @@ if TYPE_CHECKING:
     type=click.Choice(["error", "resize"]),
     default="error",
     show_default=True,
-    help="Predictions of another size: report an error, or resize them.",
+    help="Predictions of another size: report an error or resize them.",
 )
 @click.option(
     "--holes",
     type=click.Choice(["error", "skip"]),
     default="error",
     show_default=True,
-    help="Predicted pixels that are 0 or NaN: report an error, or skip them.",
+    help="Predicted pixels that are 0 or NaN: report an error or skip them.",
 )
 @click.option("--clouds", is_flag=True, help="Add F1 and chamfer distance of point clouds.")
 @click.option("--boundaries", is_flag=True, help="Add F1 of depth edges, for exact ground truth.")

@@ -46,10 +46,12 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     type=click.Choice(["png", "pdf"]),
     default="png",
     show_default=True,
-    help="File format of the figures; the text of PDF files can be searched and scaled.",
+    help="File format of the figures; the text of PDF files can be searched.",
 )
 @click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
-@click.option("--dataset", help="Name of the dataset, or name:paper [from the manifest]")
+@click.option(
+    "--dataset", metavar="NAME", help="Name of the dataset, or name:paper [from the manifest]"
+)
 @options.split
 @click.option("--limit", type=click.IntRange(min=1), help="Number of pictures, evenly spaced [all]")
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
@@ -63,12 +65,12 @@ def command(
 ) -> None:
     """Show the IDRs and the levels of a network, and its predictions without some of them.
 
-    A PICTURE is a file, a folder or a pattern. For each one, figures show the maps of all IDRs at
-    every level, the partition, the similarity of the maps, the prediction of each level, and the
-    prediction with single IDRs muted. A grid compares the same IDRs over all pictures, and a JSON
-    file has the numbers. With --data, a report (HTML and JSON) describes how the first network
-    uses its IDRs over a dataset, and panels show picture, ground truth, prediction and error of
-    all networks for typical and for the worst pictures.
+    A PICTURE is a file, a folder, a pattern, or - for stdin. For each one, figures show the maps of
+    all IDRs at every level, the partition, the similarity of the maps, the prediction of each
+    level, and the prediction with single IDRs muted. A grid compares the same IDRs over all
+    pictures, and a JSON file contains the numbers. With --data, a report (HTML and JSON) describes
+    how the first network uses its IDRs over a dataset, and panels show picture, ground truth,
+    prediction and error of all networks for evenly spaced and for the worst pictures.
     """
     if bool(pictures) == (given["data"] is not None):
         raise click.UsageError("name pictures, or a dataset with --data")

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.configs.schema import FilePrecision
 from idisc.errors import pluralize, require
 from idisc.sizes import describe_size
@@ -77,7 +77,7 @@ def command(
     with progress.elapsed("tracing and comparing"):
         measured = export_network(source, wanted)
     count = pluralize(measured.pictures, "picture")
-    lines = {
+    fields = {
         "file": f"{path}, {path.stat().st_size / 1e6:.1f} MB",
         "takes": f"pictures of {describe_size(size)}" if size else "pictures of any size",
         "precision": measured.precision,
@@ -85,5 +85,4 @@ def command(
         "licence": describe_licence(read_model_info(source)),
         "on": f"{count} ({measured.pictures_from}) at {' and '.join(measured.sizes)}",
     }
-    for label, text in lines.items():
-        click.echo(f"{label:<10}{text}")
+    tables.show_fields(fields.items())

@@ -19,8 +19,8 @@ from idisc.cli import tables
 from idisc.cli.batch import Terminated
 from idisc.errors import IdiscError, describe, one_line
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LEAK_WARNINGS = "ignore:resource_tracker:UserWarning"  # in the syntax of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
     "compare": "Show and score two networks side by side.",
@@ -89,7 +89,7 @@ def main(args: Sequence[str] | None = None) -> None:
         terminated = isinstance(error.__cause__ or error, Terminated)
         _fail("interrupted", 143 if terminated else 130)
     except OSError as error:  # no space, no permission
-        if error.filename is None and error.errno not in NO_ROOM:
+        if error.filename is None and error.errno not in DISK_FULL:
             raise
         if error.filename is None:  # errors of our own files have a name, so this is stdout
             tables.discard_stdout()
@@ -99,16 +99,16 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _prepare_streams() -> None:
-    """Refuse a closed stdout, and let both streams take every file name."""
+    """Refuse a closed stdout, and let both streams print every file name."""
     if sys.stderr is None:  # Python's way to say that it was closed
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for good
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - stays open
     if sys.stdout is None:
         _fail("stdout: closed; redirect it to a file or a program", 2)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does by default
         sys.stdout.reconfigure(errors="backslashreplace")
     # Worker processes of a killed command leave semaphores, which Python removes with a warning.
-    if LEAKS not in sys.warnoptions:
-        sys.warnoptions.append(LEAKS)
+    if LEAK_WARNINGS not in sys.warnoptions:
+        sys.warnoptions.append(LEAK_WARNINGS)
 
 
 def run_script(script: Callable[[], None]) -> None:

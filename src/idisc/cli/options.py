@@ -38,7 +38,7 @@ class RecipeOrFile(RecipeName):
 
 
 class Name(click.ParamType[str]):
-    """A name of a table, which is imported on demand; an error suggests similar names."""
+    """A key of a table, which is imported on demand; an error suggests similar names."""
 
     name = "name"
 
@@ -80,6 +80,11 @@ class NetworkSize(PictureSize):
             self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
         return height, width
 
+
+RECIPES_TEXT = (
+    f"Recipes: {', '.join(recipes.RECIPES)}. NAME:paper follows the text of the paper where the"
+    " published code differs."
+)
 
 MODEL = (
     "Checkpoint folder, .onnx file (also of other depth models) or name from `idisc models` [the"
@@ -126,7 +131,11 @@ split = click.option(
 """The option --split of commands that go through a dataset."""
 
 changes = click.option(
-    "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field; repeatable."
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="A.B=VALUE",
+    help="Change one field; can be repeated.",
 )
 """The option --set, once for each field to change."""
 

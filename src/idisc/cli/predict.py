@@ -53,15 +53,28 @@ class PredictCommand(click.Command):
 @options.model_or_auto
 @options.convention
 @click.option(
-    "--save", "formats", multiple=True, metavar="FORMAT,...", help="Formats to write [png,png16]"
+    "--save",
+    "formats",
+    multiple=True,
+    metavar="FORMAT,...",
+    help="Formats to write [png,png16; to stdout png16]; with --cluster also parquet.",
 )
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @click.option("--tile", is_flag=True, help="Refine large pictures in tiles.")
 @click.option("--tile-size", type=options.PictureSize(), help="Size of a tile; implies --tile.")
-@click.option("--flip", is_flag=True, help="Average with the mirrored picture; twice as slow.")
-@click.option("--fov", type=float, metavar="DEG", help="Horizontal field of view.")
+@click.option(
+    "--flip", is_flag=True, help="Average with the mirrored picture; takes twice as long."
+)
+@click.option(
+    "--fov", type=float, metavar="DEG", help="Horizontal field of view [from EXIF, else assumed]"
+)
 @click.option("--focal", metavar="26mm|1400px", help="Focal length: 35 mm equivalent or pixels.")
-@click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
+@click.option(
+    "--camera-matrix",
+    "matrix",
+    metavar="NUMBERS|FILE",
+    help="fx,fy,cx,cy or a 3x3 matrix in pixels.",
+)
 @click.option(
     "--known-distance",
     multiple=True,
@@ -80,8 +93,12 @@ class PredictCommand(click.Command):
     help="Correct depth if a known lens differs from that of training [yes]",
 )
 @click.option("--normals", is_flag=True, help="Also write surface normals.")
-@click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
-@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at the ends of the colormap.")
+@click.option(
+    "--axes", metavar="NAME", help="Axes of points, meshes and normals: opencv or opengl."
+)
+@click.option(
+    "--range", "limits", metavar="LOW,HIGH", help="Metres at the ends of the colormap [by depth]"
+)
 @click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
 @click.option("--clean", is_flag=True, help="Leave out legend and caption of pictures.")
 @click.option("--full-size", is_flag=True, help="Write coloured pictures as large as the photo.")
@@ -121,8 +138,8 @@ def command(
     if cluster:
         known = given["known_distance"]
         options.refuse("calls without --cluster", gallery=gallery, known_distance=known, **video)
-        network["options"], saving = _predict_options(given), (formats, _format_options(formatting))
-        clusters.predict(cluster, pictures, recursive, saving, network)
+        network["options"], output = _predict_options(given), (formats, _format_options(formatting))
+        clusters.predict(cluster, pictures, recursive, output, network)
         return
     folder = Path(out) if out else None
     found = inputs.find(pictures, recursive=recursive, beside=folder is None)
@@ -142,8 +159,8 @@ def command(
     predictor = opening.result()
     _refuse_unused(formatting, _formats_used(writer, found.inputs, predictor.engine.task, video))
     failures = Failures(found.problems)
+    run = PredictionRun(predictor, predict_options, video, writer, failures, page)
     with terminable():
-        run = PredictionRun(predictor, predict_options, video, writer, failures, page)
         run.predict_all(found.inputs)
 
 

@@ -15,13 +15,13 @@ from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
 
-def _above_0(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
+def _positive(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise InputError(f"{option.opts[0]} {value:g}", "a number above 0 is needed")
     return value
 
 
-_limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which has the defaults
+_limit = partial(click.option, callback=_positive)  # fields of `Limits`, which has the defaults
 
 
 @click.command(name="serve")
@@ -41,15 +41,7 @@ _limit = partial(click.option, callback=_above_0)  # fields of `Limits`, which h
     help="Proxies whose X-Forwarded-For is trusted: addresses or networks, separated by commas.",
 )
 @options.device
-def command(
-    model: str | None,
-    convention: str | None,
-    host: str,
-    port: int,
-    device: str,
-    proxies: str,
-    **given: Any,
-) -> None:
+def command(host: str, port: int, proxies: str, **given: Any) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
     Only programs on this machine can reach it, unless --host names another address, such as 0.0.0.0
@@ -61,14 +53,15 @@ def command(
     from idisc.provenance_text import describe_licence
     from idisc.serve import admission, app, connections, explorer
 
-    wanted = admission.Limits(**{name: value for name, value in given.items() if value is not None})
+    network = options.take(given, ("model", "device", "convention"))
+    limits = admission.Limits(**options.given(given))
     hosts = admission.names_at(host)
     _check_proxies(proxies)
-    opened = explorer.open_network(model, device, convention)
-    served = app.create_app(opened, wanted, hosts=hosts)
+    opened = explorer.open_network(**network)
+    served = app.create_app(opened, limits, hosts=hosts)
     listening = _listen(host, port)
-    about = opened.predictor.model
-    tables.note(f"model {about.name}, licence {describe_licence(about)}")
+    model = opened.predictor.model
+    tables.note(f"model {model.name}, licence {describe_licence(model)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
     name = f"[{host}]" if ":" in host else host
@@ -78,12 +71,12 @@ def command(
 
 
 def _check_proxies(proxies: str) -> None:
-    for each in filter(None, proxies.split(",")):
+    for address in filter(None, proxies.split(",")):
         try:
-            ipaddress.ip_network(each.strip())
+            ipaddress.ip_network(address.strip())
         except ValueError:
             raise InputError(
-                f"--forwarded-allow-ips {each}", "neither an address nor a network of addresses"
+                f"--forwarded-allow-ips {address}", "neither an address nor a network of addresses"
             ) from None
 
 
@@ -92,8 +85,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        remedy = "choose another --port" if taken else "--host must be an address of this machine"
+        wrong_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        remedy = (
+            "choose another --port" if wrong_port else "--host must be an address of this machine"
+        )
         raise InputError(
             f"--host {host} --port {port}", f"cannot listen ({error.strerror})", remedy
         ) from None

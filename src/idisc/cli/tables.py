@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,12 @@ def paragraph(text: str, indent: str = "  ") -> None:
     if sys.stdout.isatty():
         width = min(_room(), 110)
     click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
+
+
+def show_fields(fields: Iterable[tuple[str, str]], width: int = 10) -> None:
+    """Print a line for each label and its text, which starts in the same column."""
+    for label, text in fields:
+        click.echo(f"{label:<{width}}{text}")
 
 
 def number(value: float | None, digits: int = 3) -> str:
