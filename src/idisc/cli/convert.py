@@ -10,6 +10,7 @@ import click
 from idisc import files
 from idisc.ancestry import UNKNOWN
 from idisc.cli import options, progress, tables
+from idisc.cli.models import describe_file
 from idisc.configs import recipes
 from idisc.errors import require
 from idisc.zoo import published
@@ -31,7 +32,9 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     isd.heads, activation, and decoder.heads with decoder.points.
     """
     if listing:
-        _print_published()
+        for entry in published.PUBLISHED.values():
+            tables.show_fields(describe_file(entry))
+            click.echo()
         return
     if file is None or out is None:
         raise click.UsageError("FILE and --out are needed (or --list)")
@@ -86,16 +89,3 @@ def _describe_network(file: Path, converted: Converted) -> list[tuple[str, str]]
         ("fits", ", ".join(recipes_that_fit) or "no published recipe"),
         ("taken as", f"{assumed}: no shape tells, --set changes them"),
     ]
-
-
-def _print_published() -> None:
-    """Print every published file with its address, its recipes and the numbers of the paper."""
-    for entry in published.PUBLISHED.values():
-        metrics = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
-        click.echo(f"{entry.file}  {entry.parameters:.1f} M parameters, {entry.bytes / 1e6:.0f} MB")
-        click.echo(f"    {entry.address}")
-        click.echo(f"    recipe   {', '.join(entry.recipes)}")
-        click.echo(f"    expected {metrics}")
-    click.echo(
-        f"All are {published.LICENCE}: not for commercial use. `idisc convert FILE --out DIR`"
-    )

@@ -8,7 +8,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -65,8 +66,22 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with one of the codes in `docs/reference/cli.md`."""
     _prepare_streams()
-    try:
+    with _errors_as_lines():
         code = cli.main(args, prog_name="idisc", standalone_mode=False)
+    sys.exit(code or 0)
+
+
+def run_script(script: Callable[[], None]) -> None:
+    """Run a script of docs/examples or benchmarks; errors of the user are printed as one line."""
+    with _errors_as_lines():
+        script()
+
+
+@contextmanager
+def _errors_as_lines() -> Iterator[None]:
+    """Print an error that is not a bug as one line, and exit with its code."""
+    try:
+        yield
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -95,7 +110,6 @@ def main(args: Sequence[str] | None = None) -> None:
             tables.discard_stdout()
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
         _fail(describe(error), 2)
-    sys.exit(code or 0)
 
 
 def _prepare_streams() -> None:
@@ -109,20 +123,6 @@ def _prepare_streams() -> None:
     # Worker processes of a killed command leave semaphores, which Python removes with a warning.
     if LEAK_WARNINGS not in sys.warnoptions:
         sys.warnoptions.append(LEAK_WARNINGS)
-
-
-def run_script(script: Callable[[], None]) -> None:
-    """Run a script of docs/examples or benchmarks; errors of the user are printed as one line."""
-    try:
-        script()
-    except IdiscError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
-    except OSError as error:
-        if error.filename is None:
-            raise
-        _fail(describe(error), 2)
 
 
 def _fail(message: str, code: int) -> NoReturn:

@@ -39,7 +39,7 @@ def command(name: str | None) -> None:
     if isinstance(found, cards.ModelCard):
         tables.show_fields(_describe_card(found))
     else:
-        tables.show_fields(_describe_file(found))
+        tables.show_fields(describe_file(found))
 
 
 def _list_shipped(models: Mapping[str, ModelCard]) -> None:
@@ -92,7 +92,7 @@ def _numbers(metrics: Mapping[str, float]) -> str:
     return " ".join(f"{name} {value:.3f}" for name, value in metrics.items())
 
 
-def _describe_file(entry: published.Published) -> Iterator[tuple[str, str]]:
+def describe_file(entry: published.Published) -> Iterator[tuple[str, str]]:
     """Yield labels and texts about a published file."""
     recipe = RECIPES[entry.recipes[0]]
     yield "file", f"{entry.file}, {entry.bytes / 1e6:.0f} MB, {entry.parameters:.1f} M parameters"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from idisc.predict.inputs import Input
     from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
-    from idisc.tasks import Task
 
 MANY = 1000  # more passes through the network than this make no difference to how it is opened
 # Options by what they are for; the names are those of fields and arguments there.
@@ -144,12 +143,14 @@ def command(
     folder = Path(out) if out else None
     found = inputs.find(pictures, recursive=recursive, beside=folder is None)
     opening = _open_in_thread(network, _count_passes(found.inputs, given))
-    predict_options = _predict_options(given)  # imports slow modules while the network is opened
+    from idisc.formats import parse  # slow to import; meanwhile the network is opened
+
+    predict_options = _predict_options(given)
     _check_known_distance(given["known_distance"], len(found.inputs))
     page = _gallery_path(gallery, folder, len(found.inputs))
     writer = ResultWriter(
         folder=folder,
-        formats=_parse_formats(formats),
+        formats=parse(formats) if formats else (),
         options=_format_options(formatting),
         normals=predict_options.normals,
         gallery=page is not None,
@@ -157,7 +158,9 @@ def command(
     writer.check(found.inputs)
     video = _video_options(video, found.inputs)
     predictor = opening.result()
-    _refuse_unused(formatting, _formats_used(writer, found.inputs, predictor.engine.task, video))
+    task = predictor.engine.task
+    rows = {row for item in found.inputs for row in writer.formats_for(item, task)}
+    _refuse_unused(formatting, rows, video)
     failures = Failures(found.problems)
     run = PredictionRun(predictor, predict_options, video, writer, failures, page)
     with terminable():
@@ -216,12 +219,6 @@ def _gallery_path(wanted: bool | None, folder: Path | None, count: int) -> Path 
     return folder / gallery.NAME
 
 
-def _parse_formats(texts: Sequence[str]) -> tuple[Format, ...]:
-    from idisc import formats
-
-    return formats.parse(texts) if texts else ()
-
-
 def _format_options(formatting: Mapping[str, Any]) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
@@ -249,23 +246,15 @@ def _video_options(video: Mapping[str, Any], items: Sequence[Input]) -> dict[str
     return fields
 
 
-def _formats_used(
-    writer: ResultWriter, items: Sequence[Input], task: Task, video: Mapping[str, Any]
-) -> set[Format]:
-    """Return all formats that a call writes."""
+def _refuse_unused(
+    formatting: Mapping[str, Any], rows: Iterable[Format], video: Mapping[str, Any]
+) -> None:
+    """Raise a UsageError for an option that changes none of the results."""
     from idisc.formats import FORMATS
 
-    used = {row for item in items for row in writer.formats_for(item, task)}
-    return used | {FORMATS["png"]} if video.get("side_by_side") else used
-
-
-def _refuse_unused(formatting: Mapping[str, Any], used: set[Format]) -> None:
-    """Raise a UsageError for an option that no format uses."""
-    from idisc.formats import FORMATS
-
-    fields = {field for row in used for field in row.options}
+    film = [FORMATS["png"]] if video.get("side_by_side") else []
+    used = {field for row in (*rows, *film) for field in row.options}
     for field, value in formatting.items():
-        if field not in fields:
+        if field not in used:
             names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
-            name = "range" if field == "limits" else field
-            options.refuse(f"--save {names}", **{name: value})
+            options.refuse(f"--save {names}", **{"range" if field == "limits" else field: value})
