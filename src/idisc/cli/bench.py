@@ -183,11 +183,11 @@ def _print_parts(rows: Sequence[Part]) -> None:
     columns = ("", "latency ms", "M parameters", "G mult-adds", "images/s", "G mult-adds/s")
     cells = []
     for row in rows:
-        work, rates = row.multiply_adds / 1e9, ("-", "-")
+        giga, rates = row.multiply_adds / 1e9, ("-", "-")
         if row.latency_ms:
-            rates = (f"{1e3 / row.latency_ms:.2f}", f"{1e3 * work / row.latency_ms:.1f}")
+            rates = (f"{1e3 / row.latency_ms:.2f}", f"{1e3 * giga / row.latency_ms:.1f}")
         size = f"{row.parameters / 1e6:.3f}"
-        cells.append((row.name, f"{row.latency_ms:.1f}", size, f"{work:.1f}", *rates))
+        cells.append((row.name, f"{row.latency_ms:.1f}", size, f"{giga:.1f}", *rates))
     tables.show("Complexity of the network", columns, cells)
     published = ", ".join(
         f"{name} {row.latency_ms} ms {row.parameters} M" for name, row in paper.COMPLEXITY.items()

@@ -47,10 +47,10 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     with progress.elapsed(f"converting {file.name}"):
         converted = convert(file, changes)
         origin = {"file": file.name, "sha256": files.sha256(file)}
-        known = ancestry_of(origin, file.name)
-        save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
+        ancestry = ancestry_of(origin, file.name)
+        save_checkpoint(out, converted.model, converted.state, {**origin, **ancestry.to_json()})
     tables.show_fields(_describe_network(file, converted))
-    licence = "; ".join(known.licence) or UNKNOWN
+    licence = "; ".join(ancestry.licence) or UNKNOWN
     tables.show_fields([("licence", licence), ("written", str(out))])
 
 

@@ -166,13 +166,13 @@ def _parse_idrs(text: str | None) -> tuple[int, ...]:
 
 
 def _parse_mutes(texts: Sequence[str]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
+    mutes: dict[int, set[int]] = {}
     for text in texts:
         level, _, idrs = text.partition(":")
         if not re.fullmatch(r"\s*\d+\s*", level) or not re.fullmatch(_NUMBERS, idrs):
             raise InputError(f"--mute {text}", "not understood", "write LEVEL:IDR, as 0:3 or 2:3,7")
-        found.setdefault(int(level), set()).update(_numbers(idrs))
-    return found
+        mutes.setdefault(int(level), set()).update(_numbers(idrs))
+    return mutes
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -35,11 +35,11 @@ def command(name: str | None) -> None:
         return
     table: dict[str, ModelCard | published.Published]
     table = {**cards.shipped(), **published.PUBLISHED}
-    found = lookup(table, name, "model")
-    if isinstance(found, cards.ModelCard):
-        tables.show_fields(_describe_card(found))
+    model = lookup(table, name, "model")
+    if isinstance(model, cards.ModelCard):
+        tables.show_fields(_describe_card(model))
     else:
-        tables.show_fields(describe_file(found))
+        tables.show_fields(describe_file(model))
 
 
 def _list_shipped(models: Mapping[str, ModelCard]) -> None:
@@ -131,7 +131,7 @@ def _describe_card(card: ModelCard) -> Iterator[tuple[str, str]]:
 
 
 def _by_dataset(card: ModelCard) -> dict[tuple[str, str], list[Score]]:
-    found: dict[tuple[str, str], list[Score]] = {}
+    scores: dict[tuple[str, str], list[Score]] = {}
     for score in card.scores:
-        found.setdefault((score.dataset, score.protocol), []).append(score)
-    return found
+        scores.setdefault((score.dataset, score.protocol), []).append(score)
+    return scores

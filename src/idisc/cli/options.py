@@ -42,13 +42,13 @@ class Name(click.ParamType[str]):
 
     name = "name"
 
-    def __init__(self, module: str, table: str, what: str) -> None:
-        self.module, self.table, self.what = module, table, what
+    def __init__(self, module: str, table: str, noun: str) -> None:
+        self.module, self.table, self.noun = module, table, noun
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         table = getattr(importlib.import_module(self.module), self.table)
         try:
-            lookup(table, value, self.what)
+            lookup(table, value, self.noun)
         except InputError as error:
             self.fail(str(error), param, ctx)
         return value
@@ -76,8 +76,8 @@ class NetworkSize(PictureSize):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         height, width = super().convert(value, param, ctx)
         if height * width > MAX_NETWORK_PIXELS:
-            most = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million"
-            self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
+            limit = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million pixels"
+            self.fail(f"'{value}' is more than {limit}; choose a smaller size", param, ctx)
         return height, width
 
 

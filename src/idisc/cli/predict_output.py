@@ -134,9 +134,9 @@ class ResultWriter:
         """Return the formats of a video, and the names of those that are only for photos."""
         from idisc.predict.video import FILM, video_formats
 
-        chosen = self.formats or (FILM,)
-        formats = tuple(row for row in chosen if row.in_video)
-        left_out = [row.name for row in chosen if not row.in_video]
+        requested = self.formats or (FILM,)
+        formats = tuple(row for row in requested if row.in_video)
+        left_out = [row.name for row in requested if not row.in_video]
         if not formats:
             reason = f"{', '.join(left_out)} of a video"
             raise InputError(item.label, reason, f"the formats are {video_formats()}")

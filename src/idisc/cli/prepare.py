@@ -93,7 +93,7 @@ def command(
     """
     from idisc.data.prepare import runner
 
-    chosen = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
+    preparation = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
     with (
         batch.terminable(),
         clusters.executor_of(given["cluster"], given["workers"]) as executor,
@@ -103,7 +103,7 @@ def command(
             dataset,
             raw,
             out,
-            chosen,
+            preparation,
             lists=lists,
             executor=executor,
             progress=lambda done, total, _: advance(done, total),

@@ -79,7 +79,7 @@ def bar(description: str) -> Iterator[Advance]:
     from rich import progress
     from rich.console import Console
 
-    shown = progress.Progress(
+    live = progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
@@ -87,10 +87,10 @@ def bar(description: str) -> Iterator[Advance]:
         console=Console(stderr=True),
         redirect_stdout=sys.stdout.isatty(),  # results in a pipe must not go to the terminal
     )
-    with shown:
-        task = shown.add_task(description, total=None)
+    with live:
+        task = live.add_task(description, total=None)
 
         def advance(done: int, total: int, now: str = "", /) -> None:
-            shown.update(task, completed=done, total=total, description=now or description)
+            live.update(task, completed=done, total=total, description=now or description)
 
         yield advance
