@@ -52,13 +52,14 @@ MESSAGES = {
         " high; scale it as the picture was scaled"
     ),
     "train nyu_swin --data photos --out run": (
-        "Invalid value for '[RECIPE]': recipe 'nyu_swin': does not exist; did you mean"
-        " nyu_swint or nyu_swinl or nyu_swinb? (see idisc train --help)"
+        "recipe 'nyu_swin': does not exist; did you mean nyu_swint or nyu_swinl or nyu_swinb?"
     ),
     "train nyu_swint --data photos --out run --set train.lrr=1": (
         "--set train.lrr: there is no field 'lrr'; did you mean lr?"
     ),
-    "serve --queue 0": "--queue 0: a number above 0 is needed",
+    "serve --queue 0": (
+        "Invalid value for '--queue': 0 is not in the range x>=1. (see idisc serve --help)"
+    ),
 }
 
 

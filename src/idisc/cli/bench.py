@@ -15,7 +15,7 @@ import click
 
 from idisc import configs, files
 from idisc.cli import options, progress, tables
-from idisc.configs import paper
+from idisc.configs import paper, recipes
 from idisc.configs.schema import ModelConfig, Recipe
 from idisc.errors import InputError, require
 from idisc.sizes import Size, size_text
@@ -33,8 +33,12 @@ NAMES = {
 }
 
 
+def _recipe_or_file(name: str) -> Recipe | Path:
+    return Path(name) if name.endswith(".onnx") else recipes.find(name)
+
+
 @click.command(name="bench", epilog=options.RECIPES_TEXT)
-@click.argument("recipe", type=options.RecipeOrFile())
+@click.argument("recipe", type=_recipe_or_file)
 @click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [training size]")
 @click.option(
     "--repeats",

@@ -36,7 +36,8 @@ SUFFIX = "_compare.png"
 @options.split
 @click.option(
     "--protocol",
-    type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    type=options.name_in("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    metavar="NAME",
     help="Evaluation protocol [paper, or affine if one network is relative]",
 )
 @click.option(

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 @click.option(
     "--protocol",
     "protocols",
-    type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    type=options.name_in("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    metavar="NAME",
     multiple=True,
     default=["paper"],
     show_default=True,
@@ -108,8 +109,7 @@ def command(
         return
     if data is None:
         raise click.UsageError("--data, the folder of the dataset, is needed")
-    stored = given["predictions"] is not None
-    dataset, source = (_open_with_files if stored else _open_with_network)(data, given)
+    dataset, source = _open(data, given)
     _note_list(dataset)
     results = _evaluate(dataset, source, changed, given)
     for result in results:
@@ -166,29 +166,27 @@ def _open_network(given: Mapping[str, Any]) -> Predictor:
     return predictor
 
 
-def _open_with_network(data: Path, given: Mapping[str, Any]) -> tuple[Dataset, Predictor]:
-    from idisc.data.dataset import open_dataset
-
-    predictor, size = _open_network(given), given["size"]
-    if predictor.engine.convention:
-        name = predictor.engine.convention.name
-        options.refuse(f"networks of this package; the convention {name} has a size", size=size)
-    dataset = open_dataset(
-        data, given["dataset"], given["split"], given["listing"], size, predictor.engine.task
-    )
-    note_network_size(predictor, dataset)
-    return dataset, predictor
-
-
-def _open_with_files(data: Path, given: Mapping[str, Any]) -> tuple[Dataset, PredictionFiles]:
+def _open(
+    data: Path, given: Mapping[str, Any]
+) -> tuple[Dataset, Predictor] | tuple[Dataset, PredictionFiles]:
+    """Open the dataset, and the network or the files of predictions."""
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.predictions import PredictionFiles, Reading
 
-    dataset = open_dataset(data, given["dataset"], given["split"], given["listing"])
-    reading = Reading(
-        scale=given["scale"], fit=given["fit"], holes=given["holes"], task=dataset.spec.task
-    )
-    return dataset, PredictionFiles(given["predictions"], dataset.records, reading)
+    name, split, listing = given["dataset"], given["split"], given["listing"]
+    if given["predictions"] is not None:
+        dataset = open_dataset(data, name, split, listing)
+        reading = Reading(
+            scale=given["scale"], fit=given["fit"], holes=given["holes"], task=dataset.spec.task
+        )
+        return dataset, PredictionFiles(given["predictions"], dataset.records, reading)
+    predictor, size = _open_network(given), given["size"]
+    if predictor.engine.convention:
+        kind = f"networks of this package; the convention {predictor.engine.convention.name}"
+        options.refuse(f"{kind} has a size", size=size)
+    dataset = open_dataset(data, name, split, listing, size, predictor.engine.task)
+    note_network_size(predictor, dataset)
+    return dataset, predictor
 
 
 def note_network_size(predictor: Predictor, dataset: Dataset) -> None:

@@ -56,13 +56,7 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
 @click.option("--limit", type=click.IntRange(min=1), help="Number of pictures, evenly spaced [all]")
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @options.device
-def command(
-    pictures: tuple[str, ...],
-    models: tuple[str, ...],
-    size: tuple[int, int] | None,
-    device: str,
-    **given: Any,
-) -> None:
+def command(pictures: tuple[str, ...], **given: Any) -> None:
     """Show the IDRs and the levels of a network, and its predictions without some of them.
 
     A PICTURE is a file, a folder, a pattern, or - for stdin. For each one, figures show the maps of
@@ -75,20 +69,15 @@ def command(
     if bool(pictures) == (given["data"] is not None):
         raise click.UsageError("name pictures, or a dataset with --data")
     if pictures:
-        _explain_pictures(pictures, models, size, device, given)
+        _explain_pictures(pictures, given)
     else:
-        _explain_data(models, size, device, given)
+        _explain_data(given)
 
 
-def _explain_pictures(
-    pictures: Sequence[str],
-    models: Sequence[str],
-    size: tuple[int, int] | None,
-    device: str,
-    given: Mapping[str, Any],
-) -> None:
+def _explain_pictures(pictures: Sequence[str], given: Mapping[str, Any]) -> None:
     from idisc.predict import inputs
 
+    models, size = given["models"], given["size"]
     split = None if given["split"] == "test" else given["split"]
     options.refuse("--data", dataset=given["dataset"], split=split, limit=given["limit"])
     if len(models) > 1:
@@ -96,23 +85,22 @@ def _explain_pictures(
     levels = tuple(sorted(set(given["levels"])))
     selection = Selection(_parse_idrs(given["idrs"]), levels, _parse_mutes(given["mutes"]))
     found = inputs.find(pictures)
-    predictor = open_predictor(models[0] if models else None, device)
+    predictor = open_predictor(models[0] if models else None, given["device"])
     selection.check(predictor)
     _note_models({predictor.model.name: predictor}, size)
     folder = FigureFolder(given["out"], given["suffix"], predictor)
     ExplanationRun(folder, selection, size).explain_all(found.inputs, found.problems)
 
 
-def _explain_data(
-    models: Sequence[str], size: tuple[int, int] | None, device: str, given: Mapping[str, Any]
-) -> None:
+def _explain_data(given: Mapping[str, Any]) -> None:
     from idisc.data.dataset import open_dataset
 
+    size, device = given["size"], given["device"]
     for_pictures = {"idrs": given["idrs"], "level": given["levels"], "mute": given["mutes"]}
     options.refuse("pictures, not for --data", **for_pictures)
     # Before the networks, which take longer to open, so that its errors are reported at once.
     dataset = open_dataset(given["data"], given["dataset"], given["split"], size=size)
-    networks = name_networks(models)
+    networks = name_networks(given["models"])
     predictors = {name: open_predictor(model, device) for name, model in networks.items()}
     _note_models(predictors, size)
     first, *_ = predictors.values()

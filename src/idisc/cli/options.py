@@ -4,54 +4,28 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from idisc.configs import recipes, schema
-from idisc.errors import InputError, lookup
+from idisc.errors import lookup
 from idisc.images import MAX_NETWORK_PIXELS
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-class RecipeName(click.ParamType[schema.Recipe]):
-    """The name of a recipe, with ":paper" for the text of the paper."""
+def name_in(module: str, table: str, noun: str) -> Callable[[str], str]:
+    """Return a type for the keys of a table, whose module is imported on demand."""
 
-    name = "recipe"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return recipes.find(value)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-
-class RecipeOrFile(RecipeName):
-    """The name of a recipe, or an exported file."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return Path(value) if value.endswith(".onnx") else super().convert(value, param, ctx)
-
-
-class Name(click.ParamType[str]):
-    """A key of a table, which is imported on demand; an error suggests similar names."""
-
-    name = "name"
-
-    def __init__(self, module: str, table: str, noun: str) -> None:
-        self.module, self.table, self.noun = module, table, noun
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        table = getattr(importlib.import_module(self.module), self.table)
-        try:
-            lookup(table, value, self.noun)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
+    def convert(value: str) -> str:
+        lookup(getattr(importlib.import_module(module), table), value, noun)
         return value
+
+    return convert
 
 
 class PictureSize(click.ParamType[tuple[int, int]]):
@@ -105,7 +79,7 @@ model_or_auto = click.option(
 
 convention = click.option(
     "--convention",
-    type=Name("idisc.predict.conventions", "CONVENTIONS", "convention"),
+    type=name_in("idisc.predict.conventions", "CONVENTIONS", "convention"),
     metavar="NAME",
     help="How to run a third-party network, such as dpt [by the file; see docs/other_models.md]",
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
 
-MANY = 1000  # more passes through the network than this make no difference to how it is opened
+MANY = 1000  # pictures that the network may see, of videos and tiles
 # Options by what they are for; the names are those of fields and arguments there.
 NETWORK = ("model", "device", "precision", "convention")  # arguments of `predictor.load`
 VIDEO = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
@@ -142,7 +142,7 @@ def command(
         return
     folder = Path(out) if out else None
     found = inputs.find(pictures, recursive=recursive, beside=folder is None)
-    opening = _open_in_thread(network, _count_passes(found.inputs, given))
+    opening = _open_in_thread(network, found.inputs, bool(given["tile"] or given["tile_size"]))
     from idisc.formats import parse  # slow to import; meanwhile the network is opened
 
     predict_options = _predict_options(given)
@@ -167,21 +167,18 @@ def command(
         run.predict_all(found.inputs)
 
 
-def _open_in_thread(network: Mapping[str, Any], passes: int) -> Future[Predictor]:
+def _open_in_thread(
+    network: Mapping[str, Any], items: Sequence[Input], tiled: bool
+) -> Future[Predictor]:
     """Open a network in a thread that needs no interpreter lock, during imports and checks."""
+    many = tiled or any(item.is_video for item in items)
 
     def load() -> Predictor:
         from idisc.predict import predictor
 
-        return predictor.load(**network, pictures=passes)
+        return predictor.load(**network, pictures=MANY if many else len(items))
 
     return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
-
-
-def _count_passes(items: Sequence[Input], given: Mapping[str, Any]) -> int:
-    """Return how many pictures the network will see, as far as it is known."""
-    unknown = given["tile"] or given["tile_size"] or any(item.is_video for item in items)
-    return MANY if unknown else len(items)
 
 
 def _predict_options(given: Mapping[str, Any]) -> PredictOptions:

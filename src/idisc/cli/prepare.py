@@ -12,7 +12,7 @@ from idisc import configs
 from idisc.cli import batch, clusters, options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
-from idisc.errors import DataError, lookup, pluralize
+from idisc.errors import DataError, InputError, lookup, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.prepare.frames import Absent
@@ -45,22 +45,16 @@ def _values(kind: Any, default: Any) -> str:
     return f"{default:g}"
 
 
-class _Dataset(options.Name):
-    """The name of a dataset that can be prepared."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == catalog.FOLDER.name:
-            self.fail(
-                "'folder', your own pairs, needs no preparation; pass it to doctor, evaluate or"
-                " train as it is",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
+def _dataset(name: str) -> str:
+    if name == catalog.FOLDER.name:
+        remedy = "pass it to doctor, evaluate or train as it is"
+        raise InputError("dataset 'folder'", "your own pairs need no preparation", remedy)
+    lookup(PREPARATIONS, name, "dataset")
+    return name
 
 
 @click.command(name="prepare", epilog=_epilog())
-@click.argument("dataset", type=_Dataset("idisc.data.prepare", "PREPARATIONS", "dataset"))
+@click.argument("dataset", type=_dataset)
 @click.option(
     "--raw", type=options.FOLDER, help="Folder of the raw dataset; not for synthetic ones."
 )
@@ -93,7 +87,7 @@ def command(
     """
     from idisc.data.prepare import runner
 
-    preparation = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
+    preparation = configs.override(PREPARATIONS[dataset].options(), changes)
     with (
         batch.terminable(),
         clusters.executor_of(given["cluster"], given["workers"]) as executor,

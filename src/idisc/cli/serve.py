@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
-import math
 import socket
-from functools import partial
 from typing import Any
 
 import click
@@ -14,14 +12,7 @@ import click
 from idisc.cli import options, tables
 from idisc.errors import InputError, require
 
-
-def _positive(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{option.opts[0]} {value:g}", "a number above 0 is needed")
-    return value
-
-
-_limit = partial(click.option, callback=_positive)  # fields of `Limits`, which has the defaults
+_POSITIVE = click.FloatRange(0, min_open=True)
 
 
 @click.command(name="serve")
@@ -29,10 +20,20 @@ _limit = partial(click.option, callback=_positive)  # fields of `Limits`, which 
 @options.convention
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@_limit("--max-upload-mb", "upload_mb", type=float, help="Maximum size of an upload [25]")
-@_limit("--max-megapixels", "megapixels", type=float, help="Maximum size of a picture [25]")
-@_limit("--queue", type=int, help="Maximum of running and waiting requests; others get 429 [8]")
-@_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
+@click.option(
+    "--max-upload-mb", "upload_mb", type=_POSITIVE, help="Maximum size of an upload in MB [25]"
+)
+@click.option(
+    "--max-megapixels", "megapixels", type=_POSITIVE, help="Maximum size of a picture [25]"
+)
+@click.option(
+    "--queue",
+    type=click.IntRange(1),
+    help="Maximum of running and waiting requests; others get 429 [8]",
+)
+@click.option(
+    "--timeout", "timeout_s", type=_POSITIVE, help="Timeout of a request in seconds [120]"
+)
 @click.option(
     "--forwarded-allow-ips",
     "proxies",

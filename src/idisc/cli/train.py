@@ -14,7 +14,7 @@ import click
 
 from idisc import configs
 from idisc.cli import options, progress, tables
-from idisc.configs import paper
+from idisc.configs import paper, recipes
 from idisc.errors import pluralize, require
 from idisc.zoo import cards
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="train", epilog=options.RECIPES_TEXT)
-@click.argument("recipe", type=options.RecipeName(), required=False)
+@click.argument("recipe", type=recipes.find, required=False)
 @click.option(
     "--data",
     multiple=True,
