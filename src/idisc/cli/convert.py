@@ -49,9 +49,9 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
         origin = {"file": file.name, "sha256": files.sha256(file)}
         ancestry = ancestry_of(origin, file.name)
         save_checkpoint(out, converted.model, converted.state, {**origin, **ancestry.to_json()})
-    tables.show_fields(_describe_network(file, converted))
     licence = "; ".join(ancestry.licence) or UNKNOWN
-    tables.show_fields([("licence", licence), ("written", str(out))])
+    about = _describe_network(file, converted)
+    tables.show_fields([*about, ("licence", licence), ("written", str(out))])
 
 
 def _describe_network(file: Path, converted: Converted) -> list[tuple[str, str]]:

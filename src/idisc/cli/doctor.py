@@ -15,8 +15,6 @@ from idisc.sizes import size_text
 if TYPE_CHECKING:
     from idisc.data.doctor import Report
 
-WIDTH = 11  # of the labels
-
 
 @click.command(name="doctor")
 @click.argument("data", type=options.FOLDER, metavar="DIR")
@@ -49,15 +47,14 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
     source, spec = doctor.gather(data, dataset, lists)
     with progress.bar("inspecting pairs") as advance:
         report = doctor.examine(source, spec, samples, advance)
-    findings = [
-        (finding.severity, f"{finding.code}: {finding.describe()}") for finding in report.findings
-    ]
-    tables.show_fields([*_summary(report), *findings], WIDTH)
+    fields = [*_summary(report)]
+    fields += [(row.severity, f"{row.code}: {row.describe()}") for row in report.findings]
     errors, warnings = report.count("error"), report.count("warning")
+    if not errors and not warnings:
+        fields.append(("result", "no problems found"))
+    tables.show_fields(fields)
     if errors:
         raise CheckFailed(data, f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}")
-    if not warnings:
-        tables.show_fields([("result", "no problems found")], WIDTH)
 
 
 def _summary(report: Report) -> Iterator[tuple[str, str]]:

@@ -110,10 +110,8 @@ def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> lis
         "dataset": f"{dataset.spec.title} ({dataset.spec.name}), split {dataset.split}",
         "manifest SHA-256": dataset.source.sha256 or "none",
     }
-    title, page = (
-        f"{folder.predictor.model.name} on {dataset.spec.title}",
-        folder.path / "usage.html",
-    )
+    title = f"{folder.predictor.model.name} on {dataset.spec.title}"
+    page = folder.path / "usage.html"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
     numbers = folder.save_report("usage", report, about)

@@ -81,8 +81,10 @@ def paragraph(text: str, indent: str = "  ") -> None:
     click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
 
 
-def show_fields(fields: Iterable[tuple[str, str]], width: int = 10) -> None:
-    """Print a line for each label and its text, which starts in the same column."""
+def show_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each label and its text; all texts start in the same column."""
+    fields = list(fields)
+    width = max(8, *(len(label) for label, _ in fields)) + 2
     for label, text in fields:
         click.echo(f"{label:<{width}}{text}")
 
