@@ -17,14 +17,7 @@ IMAGE = np.full((1, 8, 8, 3), 100, np.uint8)
 
 @pytest.fixture
 def exported(tmp_path):
-    return seal(onnx_files.depth_of_brightness(tmp_path / "small.onnx"), {})
-
-
-def seal(path, external):
-    stated = json.dumps(external)
-    content = onnx_files.with_metadata(path.read_bytes(), checksums.EXTERNAL, stated)
-    path.write_bytes(checksums.sealed(content))
-    return path
+    return onnx_files.sealed(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
 
 
 def test_a_checksum_is_metadata_and_leaves_the_graph_as_it_is(exported):
@@ -48,7 +41,7 @@ def test_weights_in_another_file_are_covered_as_well(tmp_path):
     weights.write_bytes(np.float32(50).tobytes())
     graph = onnx_files.depth_of_brightness(tmp_path / "small.onnx", weights_at=weights.name)
     bare = graph.read_bytes()
-    seal(graph, {weights.name: checksums.crc32(weights)})
+    onnx_files.sealed(graph, json.dumps({weights.name: checksums.crc32(weights)}))
     engine = OnnxEngine(graph)
     assert engine.verified
     np.testing.assert_allclose(engine.run(IMAGE).maps, 2.5)

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, hashed, and read with an error that names them."""
+"""Files: written completely or not at all, hashed, and read with an error that names them."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ from idisc.errors import InputError
 
 @pytest.fixture
 def umask():
-    """A mask under which files come out as rw-r----- and folders as rwxr-x---."""
+    """A mask under which files get rw-r----- and folders rwxr-x---."""
     before = os.umask(0o027)
     yield 0o027
     os.umask(before)
@@ -29,76 +29,60 @@ def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def write_half(path, error):
-    with files.atomic(path) as draft:
-        draft.write_text("half of the n")
-        raise error
+# One file
 
 
-def write_half_a_folder(path):
-    with files.atomic_folder(path) as draft:
-        (draft / "a.txt").write_text("a")
-        raise RuntimeError("torn")
-
-
-def test_new_content_appears_when_the_block_ends(tmp_path):
+def test_new_content_appears_when_the_block_ends(tmp_path, umask):
     path = tmp_path / "deep" / "er" / "note.txt"
-    for before in (None, "first"):
+    for before, after in ((None, "first"), ("first", "second")):
         with files.atomic(path) as draft:
-            draft.write_text("second" if before else "first")
+            draft.write_text(after)
             assert (path.read_text() if path.exists() else None) == before
-    assert path.read_text() == "second"
+        assert path.read_text() == after
     assert names_in(path.parent) == ["note.txt"]
+    assert mode_of(path) == 0o640
+    assert os.umask(umask) == umask  # reading the mask did not change it
 
 
-@pytest.mark.parametrize("error", [RuntimeError("torn"), KeyboardInterrupt()])
-def test_old_content_survives_an_exception_inside_the_block(tmp_path, error):
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("write", [files.atomic, files.atomic_folder])
+def test_nothing_changes_after_an_exception_inside_the_block(tmp_path, write, error):
+    def interrupted(path):
+        with write(path) as draft:
+            (draft / "a.txt" if draft.is_dir() else draft).write_text("half of the n")
+            raise error
+
     path = tmp_path / "note.txt"
-    path.write_text("old")
-    with pytest.raises(type(error)):
-        write_half(path, error)
-    assert path.read_text() == "old"
-    assert names_in(tmp_path) == ["note.txt"]
-
-
-def test_a_file_gets_the_permissions_of_the_users_other_files(tmp_path, umask):
-    with files.atomic(tmp_path / "note.txt") as draft:
-        draft.write_text("new")
-    assert mode_of(tmp_path / "note.txt") == 0o640
-    assert os.umask(umask) == umask  # looking at the mask did not change it
+    if write is files.atomic:
+        path.write_text("old")
+    with pytest.raises(error):
+        interrupted(path)
+    assert [each.read_text() for each in tmp_path.iterdir()] == ["old"] * (write is files.atomic)
 
 
 def test_a_folder_in_the_place_of_the_file_is_named(tmp_path):
-    with pytest.raises(InputError) as caught, files.atomic(tmp_path):
+    with refused(InputError, tmp_path), files.atomic(tmp_path):
         pytest.fail("the block must not run")
-    assert str(caught.value) == f"{tmp_path}: a folder; the name of a file is needed"
     assert names_in(tmp_path) == []
+
+
+# Folders
 
 
 def test_a_folder_appears_with_all_of_its_files(tmp_path, umask):
     path = tmp_path / "deep" / "run"
+    path.mkdir(parents=True)  # an empty folder of that name may exist
     with files.atomic_folder(path) as draft:
         (draft / "inner").mkdir()
         (draft / "inner" / "a.txt").write_text("a")
-        (draft / "b.txt").write_text("b")
-        assert not path.exists()
-    assert names_in(path) == ["b.txt", "inner"]
+        assert names_in(path) == []
     assert (path / "inner" / "a.txt").read_text() == "a"
     assert names_in(path.parent) == ["run"]
     assert mode_of(path) == 0o750
 
 
-def test_an_empty_folder_of_that_name_is_taken(tmp_path):
-    path = tmp_path / "run"
-    path.mkdir()
-    with files.atomic_folder(path) as draft:
-        (draft / "a.txt").write_text("a")
-    assert names_in(path) == ["a.txt"]
-    assert names_in(tmp_path) == ["run"]
-
-
 @pytest.mark.parametrize("taken", ["run", "run/mine.txt"])
-def test_a_folder_with_something_in_it_or_a_file_is_refused_and_untouched(tmp_path, taken):
+def test_a_file_or_a_folder_that_is_not_empty_is_refused_and_untouched(tmp_path, taken):
     path, mine = tmp_path / "run", tmp_path / taken
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
@@ -108,10 +92,91 @@ def test_a_folder_with_something_in_it_or_a_file_is_refused_and_untouched(tmp_pa
     assert names_in(tmp_path) == ["run"]
 
 
-def test_nothing_is_left_of_a_folder_after_an_exception(tmp_path):
-    with pytest.raises(RuntimeError, match="torn"):
-        write_half_a_folder(tmp_path / "run")
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
+    old = tmp_path / "frames"
+    old.mkdir()
+    (old / "a.txt").write_text("old")
+    move = Path.replace
+
+    def fail(self, target):
+        if self.suffix == ".part":
+            raise PermissionError(13, "denied")
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises((InputError, OSError)), files.atomic_folder(old, replace=True) as draft:
+        (draft / "a.txt").write_text("new")
+    assert names_in(tmp_path) == ["frames"]
+    assert (old / "a.txt").read_text() == "old"
+
+
+def test_what_appears_in_the_place_of_a_new_folder_is_kept(tmp_path):
+    path = tmp_path / "new"
+    with pytest.raises((InputError, OSError)), files.atomic_folder(path):
+        files.write_json(path / "theirs.json", 1)
+    assert names_in(path) == ["theirs.json"]
+
+
+# Disks
+
+
+@contextmanager
+def small_files():
+    """No file can grow beyond 4,096 bytes, also the log of the tests: a full disk."""
+    resource = pytest.importorskip("resource", reason="limits of Unix")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def write_with_numpy(path):
+    with path.open("wb") as file:
+        np.zeros(10_000).tofile(file)  # its error has no reason
+
+
+@pytest.mark.parametrize(
+    ("context", "write", "reason"),
+    [
+        (files.atomic, lambda draft: draft.write_bytes(bytes(10_000)), "too large"),
+        (files.atomic, write_with_numpy, "is the disk full"),
+        (
+            files.atomic_folder,
+            lambda draft: files.write_json(draft / "a.json", "x" * 10_000),
+            "too large",
+        ),
+    ],
+)
+def test_a_full_disk_is_an_error_of_the_file_and_leaves_nothing(tmp_path, context, write, reason):
+    path = tmp_path / "large"
+    with pytest.raises(OSError, match=reason) as caught, small_files(), context(path) as draft:
+        write(draft)
+    assert caught.value.filename == str(path)
     assert names_in(tmp_path) == []
+
+
+def test_an_error_of_another_file_keeps_its_name(tmp_path):
+    with pytest.raises(OSError, match=r"none\.txt"), files.atomic(tmp_path / "copy.txt") as draft:
+        draft.write_bytes((tmp_path / "none.txt").read_bytes())
+
+
+def test_a_place_that_cannot_be_written_is_found_before_any_work(tmp_path):
+    files.check_writable(tmp_path / "new" / "er" / "model.onnx")
+    files.check_writable(tmp_path)
+    assert names_in(tmp_path) == []
+    (tmp_path / "note.txt").write_text("mine")
+    files.check_writable(tmp_path / "note.txt")
+    for check in (files.check_writable, files.check_new_folder):
+        with refused(InputError, tmp_path / "note.txt" / "model.onnx", "note.txt"):
+            check(tmp_path / "note.txt" / "model.onnx")
+        if Path("/proc/self").is_dir():
+            with refused(InputError, "/proc/x.onnx"):
+                check(Path("/proc/x.onnx"))
+
+
+# Contents
 
 
 @pytest.mark.parametrize(
@@ -136,118 +201,10 @@ def test_json_is_written_indented_and_read_back(tmp_path):
     assert files.read_json(path) == {"a": [1, None], "b": "ü"}
 
 
-def test_a_value_that_is_not_json_leaves_the_old_file(tmp_path):
-    path = tmp_path / "value.json"
-    files.write_json(path, 1)
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        files.write_json(path, object())
-    assert files.read_json(path) == 1
-    assert names_in(tmp_path) == ["value.json"]
-
-
-def test_a_missing_json_file_is_named(tmp_path):
-    with refused(InputError, tmp_path / "none.json"):
-        files.read_json(tmp_path / "none.json")
-    with refused(InputError, tmp_path):
-        files.read_json(tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"", b'{"a": 1', b"\xff\xfe"])
-def test_a_broken_json_file_is_named_in_one_line(tmp_path, content):
+@pytest.mark.parametrize("content", [None, b"", b'{"a": 1', b"\xff\xfe"])
+def test_a_missing_or_broken_json_file_is_named_in_one_line(tmp_path, content):
     path = tmp_path / "broken.json"
-    path.write_bytes(content)
+    if content is not None:
+        path.write_bytes(content)
     with refused(InputError, path):
         files.read_json(path)
-
-
-@contextmanager
-def small_files():
-    """No file grows beyond 4,096 bytes meanwhile, the log of the tests neither: a full disk."""
-    resource = pytest.importorskip("resource", reason="limits of Unix")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_full_disk_is_an_error_of_the_file_and_leaves_nothing(tmp_path):
-    path = tmp_path / "large.txt"
-    with (
-        pytest.raises(OSError, match="File too large") as caught,
-        small_files(),
-        files.atomic(path) as draft,
-    ):
-        draft.write_bytes(bytes(10_000))
-    assert caught.value.filename == str(path)
-    with (
-        pytest.raises(OSError, match="is the disk full") as caught,
-        small_files(),
-        files.atomic(path) as draft,
-        draft.open("wb") as file,
-    ):
-        np.zeros(10_000).tofile(file)
-    assert caught.value.filename == str(path)
-    assert names_in(tmp_path) == []
-
-
-def test_a_full_disk_in_a_folder_names_the_folder(tmp_path):
-    path = tmp_path / "run"
-    with (
-        pytest.raises(OSError, match="too large") as caught,
-        small_files(),
-        files.atomic_folder(path) as draft,
-    ):
-        files.write_json(draft / "inner.json", "x" * 10_000)
-    assert caught.value.filename == str(path)
-    assert names_in(tmp_path) == []
-
-
-def test_an_error_of_another_file_keeps_its_name(tmp_path):
-    with pytest.raises(OSError, match=r"none\.txt"), files.atomic(tmp_path / "copy.txt") as draft:
-        draft.write_bytes((tmp_path / "none.txt").read_bytes())
-
-
-def test_a_place_that_cannot_be_written_is_told_before_any_work(tmp_path):
-    files.check_writable(tmp_path / "new" / "er" / "model.onnx")
-    files.check_writable(tmp_path)
-    assert names_in(tmp_path) == []
-    (tmp_path / "note.txt").write_text("mine")
-    files.check_writable(tmp_path / "note.txt")
-    with refused(InputError, tmp_path / "note.txt" / "model.onnx", "note.txt"):
-        files.check_writable(tmp_path / "note.txt" / "model.onnx")
-    if Path("/proc/self").is_dir():
-        with refused(InputError, "/proc/x.onnx"):
-            files.check_writable(Path("/proc/x.onnx"))
-
-
-def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch):
-    old = tmp_path / "frames"
-    old.mkdir()
-    (old / "a.txt").write_text("old")
-    move = Path.replace
-
-    def fail(self, target):
-        if self.suffix == ".part":
-            raise PermissionError(13, "denied")
-        return move(self, target)
-
-    monkeypatch.setattr(Path, "replace", fail)
-    with pytest.raises((InputError, OSError)), files.atomic_folder(old, replace=True) as draft:
-        (draft / "a.txt").write_text("new")
-    assert [path.name for path in tmp_path.iterdir()] == ["frames"]
-    assert (old / "a.txt").read_text() == "old"
-
-
-def test_what_appears_in_the_place_of_a_new_folder_is_kept(tmp_path):
-    path = tmp_path / "new"
-
-    def write():
-        with files.atomic_folder(path):
-            path.mkdir()
-            (path / "b.txt").write_text("theirs")
-
-    with pytest.raises((InputError, OSError)):
-        write()
-    assert [each.name for each in path.iterdir()] == ["b.txt"]

@@ -25,41 +25,22 @@ MESSAGES = {
         "nyu_swint: its weights are not included; `idisc models nyu_swintiny.pt` says where"
         " to get them, then run `idisc convert nyu_swintiny.pt --out nyu_swintiny`"
     ),
-    "predict photos --weights photos": (
-        "photos: no config.json in it, so not a checkpoint folder; `idisc convert` makes one"
-    ),
     "predict photos --save jpg": (
         "format jpg: 8 bits are too few for metres; choose png16, npy, npz or exr for depth,"
         " png for a picture"
     ),
     "predict photos --save pgn": "format 'pgn': does not exist; did you mean png or png16?",
-    "predict photos --size wide": (
-        "Invalid value for '--size': 'wide' is not a size; write height and width as 480x640"
-        " (see idisc predict --help)"
-    ),
     "predict photos --known-distance here": (
         "known distance 'here': not understood; write x1,y1 x2,y2 = 2.40m"
     ),
     "predict photos --focal 26": "--focal 26: no unit; write 26mm (35 mm equivalent) or 1400px",
-    "predict photos --fov 200": (
-        "field of view 200: more than 0 and less than 180 degrees is needed"
-    ),
     "predict photos --fov 60 --focal 26mm": (
         "--fov, --focal and --camera-matrix exclude each other; pass one (see idisc predict --help)"
-    ),
-    "predict photos --camera-matrix 1,2": (
-        "--camera-matrix 1,2: not a camera matrix; write fx,fy,cx,cy or the nine numbers of a"
-        " 3x3 matrix, or name a text file with them"
-    ),
-    "predict photos --camera-matrix 520,5,300,0,520,200,0,0,1": (
-        "camera matrix: skew 5 at a focal length of 520, which is not supported; rectify the"
-        " picture, or set the skew to 0"
     ),
     "predict photos --range far": "--range far: not a range; write it in metres, as 0.5,8",
     "predict photos --side-by-side": (
         "--side-by-side is for videos, and there is none; leave it out (see idisc predict --help)"
     ),
-    "predict photos -o photos/a.png": "-o photos/a.png: a file; name a folder",
     "predict - --save png16,npy": (
         "--save: stdout has room for one format; name one, or pass -o DIR"
     ),
@@ -70,21 +51,15 @@ MESSAGES = {
         "a.png: camera matrix: cx 640, cy 360 are outside of a picture 40 pixels wide and 30"
         " high; scale it as the picture was scaled"
     ),
-    "predict photos/a.png --weights small.onnx --precision bf16": (
-        "--precision bf16: small.onnx computes as exported; `idisc export --precision` makes"
-        " another file"
-    ),
     "train nyu_swin --data photos --out run": (
-        "Invalid value for '[RECIPE]': recipe 'nyu_swin': does not exist; did you mean"
-        " nyu_swint or nyu_swinl or nyu_swinb? (see idisc train --help)"
+        "recipe 'nyu_swin': does not exist; did you mean nyu_swint or nyu_swinl or nyu_swinb?"
     ),
     "train nyu_swint --data photos --out run --set train.lrr=1": (
         "--set train.lrr: there is no field 'lrr'; did you mean lr?"
     ),
-    "train nyu_swint --data photos --out run --set model.decoder.heads=3": (
-        "model.decoder.heads: 3 does not divide the width 256"
+    "serve --queue 0": (
+        "Invalid value for '--queue': 0 is not in the range x>=1. (see idisc serve --help)"
     ),
-    "serve --queue 0": "--queue 0: a number above 0 is needed",
 }
 
 

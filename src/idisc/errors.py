@@ -108,19 +108,19 @@ def pluralize(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def lookup(table: Mapping[str, T], name: str, what: str) -> T:
+def lookup(table: Mapping[str, T], name: str, noun: str) -> T:
     """Return the entry `name` of a table; InputError with similar names if there is none."""
     if name in table:
         return table[name]
-    raise InputError(f"{what} '{name}'", "does not exist", nearest(name, table))
+    raise InputError(f"{noun} '{name}'", "does not exist", nearest(name, table))
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a remedy for a wrong name: the similar names, or all names if none is similar."""
     choices = list(names)
-    near = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    similar = difflib.get_close_matches(name, choices, n=3, cutoff=0.5)
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
     return f"choose from {', '.join(choices)}"
 
 

@@ -129,7 +129,7 @@ class LocalExecutor:
         from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
         from concurrent.futures.process import BrokenProcessPool
 
-        others = set(multiprocessing.active_children())
+        unrelated = set(multiprocessing.active_children())
         # Spawned, not forked: a fork copies the locks of threads that it does not have.
         context = multiprocessing.get_context("spawn")
         workers = min(self.workers, len(waiting) + len(suspects))
@@ -139,8 +139,8 @@ class LocalExecutor:
         ) as pool:
             try:
                 while waiting or suspects or jobs:
-                    queue, most = (suspects, 1) if suspects else (waiting, 2 * workers)
-                    while queue and len(jobs) < most:
+                    queue, limit = (suspects, 1) if suspects else (waiting, 2 * workers)
+                    while queue and len(jobs) < limit:
                         index = queue.popleft()
                         try:
                             jobs[pool.submit(_call, items[index])] = index
@@ -158,7 +158,7 @@ class LocalExecutor:
                 return []
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                for worker in set(multiprocessing.active_children()) - others:
+                for worker in set(multiprocessing.active_children()) - unrelated:
                     worker.terminate()
                 raise
 

@@ -25,12 +25,12 @@ def atomic(path: Path) -> Iterator[Path]:
     """Yield a path to write to; it replaces `path` if the block ends without an error."""
     if path.is_dir():
         raise InputError(path, "a folder", "the name of a file is needed")
-    with _place_beside(path):
+    with _parent_created(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     os.close(handle)
     draft = Path(name)
     try:
-        with _naming(path, draft):
+        with _errors_name(path, draft):
             yield draft
             _publish(draft)
             draft.replace(path)
@@ -46,11 +46,11 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     """
     if not replace:
         check_new_folder(path)
-    with _place_beside(path):
+    with _parent_created(path):
         name = tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     draft = Path(name)
     try:
-        with _naming(path, draft):
+        with _errors_name(path, draft):
             yield draft
             draft.chmod(0o777 & ~_umask())
             for file in draft.rglob("*"):
@@ -63,19 +63,19 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 def _exchange(path: Path, draft: Path, replace: bool) -> None:
     """Rename the draft; an old folder is removed only after the new one is in place."""
-    former = draft.with_suffix(".old")
+    old = draft.with_suffix(".old")
     if path.exists():
         if replace:
-            path.replace(former)
+            path.replace(old)
         else:
             path.rmdir()  # an empty folder that the user created
     try:
         draft.replace(path)
     except OSError:
-        if former.exists():
-            former.replace(path)
+        if old.exists():
+            old.replace(path)
         raise
-    shutil.rmtree(former, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def check_new_folder(path: Path) -> None:
@@ -84,26 +84,19 @@ def check_new_folder(path: Path) -> None:
         raise InputError(path, "the current folder", "name a new one")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(path, "exists already", "choose another name or remove it first")
-    place = _nearest_existing(path)
-    if not place.is_dir() or not os.access(place, os.W_OK):
-        raise InputError(path, f"cannot be written ({place} is not a writable folder)")
+    check_writable(path)
 
 
 def check_writable(path: Path) -> None:
     """Raise an InputError if no file can be created at `path` or below it."""
-    place = _nearest_existing(path)
+    existing = next(place for place in (path, *path.resolve().parents) if place.exists())
     try:
-        with tempfile.TemporaryFile(dir=place if place.is_dir() else place.parent):
+        with tempfile.TemporaryFile(dir=existing if existing.is_dir() else existing.parent):
             pass
     except OSError as error:
         raise InputError(path, f"cannot be written ({error.strerror})", "name another") from None
-    if place.resolve() != path.resolve() and not place.is_dir():
-        raise InputError(path, f"cannot be written ({place} is a file)", "name another")
-
-
-def _nearest_existing(path: Path) -> Path:
-    """Return `path`, or the nearest of its parents that exists."""
-    return next(place for place in (path, *path.resolve().parents) if place.exists())
+    if existing.resolve() != path.resolve() and not existing.is_dir():
+        raise InputError(path, f"cannot be written ({existing} is a file)", "name another")
 
 
 def name_text(name: str) -> str:
@@ -156,7 +149,7 @@ def _publish(file: Path) -> None:
 
 
 @contextmanager
-def _naming(path: Path, draft: Path) -> Iterator[None]:
+def _errors_name(path: Path, draft: Path) -> Iterator[None]:
     """Name `path` in an OSError that names no file (a full disk) or the draft."""
     try:
         yield
@@ -169,7 +162,7 @@ def _naming(path: Path, draft: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _place_beside(path: Path) -> Iterator[None]:
+def _parent_created(path: Path) -> Iterator[None]:
     """Create the parent of `path`; an error names `path`, not the draft in the same folder."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

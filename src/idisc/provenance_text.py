@@ -164,11 +164,14 @@ def describe_licence(model: ModelInfo) -> str:
     return f"{model.licence}; not for commercial use" if model.non_commercial else model.licence
 
 
-def describe_terms(model: ModelInfo) -> str:
-    """Return a sentence about a model that is not for commercial use; empty for others."""
-    if not model.non_commercial:
-        return ""
-    return f"model {model.name}, licence {describe_licence(model)}"
+def model_notes(model: ModelInfo) -> list[str]:
+    """Return what a user should know once: terms that exclude commercial use, no checksum."""
+    notes = []
+    if model.non_commercial:
+        notes.append(f"model {model.name}, licence {describe_licence(model)}")
+    if not model.verified:
+        notes.append(f"model {model.name}, unverified: there is no checksum in its file")
+    return notes
 
 
 def describe_parent(parent: Parent) -> str:

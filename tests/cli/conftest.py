@@ -10,7 +10,7 @@ from idisc.cli import progress
 @pytest.fixture(autouse=True)
 def _no_lines_every_ten_seconds(monkeypatch):
     """On a busy machine, commands would print some beside what tests expect."""
-    monkeypatch.setattr(progress, "EVERY_S", 1e6)
+    monkeypatch.setattr(progress, "INTERVAL_S", 1e6)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def refusal(run):
 @pytest.fixture
 def model(tmp_path):
     """A network whose depth is 0.5 m + brightness / 50."""
-    return onnx_files.depth_of_brightness(tmp_path / "small.onnx")
+    return onnx_files.sealed(onnx_files.depth_of_brightness(tmp_path / "small.onnx"))
 
 
 @pytest.fixture

@@ -46,15 +46,9 @@ def test_nothing_wrong_is_said_so(folder, capsys):
     )
     (folder / "pairs.csv").write_text(f"image,depth,split,fx,fy,cx,cy\n{rows}\n")
     assert run("doctor", folder, "--samples", 2) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "result     no problems found"
-
-
-def test_a_list_that_was_found_is_said(folder, capsys):
-    (folder / "list.txt").write_text("train/images/0.png train/depth/0.png 80\n")
-    assert run("doctor", folder) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[0] == "dataset    folder: your own pictures, listed in list.txt"
-    assert out[1] == "train      1 picture"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "dataset    folder: your own pictures, listed in pairs.csv"
+    assert lines[-1] == "result     no problems found"
 
 
 def test_errors_are_one_line_each_and_exit_with_3(folder, capsys):

@@ -53,15 +53,6 @@ def test_two_protocols_are_two_tables_and_two_reports(own, guess, tmp_path, caps
         "paper-with-batch_size-2",
         "published-code-with-batch_size-2",
     ]
-    record = json.loads((out / "published-code-with-batch_size-2/report.json").read_text())
-    assert record["protocol"]["applied"]["batch_size"] == 2
-    assert len(record["about"].pop("predictions_sha256")) == 64
-    assert record["about"] == {
-        "predictions": "guess",
-        "holes": "error",
-        "fit": "error",
-        "scale": "0.001 m",
-    }
 
 
 def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(own, guess, capsys):
@@ -75,16 +66,12 @@ def test_a_list_in_ones_own_folder_is_named_and_its_repeated_pairs_count_once(ow
     ]
 
 
-def test_a_wrong_scale_is_pointed_out_with_the_right_one(own, guess, tmp_path, capsys):
-    call = ("evaluate", *guess[:2], "--data", own, "--out", tmp_path / "report")
-    assert run(*call, "--scale", 1 / 256) == 0
+def test_a_wrong_scale_is_pointed_out_with_the_right_one(own, guess, capsys):
+    assert run("evaluate", *guess[:2], "--data", own, "--scale", 1 / 256) == 0
     stdout, stderr = capsys.readouterr()
     assert stderr.count("\n") == 1
     assert "--scale 0.001" in stderr
     assert "Predictions are 4.3 times the ground truth" in stdout
-    record = json.loads((tmp_path / "report/report.json").read_text())
-    assert record["median_ratio"] == pytest.approx(1000 / 256 * 1.1, rel=1e-2)
-    assert record["unit_hint"]["details"]["scale"] == 0.001
 
 
 def test_holes_and_other_sizes_are_scored_on_request(own, guess, capsys):
@@ -104,6 +91,7 @@ def test_holes_and_other_sizes_are_scored_on_request(own, guess, capsys):
 def test_an_exported_file_is_scored_and_pinned_by_its_hash(own, tmp_path, capsys):
     model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
     onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
+    onnx_files.sealed(model)
     call = ("--onnx", model, "--data", own, "--size", "24x32", "--out", tmp_path / "report")
     assert run("evaluate", *call) == 0
     terms = "CC BY-NC 4.0; not for commercial use"
@@ -115,11 +103,12 @@ def test_an_exported_file_is_scored_and_pinned_by_its_hash(own, tmp_path, capsys
     assert (record["about"]["weights"], record["about"]["licence"]) == ("model.onnx", terms)
     assert len(record["about"]["weights_sha256"]) == 64
     assert record["versions"]["onnxruntime"] == onnxruntime.__version__
-    depths = [indoor.load(own / f"depth/{number}.png") / 1000 for number in range(2)]
-    guesses = [indoor.picture(number).mean(axis=2) / 50 + 0.5 for number in range(2)]
-    errors = [np.abs(p - t)[t > 0.01] / t[t > 0.01] for p, t in zip(guesses, depths, strict=True)]
-    expected = np.mean([error.mean() for error in errors])
-    assert record["totals"]["abs_rel"] == pytest.approx(expected, rel=1e-5)
+    errors = []
+    for number in range(2):
+        truth = indoor.load(own / f"depth/{number}.png") / 1000
+        predicted, valid = indoor.picture(number).mean(axis=2) / 50 + 0.5, truth > 0.01
+        errors.append(np.mean(np.abs(predicted - truth)[valid] / truth[valid]))
+    assert record["totals"]["abs_rel"] == pytest.approx(np.mean(errors), rel=1e-5)
 
 
 def test_python_and_the_command_line_give_the_same_numbers_as_prediction(tmp_path, capsys):
@@ -141,7 +130,6 @@ def test_python_and_the_command_line_give_the_same_numbers_as_prediction(tmp_pat
     record = json.loads((tmp_path / "report/report.json").read_text())
     (result,) = evaluate(open_dataset(data, None, "test"), predictor)
     assert record["totals"] == result.totals
-    assert record["intervals"] == {name: list(ends) for name, ends in result.intervals.items()}
     assert record["about"] == result.about
     assert [row.numbers["rmse"] for row in result.rows] == pytest.approx(errors, rel=1e-4)
 
@@ -154,7 +142,10 @@ def test_a_submission_to_kitti_is_written_and_counted(tmp_path, capsys):
     assert run("evaluate", "--onnx", model, "--kitti-submission", images, "--out", out) == 0
     stdout, stderr = capsys.readouterr()
     assert stdout == f"submission: {out / 'submission.zip'}, 2 pictures\n"
-    assert stderr == f"{images}: 2 pictures; the benchmark has 500\n"
+    assert stderr.splitlines() == [
+        "model model.onnx, unverified: there is no checksum in its file",
+        f"{images}: 2 pictures; the benchmark has 500",
+    ]
     with zipfile.ZipFile(out / "submission.zip") as archive:
         assert archive.namelist() == ["0000000000.png", "0000000001.png"]
 
@@ -173,15 +164,13 @@ def test_a_wrong_file_is_one_line_that_names_it_and_no_report_is_written(
     assert not (tmp_path / "report").exists()
 
 
-def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
-    model = onnx_files.depth_of_brightness(tmp_path / "model.onnx")
-    normals = onnx_files.normals_of_colour(tmp_path / "normals.onnx")
+def test_bad_calls_are_one_line(own, guess, model, tmp_path, refusal):
+    normals = onnx_files.sealed(onnx_files.normals_of_colour(tmp_path / "normals.onnx"))
     data, none = ("--data", own), tmp_path / "none"
+    submission = ("--kitti-submission", own / "images")
     calls = {
-        (): "--data, the folder of the dataset, is needed",
         guess: "--data, the folder of the dataset, is needed",
         (*data, "--scale", "0.1"): "--scale is for --predictions; leave it out",
-        (*data, *guess, "--precision", "bf16"): "--precision is for networks; leave",
         (*data, *guess, "--size", "64x64"): "--size is for networks; leave",
         (*data, *guess, "--device", "cuda"): "--device is for networks; leave it out",
         (*guess, "--onnx", model, *data): "only one of --weights, --onnx and --pred",
@@ -191,19 +180,8 @@ def test_bad_calls_are_one_line(own, guess, tmp_path, refusal):
         (*guess, *data, "--protocol", "papr"): "did you mean paper",
         (*guess, *data, "--set", "name=mine"): "a protocol is named after",
         (*guess, *data, "--out", own): "own: exists already",
-    }
-    for arguments, message in calls.items():
-        assert message in refusal("evaluate", *arguments)
-    assert not none.exists()
-
-
-def test_bad_submissions_are_one_line(own, guess, tmp_path, refusal):
-    model, none = onnx_files.depth_of_brightness(tmp_path / "model.onnx"), tmp_path / "none"
-    submission = ("--kitti-submission", own / "images")
-    calls = {
         (*submission, "--onnx", model): "--kitti-submission needs a network and --out",
         (*submission, *guess, "--out", none): "needs a network and --out",
-        (*submission, "--out", none, "--data", own): "--data is for scoring, not for --kitti-sub",
         (*submission, "--out", none, "--protocol", "bts"): "--protocol is for scoring, not for",
         (*submission, "--out", none, "--set", "cap=none"): "--set is for scoring, not for",
         (*submission, "--onnx", model, "--out", none): "0.png: 24x32 pixels; the benchmark's",

@@ -64,11 +64,20 @@ def test_photos_become_figures_and_numbers(tmp_path, capsys):
     assert all(inputs.is_result(path) for path in out.glob("*.png"))  # not explained again
 
 
+def normals_checkpoint(place):
+    config = replace(pairs.TINY, task="normals")
+    state = explained.normals_network().state_dict()
+    save_checkpoint(place / "normals", config, state, {"training_size": [48, 64]})
+    return place / "normals"
+
+
 @pytest.mark.slow
-def test_idrs_levels_size_and_format_are_selected(tmp_path, capsys):
+@pytest.mark.parametrize("task", ["depth", "normals"])
+def test_idrs_levels_size_and_format_are_selected(tmp_path, capsys, task):
+    weights = checkpoint() if task == "depth" else normals_checkpoint(tmp_path)
     picture, out = photo(tmp_path, "a.png"), tmp_path / "out"
     what = ("--idrs", "6,2", "--level", 0, "--mute", "0:3", "--mute", "2:1,4", "--format", "pdf")
-    call = ("explain", picture, "-o", out, "--weights", checkpoint(), *what, "--size", "32x32")
+    call = ("explain", picture, "-o", out, "--weights", weights, *what, "--size", "32x32")
     assert run(*call) == 0
     notes = capsys.readouterr().err
     assert "32x32, 48x64 in training" in notes
@@ -101,26 +110,11 @@ def test_networks_are_told_apart_by_their_folders():
     assert named == {"explained_0/tiny": one, "explained_1/tiny": other}
 
 
-def test_a_dataset_of_normals_needs_a_network_for_normals(tmp_path, capsys):
-    folder = tmp_path / "normals"
-    config = replace(pairs.TINY, task="normals")
-    save_checkpoint(folder, config, explained.normals_network().state_dict(), {})
+def test_networks_and_datasets_have_the_same_task(tmp_path, capsys):
     data = pairs.make(tmp_path / "data", train=1, test=1)
-    assert run("explain", "--data", data, "-o", tmp_path / "out", "--weights", folder) == 2
+    call = ("explain", "--data", data, "-o", tmp_path / "out")
+    assert run(*call, "--weights", normals_checkpoint(tmp_path)) == 2
     assert "predicts normals" in capsys.readouterr().err.splitlines()[-1]  # after a note
-
-
-@pytest.mark.slow
-def test_normals_of_a_photo_are_explained_in_degrees(tmp_path):
-    folder, out = tmp_path / "normals", tmp_path / "out"
-    config = replace(pairs.TINY, task="normals")
-    origin = {"training_size": [48, 64]}
-    save_checkpoint(folder, config, explained.normals_network().state_dict(), origin)
-    picture = photo(tmp_path / "in", "a.png")
-    options = ["--weights", folder, "--level", 0, "--idrs", "1,2", "--mute", "0:3"]
-    assert run("explain", picture, "-o", out, *options) == 0
-    names = {path.stem.removeprefix("a_") for path in out.glob("a_*")}
-    assert names == {"idrs_level0", "partition", "similarity", "levels", "muting_level0", "muted"}
 
 
 def test_the_default_is_the_network_beside_the_shipped_export(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 from PIL import Image
 from tests.fakes import exported, onnx_files, shipped
@@ -12,7 +11,6 @@ from idisc.export import onnx as onnx_export
 from idisc.export import parity, tracing
 from idisc.predict.onnx_engine import OnnxEngine
 from idisc.predict.open import open_model
-from idisc.predict.torch_engine import TorchEngine
 from idisc.zoo import cards
 
 
@@ -32,8 +30,7 @@ def test_it_writes_one_compared_file_and_describes_it(tmp_path, capsys):
             photos / f"{shade}.png"
         )
     out = tmp_path / "room.onnx"
-    folder = exported.bins()
-    assert run("export", folder, "-o", out, "--size", "48x64", "--pictures", photos) == 0
+    assert run("export", exported.bins(), "-o", out, "--size", "48x64", "--pictures", photos) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert lines["file"].startswith(f"{out}, ")
     assert lines["takes"] == "pictures of 48x64 (height x width)"
@@ -42,10 +39,6 @@ def test_it_writes_one_compared_file_and_describes_it(tmp_path, capsys):
     engine = OnnxEngine(out)
     assert engine.fixed_size == (48, 64)
     assert json.loads(engine.origin["parity"])["pictures_from"] == "photos"
-    image = np.random.default_rng(0).integers(0, 256, (1, 48, 64, 3), dtype=np.uint8)
-    for result in (None, (20, 31)):  # one image size, results of any size
-        eager = TorchEngine.load(folder).run(image, result).maps
-        np.testing.assert_allclose(engine.run(image, result).maps, eager, atol=2e-5)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["photos", "room.onnx"]
 
 
@@ -114,15 +107,11 @@ def test_a_shipped_model_is_exported_by_name_to_the_current_folder(tmp_path, cap
         (["{folder}/room.onnx"], "room.onnx: "),  # exported already
         (["{checkpoint}", "-o", "{folder}/room.pt"], "room.pt: "),
         (["{checkpoint}", "--size", "big"], "'big'"),
-        (["{checkpoint}", "--size", "480"], "'480'"),
-        (["{checkpoint}", "--size", "9000x9000"], "'9000x9000'"),
-        (["{checkpoint}", "--precision", "fp8"], "'fp8'"),
         (["{checkpoint}", "-o", "{folder}/x.onnx", "--pictures", "{folder}/empty"], "empty: "),
         (
             ["{checkpoint}", "--pictures", "{folder}/single", "--precision", "int8"],
             "single: ",  # one picture
         ),
-        (["{checkpoint}", "-o", "{folder}/empty/note.txt/x.onnx"], "x.onnx: "),
     ],
 )
 def test_a_bad_call_is_one_line_and_writes_nothing(arguments, subject, tmp_path, refusal):

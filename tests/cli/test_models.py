@@ -26,17 +26,11 @@ def test_without_a_shipped_model_the_published_ones_are_listed(run):
     assert "idisc convert FILE --out DIR" in out
 
 
-def test_a_shipped_model_stands_first_with_what_it_is(run, home):
-    shipped.make(home / "rooms")
-    code, out, _ = run("models")
-    assert code == 0
-    (line,) = (line for line in out.splitlines() if "rooms (default)" in line)
-    for text in ("0 MB", "indoor", "Apache-2.0", "d1 0.810"):
-        assert text in line
-
-
-def test_one_that_is_named_is_told_in_full(run, home):
+def test_a_shipped_model_stands_first_and_is_described_by_name(run, home, refusal):
     path = shipped.make(home / "rooms").with_suffix(".onnx")
+    _, listed, _ = run("models")
+    (line,) = (line for line in listed.splitlines() if "rooms (default)" in line)
+    assert all(text in line for text in ("0 MB", "indoor", "Apache-2.0", "d1 0.810"))
     code, out, _ = run("models", "rooms")
     assert code == 0
     lines = [line.split(maxsplit=1) for line in out.splitlines()]
@@ -46,15 +40,11 @@ def test_one_that_is_named_is_told_in_full(run, home):
     assert "NYU-Depth v2, protocol bts: d1 0.810 [0.800, 0.820], rmse 0.500" in out
     (file,) = cards.describe([path])
     assert f"rooms.onnx, {file.bytes} bytes, SHA-256 {file.sha256}" in out
+    assert "did you mean rooms?" in refusal("models", "room")
 
 
-def test_a_published_file_is_told_with_its_address(run):
+def test_a_published_file_is_described_with_its_address(run):
     code, out, _ = run("models", "kitti_swintiny.pt")
     assert code == 0
     assert "https://dl.cv.ethz.ch/idisc/checkpoints/kitti_swintiny.pt" in out
     assert "licence   CC BY-NC 4.0: not for commercial use" in out
-
-
-def test_a_wrong_name_gets_the_nearest(refusal, home):
-    shipped.make(home / "rooms")
-    assert "did you mean rooms?" in refusal("models", "room")

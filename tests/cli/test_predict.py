@@ -12,8 +12,8 @@ from PIL import Image
 from tests.fakes import called, onnx_files
 from tests.fakes.photographed import metres, shown
 
-from idisc.cli import main as command_line
 from idisc.cli.cameras import camera_rule
+from idisc.cli.predict_report import Report
 from idisc.errors import InputError
 from idisc.formats import FORMATS
 
@@ -54,101 +54,89 @@ def test_the_help_names_every_format_and_sizes_as_they_are_written(run):
 # From stdin, to stdout
 
 
-def test_stdin_goes_to_stdout(model, photos, monkeypatch, capsysbinary):
-    for formats, check in (
-        ([], lambda data: np.asarray(Image.open(io.BytesIO(data))) / 1000),
-        (["--save", "npy"], lambda data: np.load(io.BytesIO(data))),
-        (["--save", "npz"], lambda data: np.load(io.BytesIO(data))["depth"]),
-    ):
-        stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert called.run("predict", "-", "--weights", model, *formats) == 0
-        out, err = capsysbinary.readouterr()
-        np.testing.assert_allclose(check(out), 1.5, atol=0.001)
-        assert err.startswith(b"stdin: mostly 1.50 to 1.50 m")
+@pytest.fixture
+def stdin(photos, monkeypatch):
+    """A photo on stdin."""
+    stream = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
+    monkeypatch.setattr("sys.stdin", stream)
 
 
-def test_stdin_with_a_folder_goes_there(run, model, photos, monkeypatch):
-    stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
-    monkeypatch.setattr("sys.stdin", stdin)
+@pytest.mark.usefixtures("stdin")
+@pytest.mark.parametrize(
+    ("formats", "read"),
+    [
+        ([], lambda data: np.asarray(Image.open(data)) / 1000),
+        (["--save", "npz"], lambda data: np.load(data)["depth"]),
+    ],
+)
+def test_stdin_goes_to_stdout(model, capsysbinary, formats, read):
+    assert called.run("predict", "-", "--weights", model, *formats) == 0
+    out, err = capsysbinary.readouterr()
+    np.testing.assert_allclose(read(io.BytesIO(out)), 1.5, atol=0.001)
+    assert err.startswith(b"stdin: mostly 1.50 to 1.50 m")
+
+
+@pytest.mark.usefixtures("stdin")
+def test_stdin_with_a_folder_goes_there(run, model, photos):
     out = photos.parent / "out"
     assert run("-", "-o", out, "--weights", model, "--save", "npy")[0] == 0
     assert (out / "stdin_depth.npy").is_file()
 
 
-def test_words_keep_away_from_a_stdout_of_bytes(model, photos, monkeypatch, capsysbinary):
-    stdin = SimpleNamespace(buffer=io.BytesIO((photos / "a.png").read_bytes()))
-    monkeypatch.setattr("sys.stdin", stdin)
-    arguments = ["-", photos / "b.jpg", "--weights", model, "--save", "npy"]
-    with pytest.raises(SystemExit):
-        command_line.main(["predict", *map(str, arguments)])
+@pytest.mark.usefixtures("stdin")
+def test_text_goes_to_stderr_if_stdout_contains_bytes(model, photos, capsysbinary):
+    called.run("predict", "-", photos / "b.jpg", "--weights", model, "--save", "npy")
     out, err = capsysbinary.readouterr()
     buffer = io.BytesIO(out)
     np.testing.assert_allclose(np.load(buffer), 1.5, rtol=1e-6)
     assert buffer.read() == b""
-    assert [line.partition(b":")[0] for line in err.splitlines()] == [
-        b"stdin",
-        str(photos / "b.jpg").encode(),
-    ]
+    labels = [line.partition(b":")[0] for line in err.splitlines()]
+    assert labels == [b"stdin", str(photos / "b.jpg").encode()]
 
 
 # Options
 
 
-@pytest.mark.parametrize("flag", ["--camera-correction", "--no-camera-correction"])
-def test_a_lens_unlike_training_is_corrected_for_or_warned_of(run, model, photos, flag):
-    onnx_files.describe(model, training_fov_deg="60", training_size="48x64")
-    call = (photos / "a.png", "-o", photos.parent / "out", "--weights", model, "--fov", "20", flag)
-    code, said, err = run(*call)
-    assert code == 0
-    corrected = flag == "--camera-correction"
-    assert ("focal length over that of training (60 deg)" in said) == corrected
-    assert ("field of view 20 deg across" in err) != corrected
-
-
 def test_options_reach_the_result(run, model, photos):
+    onnx_files.sealed(onnx_files.describe(model, training_fov_deg="60", training_size="48x64"))
     out = photos.parent / "out"
     options = ["--size", "48x64", "--flip", "--known-distance", "5,5 30,5 = 200cm", "--normals"]
-    options += ["--fov", "70", "--range", "0.5,8", "--colormap", "viridis", "--axes", "opengl"]
+    options += ["--fov", "20", "--range", "0.5,8", "--colormap", "viridis", "--axes", "opengl"]
+    options += ["--no-camera-correction"]
     code, said, err = run(photos / "a.png", "-o", out, "--weights", model, *options)
     assert (code, err) == (0, "")
     record = json.loads((out / "a_depth16.json").read_text())
     made = record["provenance"]
     assert (made["network_size"], made["network_size_reason"]) == ([48, 64], "user")
-    assert record["camera"]["origin"] == "given 70 deg"
+    assert record["camera"]["origin"] == "given 20 deg"
     assert made["rescalings"][0]["known"][0]["metres"] == 2
-    assert (made["flip"], made["normals"]) == (True, "depth")
+    assert (made["flip"], made["normals"], made["camera_correction"]) == (True, "depth", None)
     assert "known 5,5 30,5 = 2 m" in said
     assert (out / "a_normals.png").is_file()
 
 
-def test_metres_that_need_larger_steps_are_said(run, model, photos):
-    known = ["--weights", model, "--known-distance"]
-    code, _, err = run(photos / "a.png", *known, "5,5 30,5 = 50m")
+def test_warnings_and_unusual_steps_are_noted(run, model, photos):
+    known = ["--weights", model, "--known-distance", "5,5 30,5 = 50m"]
+    code, _, err = run(photos / "a.png", *known)
     assert code == 0
     warning, steps = err.splitlines()
     assert warning.startswith(f"{photos / 'a.png'}: the known distance is 46.2 times the predicted")
-    assert steps == (
-        f"{photos / 'a.png'}: png16 in steps of 1/256 m, as depth of 69.3 m is beyond 65.5 m"
-    )
+    assert steps.startswith(f"{photos / 'a.png'}: png16 in steps of 1/256 m")
     assert metres(photos / "a_depth16.png") == pytest.approx(69.28, abs=0.01)
-    code, _, err = run(photos / "a.png", *known, "5,5 30,5 = 500m")
-    assert code == 2
-    assert "format png16: " in err
-    assert err.endswith("a_depth.png\n")
 
 
-def test_tiles_are_chosen_or_given(run, model, photos):
-    Image.new("RGB", (300, 200)).save(photos / "large.png")
-    out = photos.parent / "out"
-    for options, expected in (
+@pytest.mark.parametrize(
+    ("option", "tiles"),
+    [
         (["--tile"], {"count": 1, "size": [200, 300]}),
         (["--tile-size", "100x150"], {"count": 9, "size": [100, 150]}),
-    ):
-        arguments = [photos / "large.png", "-o", out, "--weights", model, "--save", "png16"]
-        assert run(*arguments, *options)[0] == 0
-        record = json.loads((out / "large_depth16.json").read_text())
-        assert record["provenance"]["tiles"] == expected
+    ],
+)
+def test_tiles_are_chosen_or_given(run, model, photos, option, tiles):
+    Image.new("RGB", (300, 200)).save(photos / "large.png")
+    assert run(photos / "large.png", "--weights", model, "--save", "png16", *option)[0] == 0
+    record = json.loads((photos / "large_depth16.json").read_text())
+    assert record["provenance"]["tiles"] == tiles
 
 
 def test_a_network_for_normals_saves_normals(run, tmp_path, photos):
@@ -196,24 +184,33 @@ def test_notes_and_the_range_of_the_model_are_said(run, model, photos):
     assert "domain unknown (depth range unknown)" in said
 
 
+def test_notes_about_the_model_are_said_once(run, photos):
+    model = onnx_files.depth_of_brightness(photos.parent / "other.onnx")
+    onnx_files.describe(model, licence="CC BY-NC 4.0", non_commercial="true")
+    code, _, err = run(photos, "-o", photos.parent / "out", "--weights", model)
+    assert code == 0
+    assert err.splitlines() == [
+        "model other.onnx, licence CC BY-NC 4.0; not for commercial use",
+        "model other.onnx, unverified: there is no checksum in its file",
+    ]
+
+
 def test_a_large_file_says_its_size(run, model, photos, monkeypatch):
-    monkeypatch.setattr("idisc.cli.predict_inputs.LARGE", 1000)
+    monkeypatch.setattr("idisc.cli.predict_report.LARGE_FILE", 1000)
     arguments = ["-o", photos.parent / "out", "--weights", model, "--save", "npy"]
     _, said, _ = run(photos / "a.png", *arguments)
     assert "a_depth.npy (0.0 GB), " in said
 
 
 def test_what_was_done_before_an_interruption_is_told(run, model, photos, monkeypatch):
-    from idisc.cli import predict_inputs
+    finished, add = iter("ac"), Report.add
 
-    names, keep = iter("abc"), predict_inputs.Run._keep
-
-    def interrupted(self, *given):
-        if next(names) == "c":
+    def interrupted(*given):
+        if next(finished) == "c":
             signal.raise_signal(signal.SIGTERM)
-        keep(self, *given)
+        add(*given)
 
-    monkeypatch.setattr(predict_inputs.Run, "_keep", interrupted)
+    monkeypatch.setattr(Report, "add", interrupted)
     (photos / "b.jpg").write_bytes(b"no picture")
     code, said, err = run(photos, photos / "deep", "-o", photos.parent / "out", "--weights", model)
     assert (code, err.splitlines()[-1]) == (143, "idisc: interrupted")

@@ -19,7 +19,7 @@ def test_without_a_terminal_lines_say_what_is_done_and_what_is_left(monkeypatch,
         seen += capsys.readouterr().err
         return text in seen
 
-    monkeypatch.setattr(progress, "EVERY_S", 0.005)
+    monkeypatch.setattr(progress, "INTERVAL_S", 0.005)
     monkeypatch.setattr("idisc.cli.progress.time.monotonic", lambda: now)
     with progress.bar("caching") as move:
         now += 7

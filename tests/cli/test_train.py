@@ -88,34 +88,26 @@ def test_a_signal_before_the_first_step_leaves_nothing_behind(
     assert not (tmp_path / "run").exists()
 
 
-def test_several_processes_are_resumed_as_several(capsys):
-    world = World(torch.device("cpu"), size=2)
-    ended = SimpleNamespace(world=world, out=Path("run"))
-    summary = Summary(
-        step=3, finished=False, metrics={}, best={}, start={}, pictures=2, guard=Guard(1)
+def report(size, **summary):
+    """Report the end of a run on several processes."""
+    run = SimpleNamespace(
+        world=World(torch.device("cpu"), size=size),
+        out=Path("run"),
+        recipe=SimpleNamespace(name="indoor"),
+        testing=SimpleNamespace(spec=catalog.FOLDER),
     )
-    train.report(ended, summary)
+    train.report(run, Summary(step=30, pictures=2, guard=Guard(1), **summary))
+
+
+def test_several_processes_are_resumed_as_several(capsys):
+    report(2, finished=False, metrics={}, best={}, start={})
     said = capsys.readouterr().out
     assert "resume with: torchrun as before, with -m idisc train --resume run" in said
 
 
 def test_fine_tuning_ends_with_a_table_of_before_and_after(capsys):
-    ended = SimpleNamespace(
-        world=World(torch.device("cpu")),
-        out=Path("run"),
-        recipe=SimpleNamespace(name="indoor"),
-        testing=SimpleNamespace(spec=catalog.FOLDER),
-    )
-    summary = Summary(
-        step=30,
-        finished=True,
-        metrics={"abs_rel": 0.15},
-        best={"abs_rel": 0.125, "step": 20},
-        start={"abs_rel": 0.25},
-        pictures=2,
-        guard=Guard(1),
-    )
-    train.report(ended, summary)
+    metrics, best = {"abs_rel": 0.15}, {"abs_rel": 0.125, "step": 20}
+    report(1, finished=True, metrics=metrics, best=best, start={"abs_rel": 0.25})
     rows = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[4:7]]
     assert rows == ["0.250", "0.125", "-0.125"]
 

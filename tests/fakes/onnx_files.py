@@ -3,6 +3,8 @@
 import onnx
 from onnx import helper, parser
 
+from idisc import checksums
+
 _GREY = "bytes = Cast <to = 1> (image) grey = ReduceMean <axes = [3], keepdims = 0> (bytes)"
 
 
@@ -150,6 +152,13 @@ def describe(path, **texts):
     for key, text in texts.items():
         model.metadata_props.add(key=key, value=text)
     return _write(path, model)
+
+
+def sealed(path, external="{}"):
+    """Add a checksum to a file, as `idisc export` does; `external` are those of other files."""
+    content = with_metadata(path.read_bytes(), checksums.EXTERNAL, external)
+    path.write_bytes(checksums.sealed(content))
+    return path
 
 
 def _parsed(graph):

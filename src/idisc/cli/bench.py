@@ -15,7 +15,7 @@ import click
 
 from idisc import configs, files
 from idisc.cli import options, progress, tables
-from idisc.configs import paper
+from idisc.configs import paper, recipes
 from idisc.configs.schema import ModelConfig, Recipe
 from idisc.errors import InputError, require
 from idisc.sizes import Size, size_text
@@ -33,14 +33,24 @@ NAMES = {
 }
 
 
-@click.command(name="bench")
-@click.argument("recipe", type=options.RecipeOrFile())
+def _recipe_or_file(name: str) -> Recipe | Path:
+    return Path(name) if name.endswith(".onnx") else recipes.find(name)
+
+
+@click.command(name="bench", epilog=options.RECIPES_TEXT)
+@click.argument("recipe", type=_recipe_or_file)
 @click.option("--size", type=options.NetworkSize(), help="Image size, e.g. 480x640 [training size]")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Measurements, of which the median is reported.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of torch and ONNX Runtime.")
 @options.device
 @click.option("--compare", is_flag=True, help="Compare speed and memory with the oracle (CPU).")
-@click.option("--engines", is_flag=True, help="Compare exported files with the oracle (CPU).")
+@click.option("--engines", is_flag=True, help="Compare exported ONNX files with the oracle (CPU).")
 @click.option(
     "--json",
     "record",
@@ -53,18 +63,16 @@ def command(
     size: Size | None,
     repeats: int,
     threads: int | None,
-    device: str,
-    compare: bool,
-    engines: bool,
     record: Path | None,
-    changes: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Measure the network of RECIPE (random weights) on this machine.
 
     RECIPE can also be an exported file MODEL.onnx: it is compared with its network in torch and in
     the formulation of the published code (the oracle).
     """
-    on_gpu = device != "cpu"
+    device, compare, engines = given["device"], given["compare"], given["engines"]
+    changes, on_gpu = given["changes"], device != "cpu"
     if isinstance(recipe, Path):
         options.refuse("recipes, not for files", device=on_gpu, compare=compare, set=changes)
         results = _bench_file(recipe, size, repeats, threads)
@@ -179,11 +187,11 @@ def _print_parts(rows: Sequence[Part]) -> None:
     columns = ("", "latency ms", "M parameters", "G mult-adds", "images/s", "G mult-adds/s")
     cells = []
     for row in rows:
-        work, rates = row.multiply_adds / 1e9, ("-", "-")
+        giga, rates = row.multiply_adds / 1e9, ("-", "-")
         if row.latency_ms:
-            rates = (f"{1e3 / row.latency_ms:.2f}", f"{1e3 * work / row.latency_ms:.1f}")
+            rates = (f"{1e3 / row.latency_ms:.2f}", f"{1e3 * giga / row.latency_ms:.1f}")
         size = f"{row.parameters / 1e6:.3f}"
-        cells.append((row.name, f"{row.latency_ms:.1f}", size, f"{work:.1f}", *rates))
+        cells.append((row.name, f"{row.latency_ms:.1f}", size, f"{giga:.1f}", *rates))
     tables.show("Complexity of the network", columns, cells)
     published = ", ".join(
         f"{name} {row.latency_ms} ms {row.parameters} M" for name, row in paper.COMPLEXITY.items()

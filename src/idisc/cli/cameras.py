@@ -23,11 +23,10 @@ def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> Cam
     """
     if sum(option is not None for option in (fov, focal, matrix)) > 1:
         raise click.UsageError("--fov, --focal and --camera-matrix exclude each other; pass one")
-    rule: CameraFor | None = None
     if fov is not None:
-        rule = partial(Camera.from_fov, fov)
-        rule((480, 640))
-    elif focal is not None:
+        Camera.from_fov(fov, (480, 640))  # checks the value
+        return partial(Camera.from_fov, fov)
+    if focal is not None:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(mm|px)\s*", focal)
         if not match:
             raise InputError(
@@ -36,17 +35,15 @@ def camera_rule(fov: float | None, focal: str | None, matrix: str | None) -> Cam
         if not float(match[1]):
             raise InputError(f"--focal {focal}", "a length above 0 is needed")
         make = Camera.from_focal_35mm if match[2] == "mm" else Camera.from_focal
-        rule = partial(make, float(match[1]))
-    elif matrix is not None:
-        rule = MatrixRule(_matrix(matrix))
-    return rule
+        return partial(make, float(match[1]))
+    return MatrixRule(_parse_matrix(matrix)) if matrix is not None else None
 
 
 class MatrixRule:
     """A camera matrix, which is valid for pictures of one size only."""
 
     def __init__(self, matrix: list[list[float]]) -> None:
-        Camera.from_matrix(matrix, (480, 640))
+        Camera.from_matrix(matrix, (480, 640))  # checks the values
         self.matrix = matrix
         self.size: Size | None = None  # of the first picture it was used for
 
@@ -67,11 +64,11 @@ class MatrixRule:
         return camera
 
 
-def _matrix(text: str) -> list[list[float]]:
+def _parse_matrix(text: str) -> list[list[float]]:
     """Parse fx,fy,cx,cy, nine numbers, or a text file that contains them."""
     path = Path(text)
-    named = len(text) < 200 and path.is_file()
-    content = path.read_text(encoding="utf-8", errors="replace")[:10_000] if named else text
+    is_file = len(text) < 200 and path.is_file()
+    content = path.read_text(encoding="utf-8", errors="replace")[:10_000] if is_file else text
     numbers = [float(number) for number in re.findall(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?", content)]
     if len(numbers) == 4 and not re.search(r"[A-Za-z]{3}", content):
         fx, fy, cx, cy = numbers

@@ -1,4 +1,4 @@
-"""The options of commands that can run on a cluster, and the choice of an executor."""
+"""The options of commands that can run on a cluster, and the executor that they choose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from idisc.formats import FormatOptions
 
 PARQUET = "parquet"  # --save parquet: tables with a row for each picture
-MAX_PRINTED = 20  # failures; a file has all of them
+MAX_SHOWN = 20  # failures that are printed; a file lists all of them
+
 
 cluster = click.option(
     "--cluster",
@@ -39,7 +40,7 @@ cluster = click.option(
 def executor_of(address: str | None, workers: int | None, **needs: Any) -> Iterator[Executor]:
     """Yield the executor of an address; None: this machine.
 
-    `needs` are the resources of one worker on a cluster, as fields of `RayExecutor`.
+    `needs` are those of one worker on a cluster, as fields of `RayExecutor`.
     """
     if address is None:
         yield LocalExecutor(workers or 1)
@@ -47,8 +48,8 @@ def executor_of(address: str | None, workers: int | None, **needs: Any) -> Itera
     from idisc.cluster.connection import connected
     from idisc.cluster.executor import RayExecutor
 
-    # Ray prints to stdout when a machine dies, but stdout is for results. `terminable` restores the
-    # exit code of SIGTERM, which Ray handles, too.
+    # Ray prints to stdout when a machine dies, but stdout is for results. It handles SIGTERM, too,
+    # and ends the process with another exit code.
     with redirect_stdout(sys.stderr), connected(address), batch.terminable():
         yield RayExecutor(workers=workers, **needs)
 
@@ -58,7 +59,7 @@ class ClusterOptions:
     """The options of a prediction on a cluster."""
 
     address: str
-    destination: str
+    destination: str  # a folder that all machines see, or an address
     workers: int | None
     gpus_per_worker: float | None
     part_size: int | None
@@ -66,13 +67,17 @@ class ClusterOptions:
     key: str | None
 
 
-def prediction(command: Any) -> Any:
-    """Add the options of `idisc predict` for a cluster to a command; `take` reads them."""
+def prediction_options(command: Any) -> Any:
+    """The options of `idisc predict` for a cluster; `take_options` reads them."""
     for option in (
         click.option("--key", metavar="NAME", help="Parquet: column of names [detected]"),
-        click.option("--column", metavar="NAME", help="Parquet: column of pictures [the only one]"),
         click.option(
-            "--part-size", type=click.IntRange(1), help="Pictures per part [by their number]"
+            "--column", metavar="NAME", help="Parquet: column of pictures [the only one of bytes]"
+        ),
+        click.option(
+            "--part-size",
+            type=click.IntRange(1),
+            help="Pictures per part [by the number of all pictures]",
         ),
         click.option(
             "--gpus-per-worker",
@@ -87,10 +92,10 @@ def prediction(command: Any) -> Any:
     return cluster(command)
 
 
-def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
+def take_options(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
     """Remove the options of a cluster from `given`; None if --cluster is not among them."""
     names = ("workers", "gpus_per_worker", "part_size", "column", "key")
-    address, values = given.pop("cluster"), {name: given.pop(name) for name in names}
+    address, values = given.pop("cluster"), options.take(given, names)
     if address is None:
         options.refuse("--cluster", **values)
         if out and "://" in out:
@@ -103,69 +108,75 @@ def take(given: dict[str, Any], out: str | None) -> ClusterOptions | None:
 
 
 def predict(
-    chosen: ClusterOptions,
+    cluster: ClusterOptions,
     pictures: Sequence[str],
     recursive: bool,
-    saving: tuple[Sequence[str], FormatOptions],
+    output: tuple[Sequence[str], FormatOptions],
     network: Mapping[str, Any],
 ) -> None:
     """Predict on a cluster and print the summary; InputError if pictures failed.
 
-    `saving` are the values of --save and the options of formats; `network` are the arguments of
+    `output` are the values of --save and the options of formats; `network` are the arguments of
     `DepthPredictor`.
     """
     from idisc.cluster import DepthPredictor
     from idisc.cluster import job as jobs
     from idisc.cluster.sources import Columns, list_parts
 
-    parts = list_parts(pictures, recursive=recursive, part_size=chosen.part_size)
-    device = {"device": "cuda"} if chosen.gpus_per_worker else {}
+    parts = list_parts(pictures, recursive=recursive, part_size=cluster.part_size)
+    device = {"device": "cuda"} if cluster.gpus_per_worker else {}
     job = jobs.Job(
         parts=tuple(parts),
-        destination=chosen.destination,
+        destination=cluster.destination,
         predictor=DepthPredictor(**{**network, **device}),
-        columns=Columns(picture=chosen.column, key=chosen.key),
-        formats=_formats(saving[0], files=all(part.kind == "files" for part in parts)),
-        format_options=saving[1],
+        columns=Columns(picture=cluster.column, key=cluster.key),
+        formats=_format_names(output[0], files=all(part.kind == "files" for part in parts)),
+        format_options=output[1],
     )
-    jobs.check(job)  # before Ray starts
+    jobs.check(job)  # before a cluster is started
     camera = job.predictor.options.camera
-    if isinstance(camera, MatrixRule):  # fixes the size of the pictures, before workers copy it
-        size = jobs.first_size(job)
-        if size is not None:
-            camera(size)
+    if isinstance(camera, MatrixRule):  # workers do not see the first picture, whose size it is for
+        first = jobs.first_size(job)
+        if first is not None:
+            camera(first)
+    gpus = cluster.gpus_per_worker or 0.0
     with (
-        executor_of(chosen.address, chosen.workers, gpus=chosen.gpus_per_worker or 0.0) as executor,
+        executor_of(cluster.address, cluster.workers, gpus=gpus) as executor,
         progress.bar("predicting") as advance,
     ):
         summary = jobs.run(job, executor, partial(_advance, advance))
-    _print_summary(summary, chosen.destination)
+    _print_summary(summary, cluster.destination)
 
 
-def _formats(named: Sequence[str], files: bool) -> tuple[str, ...] | None:
-    """Return the formats of files; None: tables, the default if a source is a table or shard."""
+def _format_names(save: Sequence[str], files: bool) -> tuple[str, ...] | None:
+    """Return the formats of files; None: tables, which are the default unless all are files."""
     from idisc import formats
 
-    if tuple(named) == (PARQUET,) or not (named or files):
+    if tuple(save) == (PARQUET,) or not (save or files):
         return None
-    return tuple(row.name for row in formats.parse(named)) if named else ()
+    return tuple(row.name for row in formats.parse(save)) if save else ()
 
 
-def _advance(advance: progress.Move, state: JobProgress) -> None:
+def _advance(advance: progress.Advance, state: JobProgress) -> None:
     rate = f"{state.pictures:,} pictures, {state.pictures_per_s:.2g}/s, {state.failures:,} failed,"
     advance(state.done, state.parts, f"{rate} {state.done / state.parts:.0%}, parts")
 
 
 def _print_summary(summary: Summary, destination: str) -> None:
-    """Print the numbers and the first failures of a job; InputError if pictures failed."""
+    """Print how many pictures were predicted; InputError if some failed."""
     from idisc.cluster.job import FAILURES, NOTES
 
-    failed = len(summary.failures)
-    skipped = f", {summary.skipped:,} were there" if summary.skipped else ""
-    pictures = pluralize(summary.pictures - failed, "picture")
-    click.echo(f"{pictures} -> {destination}, in {pluralize(summary.parts, 'part')}{skipped}")
-    for _, error in summary.failures[:MAX_PRINTED]:
+    failed, skipped = len(summary.failures), f", {summary.skipped:,} were there"
+    click.echo(
+        f"{pluralize(summary.pictures - failed, 'picture')} -> {destination}, in"
+        f" {pluralize(summary.parts, 'part')}{skipped if summary.skipped else ''}"
+    )
+    if not failed:
+        return
+    for _, error in summary.failures[:MAX_SHOWN]:
         tables.note(f"failed: {error}")
-    if failed:
-        reason = f"{failed:,} of {summary.pictures:,} pictures failed"
-        raise InputError(f"{destination}/{NOTES}/{FAILURES}", reason, "it lists all of them")
+    raise InputError(
+        f"{destination}/{NOTES}/{FAILURES}",
+        f"{failed:,} of {summary.pictures:,} pictures failed",
+        "it lists all of them",
+    )

@@ -10,6 +10,7 @@ import click
 
 from idisc.cli import options, progress, tables
 from idisc.cli.batch import Failures
+from idisc.cli.evaluate import show_metrics
 from idisc.errors import IdiscWarning, one_line
 
 if TYPE_CHECKING:
@@ -29,16 +30,20 @@ SUFFIX = "_compare.png"
     "-o", "--out", type=options.PATH, default=Path(), help="Output folder [current folder]"
 )
 @click.option("--data", type=options.FOLDER, help="Score both networks on this dataset.")
-@click.option("--dataset", help="Dataset name, as in `idisc evaluate` [from the manifest]")
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, as in `idisc evaluate` [from the manifest]"
+)
 @options.split
 @click.option(
     "--protocol",
-    "protocol_name",
-    type=options.Name("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    type=options.name_in("idisc.evaluate.protocols", "PROTOCOLS", "protocol"),
+    metavar="NAME",
     help="Evaluation protocol [paper, or affine if one network is relative]",
 )
-@click.option("--convention-a", type=str, help="Convention of A; see `idisc predict --convention`.")
-@click.option("--convention-b", type=str, help="Convention of B.")
+@click.option(
+    "--convention-a", metavar="NAME", help="Convention of A, as in `idisc predict --convention`."
+)
+@click.option("--convention-b", metavar="NAME", help="Convention of B.")
 @options.device
 def command(
     first: str,
@@ -46,12 +51,7 @@ def command(
     pictures: tuple[str, ...],
     out: Path,
     data: Path | None,
-    dataset: str | None,
-    split: str,
-    protocol_name: str | None,
-    convention_a: str | None,
-    convention_b: str | None,
-    device: str,
+    **given: Any,
 ) -> None:
     """Compare two networks, each a checkpoint folder, an .onnx file or a name from `idisc models`.
 
@@ -63,14 +63,14 @@ def command(
     if not pictures and data is None:
         raise click.UsageError("name pictures, or a dataset with --data")
     pair = (
-        load(first, device, convention=convention_a),
-        load(second, device, convention=convention_b),
+        load(first, given["device"], convention=given["convention_a"]),
+        load(second, given["device"], convention=given["convention_b"]),
     )
-    tables.note_terms(*(each.model for each in pair))
+    tables.note_models(*(predictor.model for predictor in pair))
     if pictures:
         _draw_all(pair, pictures, out)
     if data is not None:
-        _score(pair, data, dataset, split, protocol_name)
+        _score(pair, data, given["dataset"], given["split"], given["protocol"])
 
 
 def _draw_all(pair: tuple[Predictor, Predictor], pictures: tuple[str, ...], out: Path) -> None:
@@ -86,20 +86,18 @@ def _draw_all(pair: tuple[Predictor, Predictor], pictures: tuple[str, ...], out:
     with progress.bar("comparing") as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", IdiscWarning)  # `idisc predict` reports them
         for done, item in enumerate(found.inputs, start=1):
-            try:
-                photo = read_photo(item.source(), "stdin" if item.path is None else item.path.name)
-                shown = pair[0].predict(photo), pair[1].predict(photo)
+            with failures.recording(item.label):
+                photo = read_photo(item.source(), item.path.name if item.path else item.label)
+                predictions = pair[0].predict(photo), pair[1].predict(photo)
                 path = out / f"{item.name}{SUFFIX}"
-                about: dict[str, Any] = {"a": record(shown[0]), "b": record(shown[1])}
+                about = dict(zip("ab", map(record, predictions), strict=True))
                 with files.atomic(path) as draft:
-                    draft.write_bytes(png_bytes(draw(*shown), about))
-                lines.append(f"{item.label}: {_ratio(*shown)} -> {path}")
-            except Exception as error:  # whatever it is, the other pictures are compared
-                failures.add(item.label, error)
+                    draft.write_bytes(png_bytes(draw(*predictions), about))
+                lines.append(f"{item.label}: {_describe_ratio(*predictions)} -> {path}")
             advance(done, len(found.inputs))
     for line in lines:
         click.echo(one_line(line))
-    failures.finish(len(lines) + len(failures.found))
+    failures.finish(len(lines) + len(failures.errors))
 
 
 def draw(first: Prediction, second: Prediction) -> Picture:
@@ -108,20 +106,20 @@ def draw(first: Prediction, second: Prediction) -> Picture:
     from idisc.prediction import colour_limits
     from idisc.provenance_text import describe_depth
 
-    together = None
+    shared_limits = None
     panels, captions = [first.image], [visualize.drawable_text(first.provenance.picture)]
     if first.unit == second.unit == "metre":
-        together = colour_limits("metre", first.depth_values, second.depth_values)
-        captions[0] += f"; colours: {describe_depth(*together, 'metre')}"
-    for each in (first, second):
-        own = colour_limits(each.unit, each.depth_values)
-        panels.append(visualize.depth_picture(each.depth_values, *(together or own)))
-        name = visualize.drawable_text(each.provenance.model.name)
-        captions.append(f"{name}: {describe_depth(*own, each.unit)}")
+        shared_limits = colour_limits("metre", first.depth_values, second.depth_values)
+        captions[0] += f"; colours: {describe_depth(*shared_limits, 'metre')}"
+    for prediction in (first, second):
+        limits = colour_limits(prediction.unit, prediction.depth_values)
+        panels.append(visualize.depth_picture(prediction.depth_values, *(shared_limits or limits)))
+        name = visualize.drawable_text(prediction.provenance.model.name)
+        captions.append(f"{name}: {describe_depth(*limits, prediction.unit)}")
     return visualize.side_by_side(panels, captions, height=min(first.size[0], 720))
 
 
-def _ratio(first: Prediction, second: Prediction) -> str:
+def _describe_ratio(first: Prediction, second: Prediction) -> str:
     """Return how far the two agree, as a sentence."""
     import numpy as np
 
@@ -139,11 +137,13 @@ def _score(
     split: str,
     protocol_name: str | None,
 ) -> None:
+    """Print a table of the metrics that both networks have."""
     from idisc.data.dataset import open_dataset
     from idisc.evaluate.protocols import PROTOCOLS
     from idisc.evaluate.run import evaluate
+    from idisc.evaluate.tables import TableRow, describe_protocol
 
-    relative = any(each.model.unit == "relative" for each in pair)
+    relative = any(predictor.model.unit == "relative" for predictor in pair)
     protocol = PROTOCOLS[protocol_name or ("affine" if relative else "paper")]
     results: dict[str, Result] = {}
     for letter, predictor in zip("AB", pair, strict=True):
@@ -151,20 +151,11 @@ def _score(
         with progress.bar(f"evaluating {letter}") as advance:
             (result,) = evaluate(opened, predictor, [protocol], progress=advance)
         results[f"{letter}: {predictor.model.name}"] = result
-    _show(results)
-
-
-def _show(results: dict[str, Result]) -> None:
-    from idisc.evaluate import tables as told
-
-    first = next(iter(results.values()))
-    columns = [name for name in first.totals if all(name in r.totals for r in results.values())]
-    tables.show(
-        f"{first.spec.title}, {told.describe_pictures(first)}; protocol {first.protocol.name}",
-        ["", *columns],
-        [
-            [name, *(told.format_value(column, result.totals[column]) for column in columns)]
-            for name, result in results.items()
-        ],
-    )
-    tables.paragraph(told.describe_protocol(first))
+    first, second = (result.totals for result in results.values())
+    columns = [name for name in first if name in second]
+    rows = [
+        TableRow(name, "", tuple(result.totals[column] for column in columns))
+        for name, result in results.items()
+    ]
+    show_metrics(result, columns, rows)
+    tables.paragraph(describe_protocol(result))

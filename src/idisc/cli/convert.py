@@ -9,7 +9,8 @@ import click
 
 from idisc import files
 from idisc.ancestry import UNKNOWN
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
+from idisc.cli.models import describe_file
 from idisc.configs import recipes
 from idisc.errors import require
 from idisc.zoo import published
@@ -31,7 +32,9 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     isd.heads, activation, and decoder.heads with decoder.points.
     """
     if listing:
-        _print_published()
+        for entry in published.PUBLISHED.values():
+            tables.show_fields(describe_file(entry))
+            click.echo()
         return
     if file is None or out is None:
         raise click.UsageError("FILE and --out are needed (or --list)")
@@ -44,15 +47,14 @@ def command(file: Path | None, out: Path | None, listing: bool, changes: tuple[s
     with progress.elapsed(f"converting {file.name}"):
         converted = convert(file, changes)
         origin = {"file": file.name, "sha256": files.sha256(file)}
-        known = ancestry_of(origin, file.name)
-        save_checkpoint(out, converted.model, converted.state, {**origin, **known.to_json()})
-    for label, text in _recognised(file, converted):
-        click.echo(f"{label:<10}{text}")
-    click.echo(f"{'licence':<10}{'; '.join(known.licence) or UNKNOWN}")
-    click.echo(f"{'written':<10}{out}")
+        ancestry = ancestry_of(origin, file.name)
+        save_checkpoint(out, converted.model, converted.state, {**origin, **ancestry.to_json()})
+    licence = "; ".join(ancestry.licence) or UNKNOWN
+    about = _describe_network(file, converted)
+    tables.show_fields([*about, ("licence", licence), ("written", str(out))])
 
 
-def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
+def _describe_network(file: Path, converted: Converted) -> list[tuple[str, str]]:
     model = converted.model
     decoder, afp = model.decoder, model.afp
     parameters = sum(
@@ -66,11 +68,11 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
     ]
     if model.discretization != "isd":
         discretization = [("AFP, ISD", "none")]
-    unseen = (
+    assumed = (
         f"{afp.iterations} AFP iterations, {afp.heads} AFP and {model.isd.heads} ISD heads,"
         f" {model.activation}, {decoder.heads} MSDA heads"
     )
-    fitting = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
+    recipes_that_fit = [name for name, recipe in recipes.RECIPES.items() if recipe.model == model]
     return [
         ("read", f"{file.name}, {converted.tensors} tensors, {parameters / 1e6:.3f} M parameters"),
         ("encoder", model.encoder),
@@ -84,18 +86,6 @@ def _recognised(file: Path, converted: Converted) -> list[tuple[str, str]]:
         *discretization,
         ("output", model.task),
         ("dropped", f"{len(converted.dropped)} tensors that take no part"),
-        ("fits", ", ".join(fitting) or "no published recipe"),
-        ("taken as", f"{unseen}: no shape tells, --set changes them"),
+        ("fits", ", ".join(recipes_that_fit) or "no published recipe"),
+        ("taken as", f"{assumed}: no shape tells, --set changes them"),
     ]
-
-
-def _print_published() -> None:
-    for entry in published.PUBLISHED.values():
-        metrics = " ".join(f"{name} {value:g}" for name, value in entry.expected.items())
-        click.echo(f"{entry.file}  {entry.parameters:.1f} M parameters, {entry.bytes / 1e6:.0f} MB")
-        click.echo(f"    {entry.address}")
-        click.echo(f"    recipe   {', '.join(entry.recipes)}")
-        click.echo(f"    expected {metrics}")
-    click.echo(
-        f"All are {published.LICENCE}: not for commercial use. `idisc convert FILE --out DIR`"
-    )

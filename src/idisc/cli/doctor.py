@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.errors import CheckFailed, pluralize
 from idisc.sizes import size_text
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command(name="doctor")
 @click.argument("data", type=options.FOLDER, metavar="DIR")
-@click.option("--dataset", help="Dataset name, or name:paper [from the manifest, else folder]")
+@click.option(
+    "--dataset", metavar="NAME", help="Dataset name, or name:paper [from the manifest, else folder]"
+)
 @click.option(
     "--list",
     "lists",
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=200,
     show_default=True,
-    help="Number of pairs whose pixels are read; of the others, only the files are looked for.",
+    help="Number of pairs whose pixels are read; the files of the others must only exist.",
 )
 def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: int) -> None:
-    """Find what is wrong with the dataset in DIR, and what to change.
+    """Find out what is wrong with the dataset in DIR, and what to change.
 
     DIR is a prepared folder, a folder of your own pairs (images/ and depth/, or a CSV, JSONL or
     list.txt), or the tree that a published list names. Nothing is changed. The exit code is 3 if
@@ -46,19 +48,18 @@ def command(data: Path, dataset: str | None, lists: tuple[Path, ...], samples: i
     source, spec = open_source(data, dataset, lists, complete=False)
     with progress.bar("inspecting pairs") as advance:
         report = doctor.examine(source, spec, samples, advance)
-    for label, text in _summary(report):
-        click.echo(f"{label:<11}{text}")
-    for finding in report.findings:
-        click.echo(f"{finding.severity:<11}{finding.code}: {finding.describe()}")
+    fields = [*_summary(report)]
+    fields += [(row.severity, f"{row.code}: {row.describe()}") for row in report.findings]
     errors, warnings = report.count("error"), report.count("warning")
+    if not errors and not warnings:
+        fields.append(("result", "no problems found"))
+    tables.show_fields(fields)
     if errors:
         raise CheckFailed(data, f"{pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}")
-    if not warnings:
-        click.echo(f"{'result':<11}no problems found")
 
 
 def _summary(report: Report) -> Iterator[tuple[str, str]]:
-    """Labels and texts that describe the dataset."""
+    """Yield labels and texts that describe the dataset."""
     listing = f", listed in {report.listing}" if report.listing else ""
     yield "dataset", f"{report.spec.name}: {report.spec.title}{listing}"
     published = report.spec.counts

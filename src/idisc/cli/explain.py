@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from idisc.cli import options, tables
 from idisc.cli.explain_dataset import explain_dataset, fit_size, thin_out
-from idisc.cli.explain_photos import FigureFolder, PhotoRun, Selection
+from idisc.cli.explain_photos import ExplanationRun, FigureFolder, Selection
 from idisc.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -46,66 +46,66 @@ _NUMBERS = r"\s*\d+(\s*,\s*\d+)*\s*"  # of IDRs
     type=click.Choice(["png", "pdf"]),
     default="png",
     show_default=True,
-    help="File format of the figures; the text of PDF files can be searched and scaled.",
+    help="File format of the figures; the text of PDF files can be searched.",
 )
 @click.option("--data", type=options.FOLDER, help="Explain a dataset instead of pictures.")
-@click.option("--dataset", help="Name of the dataset, or name:paper [from the manifest]")
+@click.option(
+    "--dataset", metavar="NAME", help="Name of the dataset, or name:paper [from the manifest]"
+)
 @options.split
 @click.option("--limit", type=click.IntRange(min=1), help="Number of pictures, evenly spaced [all]")
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @options.device
-def command(
-    pictures: tuple[str, ...],
-    out: Path,
-    models: tuple[str, ...],
-    idrs: str | None,
-    levels: tuple[int, ...],
-    mutes: tuple[str, ...],
-    suffix: str,
-    data: Path | None,
-    dataset: str | None,
-    split: str,
-    limit: int | None,
-    size: tuple[int, int] | None,
-    device: str,
-) -> None:
+def command(pictures: tuple[str, ...], **given: Any) -> None:
     """Show the IDRs and the levels of a network, and its predictions without some of them.
 
-    A PICTURE is a file, a folder or a pattern. For each one, figures show the maps of all IDRs at
-    every level, the partition, the similarity of the maps, the prediction of each level, and the
-    prediction with single IDRs muted. A grid compares the same IDRs over all pictures, and a JSON
-    file has the numbers. With --data, a report (HTML and JSON) describes how the first network
-    uses its IDRs over a dataset, and panels show picture, ground truth, prediction and error of
-    all networks for typical and for the worst pictures.
+    A PICTURE is a file, a folder, a pattern, or - for stdin. For each one, figures show the maps of
+    all IDRs at every level, the partition, the similarity of the maps, the prediction of each
+    level, and the prediction with single IDRs muted. A grid compares the same IDRs over all
+    pictures, and a JSON file contains the numbers. With --data, a report (HTML and JSON) describes
+    how the first network uses its IDRs over a dataset, and panels show picture, ground truth,
+    prediction and error of all networks for evenly spaced and for the worst pictures.
     """
-    from idisc.data.dataset import open_dataset
+    if bool(pictures) == (given["data"] is not None):
+        raise click.UsageError("name pictures, or a dataset with --data")
+    if pictures:
+        _explain_pictures(pictures, given)
+    else:
+        _explain_data(given)
+
+
+def _explain_pictures(pictures: Sequence[str], given: Mapping[str, Any]) -> None:
     from idisc.predict import inputs
 
-    if bool(pictures) == (data is not None):
-        raise click.UsageError("name pictures, or a dataset with --data")
-    if data is not None:
-        options.refuse("pictures, not for --data", idrs=idrs, level=levels, mute=mutes)
-        # Before the networks, which take longer to open, so that its errors are reported at once.
-        opened = open_dataset(data, dataset, split, size=size)
-        networks = name_networks(models)
-        predictors = {name: open_predictor(model, device) for name, model in networks.items()}
-        tables.note_terms(*(each.model for each in predictors.values()))
-        note_size(size, predictors)
-        seen = thin_out(fit_size(opened, [*predictors.values()]), limit)
-        folder = FigureFolder(out, suffix, next(iter(predictors.values())))
-        explain_dataset(seen, predictors, folder)
-        return
-    options.refuse("--data", dataset=dataset, split=split != "test", limit=limit)
+    models, size = given["models"], given["size"]
+    split = None if given["split"] == "test" else given["split"]
+    options.refuse("--data", dataset=given["dataset"], split=split, limit=given["limit"])
     if len(models) > 1:
         raise click.UsageError("several --weights are for --data; pictures take one")
-    selection = Selection(_parse_idrs(idrs), tuple(sorted(set(levels))), _parse_mutes(mutes))
+    levels = tuple(sorted(set(given["levels"])))
+    selection = Selection(_parse_idrs(given["idrs"]), levels, _parse_mutes(given["mutes"]))
     found = inputs.find(pictures)
-    predictor = open_predictor(models[0] if models else None, device)
+    predictor = open_predictor(models[0] if models else None, given["device"])
     selection.check(predictor)
-    tables.note_terms(predictor.model)
-    note_size(size, {predictor.model.name: predictor})
-    folder = FigureFolder(out, suffix, predictor)
-    PhotoRun(folder, selection, size).run(found.inputs, found.problems)
+    _note_models({predictor.model.name: predictor}, size)
+    folder = FigureFolder(given["out"], given["suffix"], predictor)
+    ExplanationRun(folder, selection, size).explain_all(found.inputs, found.problems)
+
+
+def _explain_data(given: Mapping[str, Any]) -> None:
+    from idisc.data.dataset import open_dataset
+
+    size, device = given["size"], given["device"]
+    for_pictures = {"idrs": given["idrs"], "level": given["levels"], "mute": given["mutes"]}
+    options.refuse("pictures, not for --data", **for_pictures)
+    # Before the networks, which take longer to open, so that its errors are reported at once.
+    dataset = open_dataset(given["data"], given["dataset"], given["split"], size=size)
+    networks = name_networks(given["models"])
+    predictors = {name: open_predictor(model, device) for name, model in networks.items()}
+    _note_models(predictors, size)
+    first, *_ = predictors.values()
+    dataset = thin_out(fit_size(dataset, [*predictors.values()]), given["limit"])
+    explain_dataset(dataset, predictors, FigureFolder(given["out"], given["suffix"], first))
 
 
 def open_predictor(model: str | None, device: str) -> Predictor:
@@ -134,11 +134,12 @@ def name_networks(models: Sequence[str]) -> dict[str, str | None]:
     return {model: model for model in models}
 
 
-def note_size(size: tuple[int, int] | None, predictors: Mapping[str, Predictor]) -> None:
-    """Print a note if the requested size is far from the size in training."""
+def _note_models(predictors: Mapping[str, Predictor], size: tuple[int, int] | None) -> None:
+    """Print notes about the networks, also if the requested size is far from that in training."""
     from idisc.predict.reliability import check_network_size
     from idisc.provenance_text import describe_warning
 
+    tables.note_models(*(predictor.model for predictor in predictors.values()))
     for name, predictor in predictors.items():
         if size and (warning := check_network_size(size, predictor.model.training_size)):
             tables.note(f"{name}: {describe_warning(warning)}")
@@ -153,13 +154,13 @@ def _parse_idrs(text: str | None) -> tuple[int, ...]:
 
 
 def _parse_mutes(texts: Sequence[str]) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = {}
+    mutes: dict[int, set[int]] = {}
     for text in texts:
         level, _, idrs = text.partition(":")
         if not re.fullmatch(r"\s*\d+\s*", level) or not re.fullmatch(_NUMBERS, idrs):
             raise InputError(f"--mute {text}", "not understood", "write LEVEL:IDR, as 0:3 or 2:3,7")
-        found.setdefault(int(level), set()).update(_numbers(idrs))
-    return found
+        mutes.setdefault(int(level), set()).update(_numbers(idrs))
+    return mutes
 
 
 def _numbers(text: str) -> tuple[int, ...]:

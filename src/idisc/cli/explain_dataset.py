@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from idisc import configs, files
+from idisc import files
 from idisc.cli import progress, tables
-from idisc.cli.evaluate import note_size
+from idisc.cli.evaluate import note_network_size
 from idisc.cli.explain_photos import FigureFolder
 from idisc.errors import InputError, pluralize
 
@@ -35,7 +35,7 @@ def fit_size(dataset: Dataset, predictors: Sequence[Predictor]) -> Dataset:
     rule = None if dataset.has_own_size else first.size_rule(dataset.spec.size)
     if rule is None:
         return dataset
-    note_size(first, dataset)
+    note_network_size(first, dataset)
     for other in others:
         if other.model.training_size != first.model.training_size:
             tables.note(
@@ -49,9 +49,10 @@ def thin_out(dataset: Dataset, limit: int | None) -> Dataset:
     """Return the dataset with `limit` evenly spaced pictures; None: with all."""
     from idisc.data.dataset import evenly_spaced
 
-    some = copy(dataset)
-    some.records = [dataset.records[place] for place in evenly_spaced(len(dataset), limit or 0)]
-    return some
+    thinned = copy(dataset)
+    kept = evenly_spaced(len(dataset), limit or 0)
+    thinned.records = [dataset.records[index] for index in kept]
+    return thinned
 
 
 def explain_dataset(
@@ -110,13 +111,13 @@ def _write_report(report: Report, dataset: Dataset, folder: FigureFolder) -> lis
         "licence of the dataset": dataset.spec.licence,
         "manifest SHA-256": dataset.source.sha256 or "none",
     }
-    page, record = folder.path / "usage.html", folder.path / "usage.json"
     title = f"{folder.predictor.model.name} on {dataset.spec.title}"
+    page = folder.path / "usage.html"
     with files.atomic(page) as draft:
         draft.write_text(usage_page.page(report, title, about), encoding="utf-8")
-    files.write_json(record, {"format": configs.FORMAT, **about, **report.as_json()})
-    matrices = folder.figure("similarity", figures.similarity(report.levels, title))
-    return [page, record, matrices]
+    numbers = folder.save_report("usage", report, about)
+    matrices = folder.save_figure("similarity", figures.similarity(report.levels, title))
+    return [page, numbers, matrices]
 
 
 def _panels(
@@ -139,24 +140,24 @@ def _panels(
         label = Path(sample.record.image).as_posix()
         return figures.Comparison(label, sample.image, sample.target, valid, predictions)
 
-    chosen = {
+    first, *others = predictors
+    metric = ranking_metric(result)
+    comparisons = {
         "panels": [compare(dataset[index]) for index in evenly_spaced(len(dataset), PANELS)],
-        "worst": [compare(each.sample) for each in result.worst[:PANELS] if each.row.numbers],
+        "worst": [compare(ranked.sample) for ranked in result.worst[:PANELS] if ranked.row.numbers],
     }
-    first, ranked = next(iter(predictors)), ranking_metric(result)
     titles = {
         "panels": f"{dataset.spec.title}: evenly spaced pictures",
-        "worst": f"{dataset.spec.title}: the worst pictures of {first}, by {ranked}",
+        "worst": f"{dataset.spec.title}: the worst pictures of {first}, by {metric}",
     }
-    others = {
-        f"other network, {name}": f"{each.model.name}, {each.model.sha256}"
-        for name, each in list(predictors.items())[1:]
+    models = {name: predictors[name].model for name in others}
+    about = {
+        f"other network, {name}": f"{model.name}, {model.sha256}" for name, model in models.items()
     }
-    paths = []
-    for name, comparisons in chosen.items():
-        if comparisons:
-            targets = [each.target for each in comparisons]
-            limit = dataset.spec.task.error_limit(dataset.spec.domain, *targets)
-            grid = figures.panels(comparisons, limit, titles[name], dataset.spec.task)
-            paths.append(folder.figure(name, grid, others))
+    paths, task = [], dataset.spec.task
+    for name, rows in comparisons.items():
+        if rows:
+            limit = task.error_limit(dataset.spec.domain, *(row.target for row in rows))
+            grid = figures.panels(rows, limit, titles[name], task)
+            paths.append(folder.save_figure(name, grid, about))
     return paths

@@ -17,19 +17,20 @@ from idisc.errors import IdiscError, InputError, one_line
 if TYPE_CHECKING:
     from idisc.explain.grid import Grid
     from idisc.explain.idrs import Explanation
-    from idisc.explain.usage import Collector, LevelUsage, Usage
+    from idisc.explain.usage import Collector, LevelUsage, Report, Usage
     from idisc.predict.inputs import Input
     from idisc.predict.predictor import Predictor
 
-GRID_PICTURES, GRID_IDRS, MUTED_IDRS = 6, 3, 5  # of one figure; IDRs for each level
+GRID_PHOTOS = 6  # photos of the common grid
+GRID_IDRS, MUTED_IDRS = 3, 5  # for each level, in the common grid and in the figures of muting
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The levels and IDRs to show and to mute; without any, all levels and representative IDRs."""
+    """The levels and IDRs to show and to mute."""
 
-    idrs: tuple[int, ...]
-    levels: tuple[int, ...]
+    idrs: tuple[int, ...]  # none: representative ones
+    levels: tuple[int, ...]  # none: all
     muted: Mapping[int, set[int]]  # IDRs by level
 
     def check(self, predictor: Predictor) -> None:
@@ -40,15 +41,15 @@ class Selection:
         count, last = model.afp.idrs, model.resolutions - 1
         levels = [(f"--level {level}", level) for level in self.levels]
         levels += [(f"--mute {level}", level) for level in self.muted]
-        for typed, level in levels:
+        for option, level in levels:
             if not 0 <= level <= last:
-                raise InputError(typed, f"this network has levels 0 to {last}")
+                raise InputError(option, f"this network has levels 0 to {last}")
         idrs = [(f"--idrs {idr}", idr) for idr in self.idrs]
         for level, muted in self.muted.items():
             idrs += [(f"--mute {level}:{idr}", idr) for idr in sorted(muted)]
-        for typed, idr in idrs:
+        for option, idr in idrs:
             if idr >= count:
-                raise InputError(typed, f"this network has IDRs 0 to {count - 1}")
+                raise InputError(option, f"this network has IDRs 0 to {count - 1}")
         for level, muted in self.muted.items():
             if len(muted) == count:
                 raise InputError("--mute", f"all {count} IDRs of level {level}", "one must be left")
@@ -64,10 +65,10 @@ class Selection:
 
 @dataclass(frozen=True)
 class FigureFolder:
-    """Where figures are written, in which format, and of which network they are."""
+    """Where figures and numbers are written, and of which network they are."""
 
     path: Path
-    suffix: str
+    suffix: str  # of figures
     predictor: Predictor
 
     @property
@@ -83,15 +84,21 @@ class FigureFolder:
             "licence": describe_licence(model),
         }
 
-    def figure(self, name: str, grid: Grid, more: Mapping[str, str] | None = None) -> Path:
+    def save_figure(self, name: str, grid: Grid, more: Mapping[str, str] | None = None) -> Path:
         """Write one figure; `more` is added to its metadata."""
         from idisc.explain.grid import save
 
         return save(grid, self.path / f"{name}.{self.suffix}", {**self.about, **(more or {})})
 
+    def save_report(self, name: str, report: Report, about: Mapping[str, str]) -> Path:
+        """Write the numbers of a report as JSON."""
+        path = self.path / f"{name}.json"
+        files.write_json(path, {"format": configs.FORMAT, **about, **report.as_json()})
+        return path
 
-class PhotoRun:
-    """Explains photos one by one and collects their failures."""
+
+class ExplanationRun:
+    """Explains photos one by one, and then all together."""
 
     def __init__(
         self, folder: FigureFolder, selection: Selection, size: tuple[int, int] | None
@@ -100,36 +107,34 @@ class PhotoRun:
 
         self.folder, self.selection, self.size = folder, selection, size
         self.collector: Collector = Collector()
-        self.shown: list[tuple[str, Explanation]] = []  # pictures of the common grid
+        self.grid_photos: list[tuple[str, Explanation]] = []  # of the common grid
 
-    def run(self, items: Sequence[Input], problems: Sequence[IdiscError]) -> None:
-        """Explain all photos and print the written files; the exit code is 2 if one failed."""
+    def explain_all(self, items: Sequence[Input], problems: Sequence[IdiscError]) -> None:
+        """Explain all photos and print the written files; InputError if some of them failed."""
         failures = Failures(problems)
         with progress.bar("explaining") as advance:
             for done, item in enumerate(items, start=1):
-                try:
-                    click.echo(one_line(self._photo(item)))
-                except Exception as error:  # whatever it is, the other photos are explained
-                    failures.add(item.label, error)
+                with failures.recording(item.label):
+                    click.echo(one_line(self._explain(item)))
                 advance(done, len(items))
-        if self.shown:
-            click.echo(self._together())
+        if self.grid_photos:
+            click.echo(self._explain_together())
         failures.finish(len(items) + len(problems))
 
-    def _photo(self, item: Input) -> str:
+    def _explain(self, item: Input) -> str:
         """Write all figures of one photo, and return a line about them."""
         from idisc.explain.idrs import explain_photo
         from idisc.images import read_photo
 
-        name = "stdin" if item.path is None else files.name_text(item.path.name)
+        name = files.name_text(item.path.name if item.path else item.label)
         photo = read_photo(item.source(), name)
-        self._note_shape(item.label, photo.size)
+        self._note_aspect(item.label, photo.size)
         explanation = explain_photo(self.folder.predictor, photo, self.size)
         usages = self.collector.add(item.name, explanation)
-        if len(self.shown) < GRID_PICTURES:
-            self.shown.append((files.name_text(item.name), explanation))
+        if len(self.grid_photos) < GRID_PHOTOS:
+            self.grid_photos.append((files.name_text(item.name), explanation))
         written = [
-            self.folder.figure(f"{item.name}_{name}", grid)
+            str(self.folder.save_figure(f"{item.name}_{name}", grid))
             for name, grid in self._figures(explanation, usages, photo.name)
         ]
         numbers = ", ".join(f"{usage.pictures['attention'][0]:.1f}" for usage in usages)
@@ -137,11 +142,10 @@ class PhotoRun:
         if explanation.task.metric:
             low, high = visualize.depth_limits(explanation.depth)
             about = f"{low:.2f} to {high:.2f} m; {about}"
-        where = ", ".join(str(path) for path in written)
-        return f"{item.label}: {about} -> {where}"
+        return f"{item.label}: {about} -> {', '.join(written)}"
 
-    def _note_shape(self, label: str, picture: tuple[int, int]) -> None:
-        """Print a note if a picture is distorted by the requested size."""
+    def _note_aspect(self, label: str, picture: tuple[int, int]) -> None:
+        """Print a note if a photo is distorted by the requested size."""
         from idisc.predict.reliability import check_aspect
         from idisc.provenance_text import describe_warning
         from idisc.sizes import fit_aspect
@@ -154,6 +158,7 @@ class PhotoRun:
     def _figures(
         self, explanation: Explanation, usages: Sequence[LevelUsage], name: str
     ) -> Iterator[tuple[str, Grid]]:
+        """Yield the figures of one photo with their names."""
         from idisc.explain import ablate, figures
 
         selected = [
@@ -176,19 +181,16 @@ class PhotoRun:
             effect = ablate.mute(explanation, self.selection.muted)
             yield "muted", figures.muted_together(explanation, effect, name)
 
-    def _together(self) -> str:
+    def _explain_together(self) -> str:
         """Write the common grid and the numbers of all photos, and return a line about them."""
         from idisc.explain import figures
 
         report = self.collector.report()
-        chosen = {
+        idrs = {
             level.index: self.selection.idrs_of(level.total["attention"], GRID_IDRS)
             for level in report.levels
             if self.selection.has_level(level.index)
         }
-        path = self.folder.figure("idrs", figures.idr_grid(self.shown, chosen))
-        numbers = self.folder.path / "idrs.json"
-        files.write_json(
-            numbers, {"format": configs.FORMAT, **self.folder.about, **report.as_json()}
-        )
-        return f"all: {path}, {numbers}"
+        grid = self.folder.save_figure("idrs", figures.idr_grid(self.grid_photos, idrs))
+        numbers = self.folder.save_report("idrs", report, self.folder.about)
+        return f"all: {grid}, {numbers}"

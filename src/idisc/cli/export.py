@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import click
 
-from idisc.cli import options, progress
+from idisc.cli import options, progress, tables
 from idisc.configs.schema import FilePrecision
 from idisc.errors import pluralize, require
 from idisc.sizes import describe_size
@@ -72,18 +72,19 @@ def command(
     beside = Path(checkpoint).resolve() if card is None else Path.cwd() / card.name
     suffix = ".onnx" if precision == "fp32" else f"-{precision}.onnx"
     path = out or beside.with_name(beside.name + suffix)
-    wanted = ExportOptions(out=path, precision=precision, size=size, pictures=pictures or EXAMPLES)
+    export_options = ExportOptions(
+        out=path, precision=precision, size=size, pictures=pictures or EXAMPLES
+    )
     source = open_source(checkpoint)
     with progress.elapsed("tracing and comparing"):
-        measured = export_network(source, wanted)
-    count = pluralize(measured.pictures, "picture")
-    lines = {
+        parity = export_network(source, export_options)
+    count = pluralize(parity.pictures, "picture")
+    fields = {
         "file": f"{path}, {path.stat().st_size / 1e6:.1f} MB",
         "takes": f"pictures of {describe_size(size)}" if size else "pictures of any size",
-        "precision": measured.precision,
-        "parity": measured.describe(),
+        "precision": parity.precision,
+        "parity": parity.describe(),
         "licence": describe_licence(read_model_info(source)),
-        "on": f"{count} ({measured.pictures_from}) at {' and '.join(measured.sizes)}",
+        "on": f"{count} ({parity.pictures_from}) at {' and '.join(parity.sizes)}",
     }
-    for label, text in lines.items():
-        click.echo(f"{label:<10}{text}")
+    tables.show_fields(fields.items())

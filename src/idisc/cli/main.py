@@ -8,7 +8,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,8 +20,8 @@ from idisc.cli import tables
 from idisc.cli.batch import Terminated
 from idisc.errors import IdiscError, describe, one_line
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-LEAKS = "ignore:resource_tracker:UserWarning"  # as of -W
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+LEAK_WARNINGS = "ignore:resource_tracker:UserWarning"  # in the syntax of -W
 COMMANDS = {
     "bench": "Measure speed, memory and size of a network on this machine.",
     "compare": "Show and score two networks side by side.",
@@ -65,8 +66,22 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit with one of the codes in `docs/reference/cli.md`."""
     _prepare_streams()
-    try:
+    with _errors_as_lines():
         code = cli.main(args, prog_name="idisc", standalone_mode=False)
+    sys.exit(code or 0)
+
+
+def run_script(script: Callable[[], None]) -> None:
+    """Run a script of docs/examples or benchmarks; errors of the user are printed as one line."""
+    with _errors_as_lines():
+        script()
+
+
+@contextmanager
+def _errors_as_lines() -> Iterator[None]:
+    """Print an error that is not a bug as one line, and exit with its code."""
+    try:
+        yield
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)
@@ -89,40 +104,25 @@ def main(args: Sequence[str] | None = None) -> None:
         terminated = isinstance(error.__cause__ or error, Terminated)
         _fail("interrupted", 143 if terminated else 130)
     except OSError as error:  # no space, no permission
-        if error.filename is None and error.errno not in NO_ROOM:
+        if error.filename is None and error.errno not in DISK_FULL:
             raise
         if error.filename is None:  # errors of our own files have a name, so this is stdout
-            tables.give_up_stdout()
+            tables.discard_stdout()
             _fail(f"stdout: cannot be written ({error.strerror})", 2)
         _fail(describe(error), 2)
-    sys.exit(code or 0)
 
 
 def _prepare_streams() -> None:
-    """Refuse a closed stdout, and let both streams take every file name."""
+    """Refuse a closed stdout, and let both streams print every file name."""
     if sys.stderr is None:  # Python's way to say that it was closed
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for good
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - stays open
     if sys.stdout is None:
         _fail("stdout: closed; redirect it to a file or a program", 2)
     if isinstance(sys.stdout, io.TextIOWrapper):  # as stderr does by default
         sys.stdout.reconfigure(errors="backslashreplace")
     # Worker processes of a killed command leave semaphores, which Python removes with a warning.
-    if LEAKS not in sys.warnoptions:
-        sys.warnoptions.append(LEAKS)
-
-
-def run_script(script: Callable[[], None]) -> None:
-    """Run a script of docs/examples or benchmarks; errors of the user are printed as one line."""
-    try:
-        script()
-    except IdiscError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
-    except OSError as error:
-        if error.filename is None:
-            raise
-        _fail(describe(error), 2)
+    if LEAK_WARNINGS not in sys.warnoptions:
+        sys.warnoptions.append(LEAK_WARNINGS)
 
 
 def _fail(message: str, code: int) -> NoReturn:

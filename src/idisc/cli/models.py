@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -30,23 +30,23 @@ def command(name: str | None) -> None:
     not part of this package: download one yourself, then run `idisc convert`.
     """
     if name is None:
-        _print_shipped(cards.shipped())
-        _print_published()
+        _list_shipped(cards.shipped())
+        _list_published()
         return
     table: dict[str, ModelCard | published.Published]
     table = {**cards.shipped(), **published.PUBLISHED}
-    found = lookup(table, name, "model")
-    if isinstance(found, cards.ModelCard):
-        _print_card(found)
+    model = lookup(table, name, "model")
+    if isinstance(model, cards.ModelCard):
+        tables.show_fields(_describe_card(model))
     else:
-        _print_file(found)
+        tables.show_fields(describe_file(model))
 
 
-def _print_shipped(found: dict[str, ModelCard]) -> None:
-    if not found:
+def _list_shipped(models: Mapping[str, ModelCard]) -> None:
+    if not models:
         click.echo("No model ships with this version.\n")
         return
-    candidates = cards.candidates(found.values())
+    candidates = cards.candidates(models.values())
     rows = [
         [
             f"{card.name} (default)" if candidates == [card] else card.name,
@@ -55,11 +55,11 @@ def _print_shipped(found: dict[str, ModelCard]) -> None:
             card.licence,
             _numbers(_first_scores(card)) or "-",
         ]
-        for card in found.values()
+        for card in models.values()
     ]
     columns = ["shipped model", "size", "domain", "licence", "measured"]
     tables.show("Ready to use", columns, rows)
-    for card in found.values():
+    for card in models.values():
         made_of = "; ".join(card.data)
         tables.paragraph(f"{card.name} is made of {made_of}; more: idisc models {card.name}")
     click.echo()
@@ -71,7 +71,7 @@ def _first_scores(card: ModelCard) -> dict[str, float]:
     return {score.metric: score.value for score in first if score.metric in LISTED}
 
 
-def _print_published() -> None:
+def _list_published() -> None:
     rows = [
         [
             entry.file,
@@ -89,59 +89,50 @@ def _print_published() -> None:
     )
 
 
-def _numbers(of: Mapping[str, float]) -> str:
-    return " ".join(f"{name} {value:.3f}" for name, value in of.items())
+def _numbers(metrics: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {value:.3f}" for name, value in metrics.items())
 
 
-def _print_file(entry: published.Published) -> None:
+def describe_file(entry: published.Published) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts about a published file."""
     recipe = RECIPES[entry.recipes[0]]
-    lines = {
-        "file": f"{entry.file}, {entry.bytes / 1e6:.0f} MB, {entry.parameters:.1f} M parameters",
-        "from": entry.address,
-        "licence": f"{published.LICENCE}: not for commercial use",
-        "encoder": recipe.model.encoder,
-        "data": catalog.find(recipe.data.train).title,
-        "recipes": ", ".join(entry.recipes),
-        "paper": _numbers(entry.expected),
-        "use": f"idisc convert {entry.file} --out DIR, then idisc predict PICTURE --weights DIR",
-    }
-    _print_lines(lines)
+    yield "file", f"{entry.file}, {entry.bytes / 1e6:.0f} MB, {entry.parameters:.1f} M parameters"
+    yield "from", entry.address
+    yield "licence", f"{published.LICENCE}: not for commercial use"
+    yield "encoder", recipe.model.encoder
+    yield "data", catalog.find(recipe.data.train).title
+    yield "recipes", ", ".join(entry.recipes)
+    yield "paper", _numbers(entry.expected)
+    yield "use", f"idisc convert {entry.file} --out DIR, then idisc predict PICTURE --weights DIR"
 
 
-def _print_card(card: ModelCard) -> None:
-    height, width = card.training_size
+def _describe_card(card: ModelCard) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts about a shipped model."""
     fov = "" if card.training_fov_deg is None else f", {card.training_fov_deg:g} deg across"
-    lines = {
-        "name": card.name,
-        "what": card.title,
-        "size": f"{card.bytes / 1e6:.1f} MB, {card.parameters:g} M parameters",
-        "licence": card.licence,
-        "domain": card.domain,
-        "range": f"depth to {card.depth_range[1]:g} m in training",
-        "pictures": f"{describe_size((height, width))} in training{fov}",
-    }
-    _print_lines(lines)
+    yield "name", card.name
+    yield "what", card.title
+    yield "size", f"{card.bytes / 1e6:.1f} MB, {card.parameters:g} M parameters"
+    yield "licence", card.licence
+    yield "domain", card.domain
+    yield "range", f"depth to {card.depth_range[1]:g} m in training"
+    height, width = card.training_size
+    yield "pictures", f"{describe_size((height, width))} in training{fov}"
     for ingredient in card.ingredients:
         source = f", {ingredient.source}" if ingredient.source else ""
-        text = f"{ingredient.role}: {ingredient.name} ({ingredient.licence}{source})"
-        _print_lines({"made of": text})
+        terms = f"({ingredient.licence}{source})"
+        yield "made of", f"{ingredient.role}: {ingredient.name} {terms}"
     for parent in card.parents:
-        _print_lines({"from": describe_parent(parent)})
+        yield "from", describe_parent(parent)
     for (dataset, protocol), scores in _by_dataset(card).items():
-        _print_lines({"measured": f"{dataset}, protocol {protocol}: {', '.join(map(str, scores))}"})
+        yield "measured", f"{dataset}, protocol {protocol}: {', '.join(map(str, scores))}"
     for file in card.files:
-        _print_lines({"file": f"{file.path}, {file.bytes} bytes, SHA-256 {file.sha256}"})
+        yield "file", f"{file.path}, {file.bytes} bytes, SHA-256 {file.sha256}"
     if card.notes:
-        _print_lines({"notes": card.notes})
+        yield "notes", card.notes
 
 
 def _by_dataset(card: ModelCard) -> dict[tuple[str, str], list[Score]]:
-    found: dict[tuple[str, str], list[Score]] = {}
+    scores: dict[tuple[str, str], list[Score]] = {}
     for score in card.scores:
-        found.setdefault((score.dataset, score.protocol), []).append(score)
-    return found
-
-
-def _print_lines(lines: dict[str, str]) -> None:
-    for label, text in lines.items():
-        click.echo(f"{label:<10}{text}")
+        scores.setdefault((score.dataset, score.protocol), []).append(score)
+    return scores

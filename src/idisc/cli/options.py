@@ -4,54 +4,28 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from idisc.configs import recipes, schema
-from idisc.errors import InputError, lookup
+from idisc.errors import lookup
 from idisc.images import MAX_NETWORK_PIXELS
 
 PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 
 
-class RecipeName(click.ParamType[schema.Recipe]):
-    """The name of a recipe, with ":paper" for the text of the paper."""
+def name_in(module: str, table: str, noun: str) -> Callable[[str], str]:
+    """Return a type for the keys of a table, whose module is imported on demand."""
 
-    name = "recipe"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            return recipes.find(value)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
-
-
-class RecipeOrFile(RecipeName):
-    """The name of a recipe, or an exported file."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return Path(value) if value.endswith(".onnx") else super().convert(value, param, ctx)
-
-
-class Name(click.ParamType[str]):
-    """A name of a table, which is imported on demand; an error suggests similar names."""
-
-    name = "name"
-
-    def __init__(self, module: str, table: str, what: str) -> None:
-        self.module, self.table, self.what = module, table, what
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        table = getattr(importlib.import_module(self.module), self.table)
-        try:
-            lookup(table, value, self.what)
-        except InputError as error:
-            self.fail(str(error), param, ctx)
+    def convert(value: str) -> str:
+        lookup(getattr(importlib.import_module(module), table), value, noun)
         return value
+
+    return convert
 
 
 class PictureSize(click.ParamType[tuple[int, int]]):
@@ -76,10 +50,15 @@ class NetworkSize(PictureSize):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         height, width = super().convert(value, param, ctx)
         if height * width > MAX_NETWORK_PIXELS:
-            most = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million"
-            self.fail(f"'{value}' is more than {most} pixels; choose a smaller size", param, ctx)
+            limit = f"{MAX_NETWORK_PIXELS / 1e6:.1f} million pixels"
+            self.fail(f"'{value}' is more than {limit}; choose a smaller size", param, ctx)
         return height, width
 
+
+RECIPES_TEXT = (
+    f"Recipes: {', '.join(recipes.RECIPES)}. NAME:paper follows the text of the paper where the"
+    " published code differs."
+)
 
 MODEL = (
     "Checkpoint folder, .onnx file (also of other depth models) or name from `idisc models` [the"
@@ -100,7 +79,7 @@ model_or_auto = click.option(
 
 convention = click.option(
     "--convention",
-    type=Name("idisc.predict.conventions", "CONVENTIONS", "convention"),
+    type=name_in("idisc.predict.conventions", "CONVENTIONS", "convention"),
     metavar="NAME",
     help="How to run a third-party network, such as dpt [by the file; see docs/other_models.md]",
 )
@@ -126,9 +105,18 @@ split = click.option(
 """The option --split of commands that go through a dataset."""
 
 changes = click.option(
-    "--set", "changes", multiple=True, metavar="A.B=VALUE", help="Change one field; repeatable."
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="A.B=VALUE",
+    help="Change one field; can be repeated.",
 )
 """The option --set, once for each field to change."""
+
+
+def take(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Remove the named options from the given ones, and return them."""
+    return {name: given.pop(name) for name in names}
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +13,21 @@ import click
 from idisc.cli import clusters, options
 from idisc.cli.batch import Failures, terminable
 from idisc.cli.cameras import camera_rule
-from idisc.cli.predict_inputs import Run
-from idisc.cli.saving import Saving
+from idisc.cli.predict_output import ResultWriter
+from idisc.cli.predict_run import PredictionRun
 from idisc.errors import InputError
 
 if TYPE_CHECKING:
     from idisc.formats import Format, FormatOptions
     from idisc.predict.inputs import Input
+    from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
 
 MANY = 1000  # pictures that the network may see, of videos and tiles
-FILM_OPTIONS = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
+# Options by what they are for; the names are those of fields and arguments there.
+NETWORK = ("model", "device", "precision", "convention")  # arguments of `predictor.load`
+VIDEO = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
+FORMATTING = ("axes", "limits", "colormap", "clean", "full_size")  # fields of `FormatOptions`
 
 
 class PredictCommand(click.Command):
@@ -49,15 +52,28 @@ class PredictCommand(click.Command):
 @options.model_or_auto
 @options.convention
 @click.option(
-    "--save", "formats", multiple=True, metavar="FORMAT,...", help="Formats to write [png,png16]"
+    "--save",
+    "formats",
+    multiple=True,
+    metavar="FORMAT,...",
+    help="Formats to write [png,png16; to stdout png16]; with --cluster also parquet.",
 )
 @click.option("--size", type=options.NetworkSize(), help="Size of the picture in the network.")
 @click.option("--tile", is_flag=True, help="Refine large pictures in tiles.")
 @click.option("--tile-size", type=options.PictureSize(), help="Size of a tile; implies --tile.")
-@click.option("--flip", is_flag=True, help="Average with the mirrored picture; twice as slow.")
-@click.option("--fov", type=float, metavar="DEG", help="Horizontal field of view.")
+@click.option(
+    "--flip", is_flag=True, help="Average with the mirrored picture; takes twice as long."
+)
+@click.option(
+    "--fov", type=float, metavar="DEG", help="Horizontal field of view [from EXIF, else assumed]"
+)
 @click.option("--focal", metavar="26mm|1400px", help="Focal length: 35 mm equivalent or pixels.")
-@click.option("--camera-matrix", "matrix", metavar="NUMBERS|FILE", help="fx,fy,cx,cy or 3x3.")
+@click.option(
+    "--camera-matrix",
+    "matrix",
+    metavar="NUMBERS|FILE",
+    help="fx,fy,cx,cy or a 3x3 matrix in pixels.",
+)
 @click.option(
     "--known-distance",
     multiple=True,
@@ -76,8 +92,12 @@ class PredictCommand(click.Command):
     help="Correct depth if a known lens differs from that of training [yes]",
 )
 @click.option("--normals", is_flag=True, help="Also write surface normals.")
-@click.option("--axes", metavar="NAME", help="Axes of points and normals: opencv or opengl.")
-@click.option("--range", "limits", metavar="LOW,HIGH", help="Metres at the ends of the colormap.")
+@click.option(
+    "--axes", metavar="NAME", help="Axes of points, meshes and normals: opencv or opengl."
+)
+@click.option(
+    "--range", "limits", metavar="LOW,HIGH", help="Metres at the ends of the colormap [by depth]"
+)
 @click.option("--colormap", metavar="NAME", help="Any matplotlib colormap [magma_r]")
 @click.option("--clean", is_flag=True, help="Leave out legend and caption of pictures.")
 @click.option("--full-size", is_flag=True, help="Write coloured pictures as large as the photo.")
@@ -93,82 +113,84 @@ class PredictCommand(click.Command):
     help="Write index.html, a page of all results, to the -o folder [if there are several]",
 )
 @click.option("--recursive", is_flag=True, help="Include subfolders.")
-@clusters.prediction
+@clusters.prediction_options
 @options.device
 @options.precision
 def command(
     pictures: tuple[str, ...],
     out: str | None,
-    model: str | None,
-    convention: str | None,
     formats: tuple[str, ...],
-    size: tuple[int, int] | None,
-    tile: bool,
-    tile_size: tuple[int, int] | None,
-    flip: bool,
-    fov: float | None,
-    focal: str | None,
-    matrix: str | None,
-    known_distance: tuple[str, ...],
-    scale_from: Path | None,
-    camera_correction: bool,
-    normals: bool,
     gallery: bool | None,
     recursive: bool,
-    device: str,
-    precision: Any,
     **given: Any,
 ) -> None:
     """Predict metric depth for photos and videos.
 
     A PICTURE is a file, a folder (its pictures and videos), a pattern such as "photos/*.jpg", or -
     for stdin, whose result goes to stdout unless -o is given (one format). With --cluster it may
-    also be a WebDataset shard (.tar) or a Parquet table, and an address such as s3://bucket/folder.
+    also be a WebDataset shard (.tar), a Parquet table or an address such as s3://bucket/folder.
     """
     from idisc.predict import inputs
 
-    film = {name: given.pop(name) for name in FILM_OPTIONS}
-    chosen, folder = clusters.take(given, out), Path(out) if out else None
-    if not chosen:
-        found = inputs.find(pictures, recursive=recursive, beside=folder is None)
-        known = not (tile or tile_size or any(item.is_video for item in found.inputs))
-        count = len(found.inputs) if known else MANY
-        opening = _open_in_thread(model, device, precision, convention, count)
+    network, video = options.take(given, NETWORK), options.take(given, VIDEO)
+    formatting, cluster = options.take(given, FORMATTING), clusters.take_options(given, out)
+    if cluster:
+        known = given["known_distance"]
+        options.refuse("calls without --cluster", gallery=gallery, known_distance=known, **video)
+        network["options"], output = _predict_options(given), (formats, _format_options(formatting))
+        clusters.predict(cluster, pictures, recursive, output, network)
+        return
+    folder = Path(out) if out else None
+    found = inputs.find(pictures, recursive=recursive, beside=folder is None)
+    opening = _open_in_thread(network, found.inputs, bool(given["tile"] or given["tile_size"]))
+    from idisc.formats import parse  # slow to import; meanwhile the network is opened
 
-    from idisc import formats as table  # heavy; meanwhile the network is opened
+    predict_options = _predict_options(given)
+    _check_known_distance(given["known_distance"], len(found.inputs))
+    page = _gallery_path(gallery, folder, len(found.inputs))
+    writer = ResultWriter(
+        folder=folder,
+        formats=parse(formats) if formats else (),
+        options=_format_options(formatting),
+        normals=predict_options.normals,
+        gallery=page is not None,
+    )
+    writer.check(found.inputs)
+    video = _video_options(video, found.inputs)
+    predictor = opening.result()
+    task = predictor.engine.task
+    rows = {row for item in found.inputs for row in writer.formats_for(item, task)}
+    _refuse_unused(formatting, rows, video)
+    failures = Failures(found.problems)
+    run = PredictionRun(predictor, predict_options, video, writer, failures, page)
+    with terminable():
+        run.predict_all(found.inputs)
+
+
+def _open_in_thread(
+    network: Mapping[str, Any], items: Sequence[Input], tiled: bool
+) -> Future[Predictor]:
+    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
+    many = tiled or any(item.is_video for item in items)
+
+    def load() -> Predictor:
+        from idisc.predict import predictor
+
+        return predictor.load(**network, pictures=MANY if many else len(items))
+
+    return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
+
+
+def _predict_options(given: Mapping[str, Any]) -> PredictOptions:
     from idisc.predict.options import PredictOptions
 
-    how = PredictOptions(
-        camera=camera_rule(fov, focal, matrix),
-        size=size,
-        flip=flip,
-        tile=tile_size or tile,
-        known_distance=list(known_distance),
-        scale_from=scale_from,
-        camera_correction=camera_correction,
-        normals=normals,
+    names = ("size", "flip", "scale_from", "camera_correction", "normals")
+    return PredictOptions(
+        camera=camera_rule(given["fov"], given["focal"], given["matrix"]),
+        tile=given["tile_size"] or given["tile"],
+        known_distance=list(given["known_distance"]),
+        **{name: given[name] for name in names},
     )
-    if chosen:
-        alone = {"gallery": gallery, "known_distance": known_distance, **film}
-        options.refuse("calls without --cluster", **alone)
-        network = {"model": model, "device": device, "precision": precision}
-        network |= {"convention": convention, "options": how}
-        writing = _format_options(given)
-        clusters.predict(chosen, pictures, recursive, (formats, writing), network)
-        return
-    asked = table.parse(formats) if formats else ()
-    saving = Saving(folder, asked, _format_options(given), normals)
-    _check_known_distance(known_distance, len(found.inputs))
-    saving.check(found.inputs)
-    pages = _gallery(gallery, folder, len(found.inputs))
-    saving = replace(saving, viewer=pages is not None)
-    film = _film_options(film, found.inputs)
-    loaded = opening.result()
-    rows = {row for item in found.inputs for row in saving.rows(item, loaded.engine.task)}
-    rows |= {table.FORMATS["png"]} if film.get("side_by_side") else set()
-    _refuse_unused(rows, given)
-    with terminable():
-        Run(loaded, saving, how, film, Failures(found.problems), pages).work(found.inputs)
 
 
 def _check_known_distance(known: Sequence[str], count: int) -> None:
@@ -180,67 +202,56 @@ def _check_known_distance(known: Sequence[str], count: int) -> None:
         )
 
 
-def _open_in_thread(
-    model: str | None, device: str, precision: Any, convention: str | None, pictures: int
-) -> Future[Predictor]:
-    """Open a network in a thread that needs no interpreter lock, during imports and checks."""
-
-    def load() -> Predictor:
-        from idisc.predict import predictor
-
-        return predictor.load(model, device, precision, convention, pictures=pictures)
-
-    return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
-
-
-def _film_options(given: dict[str, Any], items: Sequence[Input]) -> dict[str, Any]:
-    """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
-    if not any(item.is_video for item in items):
-        options.refuse("videos, and there is none", **given)
-        return {}
-    from idisc.predict.video import Plan
-
-    found = options.given(given)
-    Plan(**found)  # checks the values before the first picture is predicted
-    return found
-
-
-def _gallery(wanted: bool | None, out: Path | None, count: int) -> Path | None:
+def _gallery_path(wanted: bool | None, folder: Path | None, count: int) -> Path | None:
     """Return the path of the gallery, or None if there is none."""
     from idisc.formats import gallery
 
-    if out is None:
+    if folder is None:
         if wanted:
             raise InputError("--gallery", "a page needs a folder", "pass -o DIR")
         return None
     if wanted is False or (wanted is None and count < 2):
         return None
-    gallery.check_free(out / gallery.NAME)
-    return out / gallery.NAME
+    gallery.check_free(folder / gallery.NAME)
+    return folder / gallery.NAME
 
 
-def _refuse_unused(rows: Iterable[Format], given: Mapping[str, Any]) -> None:
-    """Raise a UsageError for an option, by its field of FormatOptions, that no format uses."""
-    from idisc.formats import FORMATS
-
-    used = {field for row in rows for field in row.options}
-    for field, value in given.items():
-        if field not in used:
-            names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
-            name = "range" if field == "limits" else field
-            options.refuse(f"--save {names}", **{name: value})
-
-
-def _format_options(given: Mapping[str, Any]) -> FormatOptions:
+def _format_options(formatting: Mapping[str, Any]) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    changes = options.given(given)
-    if "colormap" in changes:
-        visualize.check_colours(changes["colormap"])
-    if limits := changes.get("limits"):
+    fields = options.given(formatting)
+    if "colormap" in fields:
+        visualize.check_colours(fields["colormap"])
+    if limits := fields.get("limits"):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,-]\s*(\d+(?:\.\d+)?)\s*", limits)
         if not match:
             raise InputError(f"--range {limits}", "not a range", "write it in metres, as 0.5,8")
-        changes["limits"] = float(match[1]), float(match[2])
-    return FormatOptions(**changes)
+        fields["limits"] = float(match[1]), float(match[2])
+    return FormatOptions(**fields)
+
+
+def _video_options(video: Mapping[str, Any], items: Sequence[Input]) -> dict[str, Any]:
+    """Return the options of videos as fields of `Plan`; UsageError if there is no video."""
+    if not any(item.is_video for item in items):
+        options.refuse("videos, and there is none", **video)
+        return {}
+    from idisc.predict.video import Plan
+
+    fields = options.given(video)
+    Plan(**fields)  # checks the values before the first picture is predicted
+    return fields
+
+
+def _refuse_unused(
+    formatting: Mapping[str, Any], rows: Iterable[Format], video: Mapping[str, Any]
+) -> None:
+    """Raise a UsageError for an option that changes none of the results."""
+    from idisc.formats import FORMATS
+
+    film = [FORMATS["png"]] if video.get("side_by_side") else []
+    used = {field for row in (*rows, *film) for field in row.options}
+    for field, value in formatting.items():
+        if field not in used:
+            names = ", ".join(row.name for row in FORMATS.values() if field in row.options)
+            options.refuse(f"--save {names}", **{"range" if field == "limits" else field: value})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -12,15 +12,15 @@ from idisc import configs
 from idisc.cli import batch, clusters, options, progress, tables
 from idisc.data import catalog, manifest
 from idisc.data.prepare import PREPARATIONS
-from idisc.errors import DataError, lookup, pluralize
+from idisc.errors import DataError, InputError, lookup, pluralize
 
 if TYPE_CHECKING:
     from idisc.data.prepare.frames import Absent
     from idisc.data.prepare.runner import Summary
 
 
-def _options() -> str:
-    """The fields of --set, a line each: values, default, and the datasets that have it."""
+def _epilog() -> str:
+    """Return the datasets, and a line for each field of --set: values and datasets that have it."""
     users: dict[str, list[str]] = {}
     for dataset, preparation in PREPARATIONS.items():
         hints = get_type_hints(preparation.options)
@@ -31,7 +31,8 @@ def _options() -> str:
         f"  {field:<40}{'all with raw files' if names == raw else ', '.join(names)}"
         for field, names in users.items()
     ]
-    return "\n".join(["\b", "Options of --set, the default first:", *lines])
+    datasets = f"Datasets: {', '.join(PREPARATIONS)}."
+    return "\n".join([datasets, "", "\b", "Options of --set, the default first:", *lines])
 
 
 def _values(kind: Any, default: Any) -> str:
@@ -44,24 +45,18 @@ def _values(kind: Any, default: Any) -> str:
     return f"{default:g}"
 
 
-class _Dataset(options.Name):
-    """The name of a dataset that can be prepared."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == catalog.FOLDER.name:
-            self.fail(
-                "'folder', your own pairs, needs no preparation; pass it to doctor, evaluate or"
-                " train as it is",
-                param,
-                ctx,
-            )
-        return super().convert(value, param, ctx)
+def _dataset(name: str) -> str:
+    if name == catalog.FOLDER.name:
+        remedy = "pass it to doctor, evaluate or train as it is"
+        raise InputError("dataset 'folder'", "your own pairs need no preparation", remedy)
+    lookup(PREPARATIONS, name, "dataset")
+    return name
 
 
-@click.command(name="prepare", epilog=_options())
-@click.argument("dataset", type=_Dataset("idisc.data.prepare", "PREPARATIONS", "dataset"))
+@click.command(name="prepare", epilog=_epilog())
+@click.argument("dataset", type=_dataset)
 @click.option(
-    "--raw", type=options.FOLDER, help="Folder of the raw dataset; `synthetic` needs none."
+    "--raw", type=options.FOLDER, help="Folder of the raw dataset; not for synthetic ones."
 )
 @click.option("--out", type=options.PATH, required=True, help="Folder for the prepared dataset.")
 @click.option(
@@ -83,29 +78,31 @@ def command(
     raw: Path | None,
     out: Path,
     lists: tuple[Path, ...],
-    workers: int | None,
-    cluster: str | None,
     changes: tuple[str, ...],
+    **given: Any,
 ) -> None:
-    """Prepare DATASET; the same command again continues an interrupted run."""
+    """Convert the raw files of DATASET to pictures, depth and a manifest.
+
+    The same command continues an interrupted run.
+    """
     from idisc.data.prepare import runner
 
-    chosen = configs.override(lookup(PREPARATIONS, dataset, "dataset").options(), changes)
+    preparation = configs.override(PREPARATIONS[dataset].options(), changes)
     with (
         batch.terminable(),
-        clusters.executor_of(cluster, workers) as executor,
+        clusters.executor_of(given["cluster"], given["workers"]) as executor,
         progress.bar(f"preparing {dataset}") as advance,
     ):
         summary = runner.prepare(
             dataset,
             raw,
             out,
-            chosen,
+            preparation,
             lists=lists,
             executor=executor,
             progress=lambda done, total, _: advance(done, total),
         )
-    _print(dataset, summary, out)
+    tables.show_fields(_describe(dataset, summary, out))
     if summary.absent:
         tables.note(_describe_absent(summary.absent))
     if summary.repeated:
@@ -126,21 +123,21 @@ def command(
 def _describe_absent(absent: Sequence[Absent]) -> str:
     """Return one line about scenes without some sensors."""
     scenes: dict[str, list[str]] = {}
-    for each in absent:
-        scenes.setdefault(each.scene, []).append(each.sensor)
+    for missing in absent:
+        scenes.setdefault(missing.scene, []).append(missing.sensor)
     first = next(iter(scenes))
     more = f" (and {pluralize(len(scenes) - 1, 'more scene')})" if len(scenes) > 1 else ""
     return f"{first}{more}: no {', '.join(scenes[first])} there; its other cameras are prepared"
 
 
-def _print(dataset: str, summary: Summary, out: Path) -> None:
+def _describe(dataset: str, summary: Summary, out: Path) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts about what was prepared."""
     paper = catalog.find(dataset).counts
     for split, stated in (("train", paper.train), ("test", paper.test)):
         count = summary.counts.get(split, 0)
-        if not count and stated is None:
-            continue
-        valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
-        published = f" (the paper: {stated:,})" if stated is not None else ""
-        click.echo(f"{split:<10}{pluralize(count, 'picture')}{published}{valid}")
-    click.echo(f"{'manifest':<10}{out / manifest.NAME}")
-    click.echo(f"{'sha256':<10}{summary.sha256}")
+        if count or stated is not None:
+            valid = f", {summary.valid[split]:.1%} of the pixels valid" if count else ""
+            published = f" (the paper: {stated:,})" if stated is not None else ""
+            yield split, f"{pluralize(count, 'picture')}{published}{valid}"
+    yield "manifest", str(out / manifest.NAME)
+    yield "sha256", summary.sha256

@@ -11,50 +11,45 @@ from typing import Protocol
 
 import click
 
-
-class Move(Protocol):
-    """Moves a bar, and may change the text before it."""
-
-    def __call__(self, done: int, total: int, what: str = "", /) -> None: ...
+INTERVAL_S = 10.0  # between two lines
 
 
-EVERY_S = 10.0
+class Advance(Protocol):
+    """Moves the bar, and may change the description before it."""
+
+    def __call__(self, done: int, total: int, description: str = "", /) -> None: ...
 
 
-class _Lines:
-    """The state of a command as one line."""
+class _Status:
+    """The progress of a command as one line of text."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.began = time.monotonic()
-        self.first = self.done = self.total = 0  # first: done before the clock started
-        self.counts = False
+    def __init__(self, description: str) -> None:
+        self.description, self.started = description, time.monotonic()
+        self.initial = self.done = self.total = 0  # initial: done before the clock started
 
-    def move(self, done: int, total: int, now: str = "") -> None:
-        """Remember how much is done."""
-        if not self.counts or done < self.first or total != self.total:
-            self.counts, self.first, self.began = True, done, time.monotonic()
-        self.done, self.total, self.what = done, total, now or self.what
+    def advance(self, done: int, total: int, description: str = "", /) -> None:
+        """Remember how much is done; another total starts the clock again."""
+        if total != self.total or done < self.initial:
+            self.initial, self.started = done, time.monotonic()
+        self.done, self.total, self.description = done, total, description or self.description
 
     def line(self) -> str:
         """Return what is done and, once it can be estimated, the time left."""
-        seconds = time.monotonic() - self.began
-        if not self.counts:
-            return f"{self.what}, {seconds:.0f} s so far"
-        text = f"{self.what} {self.done}/{self.total}"
-        if self.done == self.first:
+        seconds = time.monotonic() - self.started
+        text = f"{self.description} {self.done}/{self.total}" if self.total else self.description
+        if self.done == self.initial:
             return f"{text}, {seconds:.0f} s so far"
-        left_s = seconds / (self.done - self.first) * (self.total - self.done)
+        left_s = seconds / (self.done - self.initial) * (self.total - self.done)
         return f"{text}, {left_s / 60:.1f} min left"
 
 
 @contextmanager
-def _printed(line: Callable[[], str]) -> Iterator[None]:
+def _repeatedly_printed(line: Callable[[], str]) -> Iterator[None]:
     """Print a line every ten seconds, the first after ten, also while one step takes long."""
     ended = threading.Event()
 
     def repeat() -> None:
-        while not ended.wait(EVERY_S):
+        while not ended.wait(INTERVAL_S):
             click.echo(line(), err=True)
 
     thread = threading.Thread(target=repeat, name="idisc-progress", daemon=True)
@@ -67,40 +62,35 @@ def _printed(line: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def elapsed(what: str) -> Iterator[None]:
-    """Print a line every ten seconds during work that cannot be counted, in a terminal, too."""
-    with _printed(_Lines(what).line):
+def elapsed(description: str) -> Iterator[None]:
+    """Print a line every ten seconds during work that cannot be counted, also in a terminal."""
+    with _repeatedly_printed(_Status(description).line):
         yield
 
 
 @contextmanager
-def bar(what: str) -> Iterator[Move]:
+def bar(description: str) -> Iterator[Advance]:
     """Yield a function of (done, total) that moves the bar."""
     if not sys.stderr.isatty():
-        lines = _Lines(what)
-        with _printed(lines.line):
-            yield lines.move
+        status = _Status(description)
+        with _repeatedly_printed(status.line):
+            yield status.advance
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    shown = Progress(
-        *columns,
-        TimeRemainingColumn(),
+    live = progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         redirect_stdout=sys.stdout.isatty(),  # results in a pipe must not go to the terminal
     )
-    with shown:
-        task = shown.add_task(what, total=None)
+    with live:
+        task = live.add_task(description, total=None)
 
-        def move(done: int, total: int, now: str = "") -> None:
-            shown.update(task, completed=done, total=total, description=now or what)
+        def advance(done: int, total: int, now: str = "", /) -> None:
+            live.update(task, completed=done, total=total, description=now or description)
 
-        yield move
+        yield advance

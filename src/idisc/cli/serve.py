@@ -16,14 +16,12 @@ from idisc.errors import InputError, require
 
 
 def _check_positive(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{option.opts[0]} {value:g}", "a number above 0 is needed")
+    if value is not None and not 0 < value < math.inf:  # false for NaN, too
+        raise InputError(f"{option.opts[0]} {value:g}", "a finite number above 0 is needed")
     return value
 
 
-_limit = partial(
-    click.option, callback=_check_positive
-)  # fields of `Limits`, which has the defaults
+_limit = partial(click.option, type=float, callback=_check_positive)
 
 
 @click.command(name="serve")
@@ -31,10 +29,14 @@ _limit = partial(
 @options.convention
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
-@_limit("--max-upload-mb", "upload_mb", type=float, help="Maximum size of an upload [25]")
-@_limit("--max-megapixels", "megapixels", type=float, help="Maximum size of a picture [25]")
-@_limit("--queue", type=int, help="Maximum of running and waiting requests; others get 429 [8]")
-@_limit("--timeout", "timeout_s", type=float, metavar="SECONDS", help="Timeout of a request [120]")
+@_limit("--max-upload-mb", "upload_mb", help="Maximum size of an upload in MB [25]")
+@_limit("--max-megapixels", "megapixels", help="Maximum size of a picture [25]")
+@click.option(
+    "--queue",
+    type=click.IntRange(1),
+    help="Maximum of running and waiting requests; others get 429 [8]",
+)
+@_limit("--timeout", "timeout_s", help="Timeout of a request in seconds [120]")
 @click.option(
     "--forwarded-allow-ips",
     "proxies",
@@ -43,15 +45,7 @@ _limit = partial(
     help="Proxies whose X-Forwarded-For is trusted: addresses or networks, separated by commas.",
 )
 @options.device
-def command(
-    model: str | None,
-    convention: str | None,
-    host: str,
-    port: int,
-    device: str,
-    proxies: str,
-    **limits: Any,
-) -> None:
+def command(host: str, port: int, proxies: str, **given: Any) -> None:
     """Serve a web page and an HTTP API for predictions, 3D views and IDRs.
 
     Only programs on this machine can reach it, unless --host names another address, such as 0.0.0.0
@@ -63,29 +57,31 @@ def command(
     from idisc.provenance_text import describe_licence
     from idisc.serve import admission, app, connections, explorer
 
-    given = admission.Limits(**{name: value for name, value in limits.items() if value is not None})
+    network = options.take(given, ("model", "device", "convention"))
+    limits = admission.Limits(**options.given(given))
     hosts = admission.names_at(host)
     _check_proxies(proxies)
-    opened = explorer.open_network(model, device, convention)
-    server = app.create_app(opened, given, hosts=hosts)
+    opened = explorer.open_network(**network)
+    served = app.create_app(opened, limits, hosts=hosts)
     listening = _listen(host, port)
-    info = opened.predictor.model
-    tables.note(f"model {info.name}, licence {describe_licence(info)}")
+    model = opened.predictor.model
+    tables.note(f"model {model.name}, licence {describe_licence(model)}")
     if hosts is None:
         tables.note(f"{host}: everyone who can reach this machine can use the server")
     name = f"[{host}]" if ":" in host else host
     click.echo(f"http://{name}:{listening.getsockname()[1]}")
-    config = connections.server_config(server, proxies)
+    config = connections.server_config(served, proxies)
     uvicorn.Server(config).run(sockets=[listening])
 
 
 def _check_proxies(proxies: str) -> None:
-    for proxy in filter(None, proxies.split(",")):
+    for address in filter(None, proxies.split(",")):
         try:
-            ipaddress.ip_network(proxy.strip())
+            ipaddress.ip_network(address.strip())
         except ValueError:
-            reason = "neither an address nor a network of addresses"
-            raise InputError(f"--forwarded-allow-ips {proxy}", reason) from None
+            raise InputError(
+                f"--forwarded-allow-ips {address}", "neither an address nor a network of addresses"
+            ) from None
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -93,7 +89,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        remedy = "choose another --port" if taken else "--host must be an address of this machine"
-        reason = f"cannot listen ({error.strerror})"
-        raise InputError(f"--host {host} --port {port}", reason, remedy) from None
+        wrong_port = error.errno in (errno.EADDRINUSE, errno.EACCES)
+        remedy = (
+            "choose another --port" if wrong_port else "--host must be an address of this machine"
+        )
+        raise InputError(
+            f"--host {host} --port {port}", f"cannot listen ({error.strerror})", remedy
+        ) from None

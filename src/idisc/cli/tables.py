@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from idisc.errors import one_line
 if TYPE_CHECKING:
     from idisc.provenance import ModelInfo
 
-GAP = 3  # columns between two of a table
+GAP = 3  # spaces between two columns
 
 
 def show(
@@ -33,68 +33,60 @@ def show(
     about the entries of the first column are printed next to them or, if there is no room, below.
     """
     notes = {name: note for name, note in (notes or {}).items() if note}
-    wide = [
-        [f"{row[0]} ({notes[row[0]]})" if row[0] in notes else row[0], *row[1:]] for row in rows
-    ]
-    room = _room()
     paragraph(title, indent="")
-    if _width(columns, wide) <= room:
-        _print(columns, wide)
+    noted = [
+        [f"{name} ({notes[name]})" if name in notes else name, *cells] for name, *cells in rows
+    ]
+    table = list(zip(columns, *noted, strict=True))  # by columns, each with its heading
+    if _width(table) <= _terminal_width():
+        _print(table)
         return
-    for first, last in _parts(columns, rows, room):
-        _print([columns[0], *columns[first:last]], [[row[0], *row[first:last]] for row in rows])
+    names, *others = zip(columns, *rows, strict=True)
+    part = [names]
+    for column in others:
+        if len(part) > 1 and _width([*part, column]) > _terminal_width():
+            _print(part)
+            part = [names]  # every part repeats the first column
+        part.append(column)
+    _print(part)
     if notes:
         paragraph("; ".join(f"{name}: {note}" for name, note in notes.items()))
 
 
-def _room() -> int:
+def _terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 1000
 
 
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, cells)) + GAP for cells in columns) + 1
 
 
-def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    widths = _widths(columns, rows)
-    return sum(widths) + GAP * len(widths) + 1
-
-
-def _parts(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], room: int
-) -> list[tuple[int, int]]:
-    """Return ranges of columns that fit the terminal; every part repeats the first column."""
-    widths = _widths(columns, rows)
-    parts, first, used = [], 1, widths[0] + GAP + 1
-    for index, width in enumerate(widths[1:], start=1):
-        if used + width + GAP > room and index > first:
-            parts.append((first, index))
-            first, used = index, widths[0] + GAP + 1
-        used += width + GAP
-    return [*parts, (first, len(columns))]
-
-
-def _print(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, highlight=False)
-    console.width = max(console.width, _width(columns, rows))
-    console.print(table)
+def _print(columns: Sequence[Sequence[str]]) -> None:
+    aligned = [
+        [cell.rjust(width) if number else cell.ljust(width) for cell in cells]
+        for number, cells in enumerate(columns)
+        for width in [max(map(len, cells))]
+    ]
+    heading, *rows = ("  " + (GAP * " ").join(row).rstrip() for row in zip(*aligned, strict=True))
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    rule = " " + ("─" if unicode else "-") * (_width(columns) - 2)
+    click.echo("\n".join(["", heading, rule, *rows, ""]))
 
 
 def paragraph(text: str, indent: str = "  ") -> None:
     """Print text, wrapped at the width of the terminal; as one line in a pipe."""
     width = len(indent + text) + 1
     if sys.stdout.isatty():
-        width = min(_room(), 110)
+        width = min(_terminal_width(), 110)
     click.echo(textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent))
+
+
+def show_fields(fields: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each label and its text; all texts start in the same column."""
+    fields = list(fields)
+    width = max(8, *(len(label) for label, _ in fields)) + 2
+    for label, text in fields:
+        click.echo(f"{label:<{width}}{text}")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -104,8 +96,8 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}f}"
 
 
-def give_up_stdout() -> None:
-    """Discard the buffer of stdout after an error, so that it does not fail again at exit."""
+def discard_stdout() -> None:
+    """Discard what is left for stdout after an error, so that it does not fail again at exit."""
     with suppress(OSError, ValueError):  # it may be no file at all
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -115,9 +107,10 @@ def note(text: str) -> None:
     click.echo(one_line(text), err=True)
 
 
-def note_terms(*models: ModelInfo) -> None:
-    """Print a note for each model that is not for commercial use."""
-    from idisc.provenance_text import describe_terms
+def note_models(*models: ModelInfo) -> None:
+    """Print notes about networks: terms that exclude commercial use, and missing checksums."""
+    from idisc.provenance_text import model_notes
 
-    for terms in filter(None, map(describe_terms, models)):
-        note(terms)
+    for model in models:
+        for text in model_notes(model):
+            note(text)

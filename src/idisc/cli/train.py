@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,7 +14,7 @@ import click
 
 from idisc import configs
 from idisc.cli import options, progress, tables
-from idisc.configs import paper
+from idisc.configs import paper, recipes
 from idisc.errors import pluralize, require
 from idisc.zoo import cards
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from idisc.train.trainer import OnStep, Step, Summary, Trainer
 
 
-@click.command(name="train")
-@click.argument("recipe", type=options.RecipeName(), required=False)
+@click.command(name="train", epilog=options.RECIPES_TEXT)
+@click.argument("recipe", type=recipes.find, required=False)
 @click.option(
     "--data",
     multiple=True,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     help="Prepared dataset or your own pairs, also as NAME=DIR; repeat it to mix several.",
 )
 @click.option("--out", type=options.PATH, help="New folder for the run.")
-@click.option("--resume", type=options.PATH, metavar="RUN", help="Resume a run.")
+@click.option("--resume", type=options.PATH, metavar="RUN", help="Resume the run in this folder.")
 @click.option(
     "--weights",
     metavar="SOURCE",
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--workers",
     type=click.IntRange(0),
-    help="Processes that load pictures [2; with --resume, as before]",
+    help="Processes that load pictures [2, or 0 for cached features; with --resume, as before]",
 )
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:1 ...")
 @options.changes
@@ -52,33 +52,24 @@ def command(
     data: tuple[str, ...],
     out: Path | None,
     resume: Path | None,
-    weights: str | None,
-    workers: int | None,
-    device: str,
     changes: tuple[str, ...],
+    **given: Any,
 ) -> None:
-    """Train RECIPE and write everything into the folder of the run; or resume a run.
+    """Train RECIPE and write all files to the folder of the run, or resume a run.
 
     Several processes, on one machine or many: torchrun --nproc-per-node N -m idisc train ...
     """
-    new = recipe is not None and bool(data) and out is not None
-    if new == (resume is not None):
-        raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
-    if resume and (recipe or data or out or weights or changes):
-        raise click.UsageError("--resume keeps the options of the run; leave out all others")
-    weights = _located(weights)
-    checkpoint = weights and (Path(weights).is_dir() or Path(weights).suffix == ".json")
-    if checkpoint and any(change.strip().startswith("model.") for change in changes):
-        raise click.UsageError("--set model: a checkpoint determines the network; leave it out")
+    _check(click.get_current_context().params)
+    weights, workers = _locate_weights(given["weights"], changes), given["workers"]
     require("torch", "timm", "safetensors", "torchvision", "tensorboard", extra="train")
     from idisc.train import launch  # heavy: only when this command runs
     from idisc.train.distributed import join_processes
 
-    with join_processes(device) as world:
-        with _on_signals(_interrupt), progress.bar("starting") as move:
+    with join_processes(given["device"]) as world:
+        with _on_signals(_interrupt), progress.bar("starting") as advance:
 
             def on_caching(done: int, total: int) -> None:
-                move(done, total, "caching features")
+                advance(done, total, "caching features")
 
             if recipe is None or out is None:
                 run = launch.resume(cast(Path, resume), world, workers, on_caching)
@@ -105,14 +96,29 @@ def command(
         sys.exit(128 + received[0])  # so that `idisc train ... && idisc evaluate ...` stops here
 
 
-def _located(weights: str | None) -> str | None:
-    """The checkpoint of a shipped model, if `weights` is its name."""
+def _check(params: Mapping[str, Any]) -> None:
+    """Raise UsageError unless the options are those of a new run, or only --resume."""
+    new = all(params[name] for name in ("recipe", "data", "out"))
+    resumed = params["resume"] is not None
+    if new == resumed:
+        raise click.UsageError("either RECIPE, --data and --out, or --resume RUN is needed")
+    if resumed and any(params[name] for name in ("recipe", "data", "out", "weights", "changes")):
+        raise click.UsageError("--resume keeps the options of the run; leave out all others")
+
+
+def _locate_weights(weights: str | None, changes: Sequence[str]) -> str | None:
+    """Return the checkpoint of a shipped model by its name; other weights as they are."""
     from idisc.predict.open import find_card
 
-    if weights is None or weights == "imagenet" or Path(weights).suffix:
+    if weights is None or weights == "imagenet":
         return weights
-    card = find_card(weights)
-    return str(cards.locate(card, "checkpoint")) if card else weights
+    path = Path(weights)
+    card = None if path.suffix else find_card(weights)
+    path = cards.locate(card, "checkpoint") if card else path
+    checkpoint = path.is_dir() or path.suffix == ".json"
+    if checkpoint and any(change.strip().startswith("model.") for change in changes):
+        raise click.UsageError("--set model: a checkpoint determines the network; leave it out")
+    return str(path) if card else weights
 
 
 def _interrupt(number: int) -> None:
@@ -122,8 +128,8 @@ def _interrupt(number: int) -> None:
 
 
 @contextmanager
-def _on_signals(act: Callable[[int], None]) -> Iterator[list[int]]:
-    """Call `act` with the first SIGINT or SIGTERM; the second one has its usual effect.
+def _on_signals(react: Callable[[int], None]) -> Iterator[list[int]]:
+    """Call `react` with the first SIGINT or SIGTERM; the second one has its usual effect.
 
     Yields the list of the signals received.
     """
@@ -132,7 +138,7 @@ def _on_signals(act: Callable[[int], None]) -> Iterator[list[int]]:
     def first(number: int, _frame: Any) -> None:
         signal.signal(number, before[signal.Signals(number)])
         received.append(number)
-        act(number)
+        react(number)
 
     before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -148,8 +154,8 @@ def _note_start(run: Trainer, weights: str | None) -> None:
         tables.note("the encoder starts from random weights; --weights imagenet has better ones")
     if run.recipe.data.holdout:
         count = sum(len(folder) for folder in run.stream.folders)
-        held = pluralize(len(run.testing), "picture")
-        tables.note(f"{held}, whole scenes, held out; {count} for training")
+        held_out = pluralize(len(run.testing), "picture")
+        tables.note(f"{held_out}, whole scenes, held out; {count} for training")
     if run.origin.get("non_commercial"):
         terms = "; ".join(run.origin["licence"])
         tables.note(
@@ -164,17 +170,17 @@ def _shown(run: Trainer) -> Iterator[OnStep]:
         yield lambda step: None  # noqa: ARG005
         return
     total = run.recipe.train.iterations
-    with progress.bar("training, step") as move:
-        move(run.progress.step, total)
-        yield lambda step: move(step.step, total, _describe(step))
+    with progress.bar("training, step") as advance:
+        advance(run.progress.step, total)
+        yield lambda step: advance(step.step, total, _describe(step))
 
 
 def _describe(step: Step) -> str:
-    lost = step.skipped + step.empty
+    skipped = step.skipped + step.empty
     return (
         f"loss {step.loss:.3f}, rate {step.lr:.1e}, {_speed(step.images_per_s)},"
         f" waiting {step.wait_share:.0%}, {step.memory_gb:.1f} GB,"
-        + (f" {lost} skipped," if lost else "")
+        + (f" {skipped} skipped," if skipped else "")
         + " step"
     )
 
@@ -187,13 +193,13 @@ def _speed(images_per_s: float) -> str:
 
 
 def _failures(guard: Guard) -> str:
-    """The failed steps of a run; empty if there are none."""
-    parts = {
+    """Return the failed steps of a run as text; empty if there are none."""
+    counts = {
         "steps skipped (loss or gradient not finite)": guard.skipped,
         "batches without a valid pixel": guard.empty,
         "roll-backs": guard.rollbacks,
     }
-    return ", ".join(f"{what}: {count}" for what, count in parts.items() if count)
+    return ", ".join(f"{kind}: {count}" for kind, count in counts.items() if count)
 
 
 def report(run: Trainer, summary: Summary) -> None:
@@ -207,16 +213,16 @@ def report(run: Trainer, summary: Summary) -> None:
         out = shlex.quote(str(run.out))
         click.echo(f"stopped after step {summary.step}; resume with: {start} train --resume {out}")
         return
-    theirs = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
-    names = [*theirs, *(name for name in summary.metrics if name not in theirs)]
+    published = paper.RESULTS.get(run.recipe.name.partition(":")[0], {})
+    names = list(dict.fromkeys([*published, *summary.metrics]))
     best = f"best, step {summary.best['step']:.0f}"
     rows = [("last", summary.metrics), (best, summary.best)]
     if summary.start:
         names = [name for name in names if name in summary.start]
         change = {name: summary.best[name] - summary.start[name] for name in names}
         rows = [("before", summary.start), (f"after, {best}", summary.best), ("change", change)]
-    if theirs:
-        rows.append(("the paper", theirs))
+    if published:
+        rows.append(("the paper", published))
     tables.show(
         f"{run.recipe.name} on {run.testing.spec.title}, {pluralize(summary.pictures, 'picture')}",
         ["", *names],
