@@ -4,8 +4,8 @@
 
 The same job runs in this process and on Ray, with one worker of one thread each and Parquet as its
 output. The difference is what Ray adds: sending parts and waiting for results. Starting Ray and the
-worker is excluded, because it happens once per job. `idisc.cluster.predict` then runs with batches of
-several sizes, while the size of the object store is recorded.
+worker is excluded, because it happens once per job. `idisc.cluster.predict` then runs with batches
+of several sizes, while the size of the object store is recorded.
 """
 
 from __future__ import annotations

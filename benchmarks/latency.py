@@ -5,11 +5,11 @@
     python benchmarks/latency.py --fastdepth fastdepth.onnx --d1 0.760 --out latency.svg
     python benchmarks/latency.py --before indoor_small.onnx    # also an export that shipped before
 
-All networks are timed in turns within one run, with the same number of threads, in fp32; --int8 adds our
-export with int8 products. Depth Anything V2 Small has random weights, runs in torch and in ONNX
-Runtime, and sees a picture of 3:4 at its own size and with about as many pixels as our model. Its
-d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2 (Yang et al., 2024)
-and is not measured here. FastDepth's d1 comes from docs/examples/score_fastdepth.py.
+All networks are timed in turns within one run, with the same number of threads, in fp32; --int8
+adds our export with int8 products. Depth Anything V2 Small has random weights, runs in torch and in
+ONNX Runtime, and sees a picture of 3:4 at its own size and with about as many pixels as our model.
+Its d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2 (Yang et al.,
+2024) and is not measured here. FastDepth's d1 comes from docs/examples/score_fastdepth.py.
 """
 
 from __future__ import annotations

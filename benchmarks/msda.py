@@ -4,8 +4,8 @@
     python benchmarks/msda.py nyu_swint --size 480x640 --train 2
 
 The first command times the sampling core alone, for inference and with gradients, and a large
-`torch.mm`, whose speed limits all parts of the network. The second one times a training step (forward,
-backward, clipping, AdamW) with two images.
+`torch.mm`, whose speed limits all parts of the network. The second one times a training step
+(forward, backward, clipping, AdamW) with two images.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Crop the views of Taskonomy's sample building to the field of view of NYU's camera.
 
 No model of this project was trained on this building. Its views have 256x256 pixels and a field of
-view of 75 degrees. The centre of each view, with the field of view of NYU-Depth v2, becomes a picture
-of 640x480 with its depth, in a folder of pairs:
+view of 75 degrees. The centre of each view, with the field of view of NYU-Depth v2, becomes a
+picture of 640x480 with its depth, in a folder of pairs:
 
     python crop_taskonomy.py --raw taskonomy --out views
     idisc evaluate --data views                                # metres as they are
@@ -10,8 +10,8 @@ of 640x480 with its depth, in a folder of pairs:
     python score_fastdepth.py --data views --model fastdepth.onnx --out predictions
     idisc evaluate --predictions predictions --data views --holes skip
 
---normals also writes the normals, in the folders of GeoNet's archive; the views of every fifth point
-are for testing:
+--normals also writes the normals, in the folders of GeoNet's archive; the views of every fifth
+point are for testing:
 
     python crop_taskonomy.py --raw taskonomy --out views --normals normals
     idisc prepare nyu_normals --raw normals --out taskonomy_normals

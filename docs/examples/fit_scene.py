@@ -37,7 +37,7 @@ def read_tokens(folder: Path) -> Floats:
 
 
 def fit(tokens: list[Floats], names: list[str]) -> SceneProbe:
-    """Logistic regression by gradient descent on standardized tokens; all folders weigh the same."""
+    """Logistic regression by gradient descent on standardized tokens; folders weigh the same."""
     domains = tuple(dict.fromkeys(names))
     rows = np.concatenate(tokens)
     mean, std = rows.mean(0), rows.std(0) + 1e-6

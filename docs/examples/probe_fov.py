@@ -7,8 +7,8 @@
 Each argument is a folder of training data and the features that were cached for it. A ridge
 regression of log focal length on class tokens is fitted to all folders but one, and tested on the
 unchanged pictures of that folder. The baseline is the error of assuming the canonical camera for
-every picture, as prediction does if the camera is unknown. Errors are means of |log ratio|, which is
-also the error in metres.
+every picture, as prediction does if the camera is unknown. Errors are means of |log ratio|, which
+is also the error in metres.
 """
 
 from __future__ import annotations

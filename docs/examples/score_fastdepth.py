@@ -1,9 +1,9 @@
 """Predict NYU's labelled set with FastDepth, a third-party network, for `idisc evaluate`.
 
-The ONNX file of FastDepth (Wofk et al., ICRA 2019, MIT licence) maps 224x224 RGB in [0, 1] to 224x224
-metres. FastDepth was trained on the centre of the picture: 640x480 resized to 333x250, cropped to
-304x228, and resized to 224x224. This script does the same, and writes the prediction to its place in
-the frame, with 0 around it. It is independent of the code that computes the scores.
+The ONNX file of FastDepth (Wofk et al., ICRA 2019, MIT licence) maps 224x224 RGB in [0, 1] to
+224x224 metres. FastDepth was trained on the centre of the picture: 640x480 resized to 333x250,
+cropped to 304x228, and resized to 224x224. This script does the same, and writes the prediction to
+its place in the frame, with 0 around it. It is independent of the code that computes the scores.
 
     idisc prepare nyu_labelled --raw RAW --out nyu_labelled
     python score_fastdepth.py --data nyu_labelled --model fastdepth.onnx --out predictions

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "src/idisc/assets/examples"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?:^(?:    | {7,})\S.*\n)+", re.MULTILINE)
+INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
