@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 import pytest
+from PIL import Image
 from tests.fakes.films import room, write_clip
 
 from idisc.cli.main import COMMANDS, cli, main
@@ -102,7 +103,8 @@ def desk(tmp_path, monkeypatch):
     """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    shutil.copy(EXAMPLES / "living_room.jpg", "room.jpg")
+    with Image.open(EXAMPLES / "living_room.jpg") as photo:
+        photo.resize((640, 384)).save("room.jpg")
     Path("photos").mkdir()
     for name in ("kitchen", "street"):
         shutil.copy(EXAMPLES / f"{name}.jpg", "photos")
