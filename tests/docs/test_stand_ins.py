@@ -78,7 +78,7 @@ ELSEWHERE = {  # which file runs such commands
     r".* --cluster": "tests/cluster/test_job.py",  # for this, Ray is needed
     r"bench nyu_swint": "tests/cli/test_bench.py",
     r"demo": "tests/cli/test_demo.py",
-    r"train indoor.*dinov2_vits14": "tests/train/test_features.py",
+    r"train indoor.*dinov2_vits14": "tests/model/test_backbones.py",  # weights from a file
     r"train (indoor|road)": "docs/notebooks/finetune.ipynb",
 }
 
