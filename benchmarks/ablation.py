@@ -1,4 +1,4 @@
-"""The contribution of each part of the network on real rooms: the paper's ablations and our own.
+"""Measure the contribution of each part of the network on real rooms, as in the paper's ablation.
 
 Every row is trained by `idisc train indoor` with several seeds and the same frozen encoder, whose
 features are computed once, and evaluated on the images that the recipe holds out of training.
@@ -8,7 +8,7 @@ each row: parameters, and the time per image in torch, all rows in turns within 
     python benchmarks/ablation.py --data nyu_labelled --out rows \
         --weights dinov2_vits14.pth --steps 1000 --seeds 3
 
-Without adapters all of the encoder is cached, and a step takes half the time:
+Without adapters, the whole encoder is cached, and a step takes half the time:
 `--set model.adapter_rank=0`.
 """
 

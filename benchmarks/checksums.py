@@ -1,4 +1,4 @@
-"""The cost of the checksums that are compared whenever weights are opened.
+"""Measure the cost of the checksums that are verified whenever weights are opened.
 
 python benchmarks/checksums.py --megabytes 60
 """

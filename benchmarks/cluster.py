@@ -1,11 +1,11 @@
-"""Cost of a cluster: seconds for each picture beside the local path, and object-store memory.
+"""Measure the overhead of a cluster: seconds per picture, and the memory of the object store.
 
     python benchmarks/cluster.py [--pictures 40] [--weights MODEL]
 
-The same job into Parquet runs in this process and on Ray, with one worker of one thread each, so
-the difference is what Ray adds: sending parts, waiting for results. The start of Ray and of the
-worker are not part of it, because a job pays for them once. Then `idisc.cluster.predict` runs with
-batches of several sizes, and the object store is watched.
+The same job runs in this process and on Ray, with one worker of one thread each and Parquet as its
+output. The difference is what Ray adds: sending parts and waiting for results. Starting Ray and the
+worker is excluded, because it happens once per job. `idisc.cluster.predict` then runs with batches
+of several sizes, while the size of the object store is recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZE, PART, BATCHES = (480, 640), 5, (4, 16, 64)
 
 
 def make_pictures(folder: Path, count: int) -> None:
-    """Write pictures of noise with large blobs, which JPEG does not shrink to nothing."""
+    """Write pictures of noise with large blobs, which JPEG cannot compress to almost nothing."""
     folder.mkdir()
     for number in range(count):
         generator = np.random.default_rng(number)
@@ -40,7 +40,7 @@ def make_pictures(folder: Path, count: int) -> None:
 
 
 def seconds_for_each(folder: Path, out: Path, model: str | None, executor: Executor) -> float:
-    """Return the time for a picture, without the first part, which has the start of a worker."""
+    """Return the time per picture, without the first part, which includes the start of a worker."""
     from idisc.cluster import DepthPredictor
     from idisc.cluster.job import Job, Progress, run
     from idisc.cluster.sources import list_parts

@@ -1,16 +1,16 @@
-"""Latency on a CPU of the shipped model, FastDepth and Depth Anything V2 Small, in one table.
+"""Measure the CPU latency of the shipped model, FastDepth and Depth Anything V2 Small.
 
     pip install '.[train,figures,transformers]'
     python benchmarks/latency.py                               # without FastDepth
     python benchmarks/latency.py --fastdepth fastdepth.onnx --d1 0.760 --out latency.svg
     python benchmarks/latency.py --before indoor_small.onnx    # also an export that shipped before
 
-All are timed in turns within one run, with the same number of threads, in fp32; --int8 adds our
-export with int8 products. Our network also runs in torch, one picture at a time and in batches of
-four, which shows what batches save on a CPU. Depth Anything V2 Small has random weights, runs in
-torch and in ONNX Runtime, and sees a picture of 3:4 at its own size and with about as many pixels
-as our model. Its d1 in the plot is the published value of the variant fine-tuned on NYU-Depth v2
-(Yang et al., 2024) and is not measured here. FastDepth's d1 comes from
+All networks are timed in turns within one run, with the same number of threads, in fp32; --int8
+adds our export with int8 products. Our network also runs in torch, one picture at a time and in
+batches of four, which shows what batches save on a CPU. Depth Anything V2 Small has random weights,
+runs in torch and in ONNX Runtime, and sees a picture of 3:4 at its own size and with about as many
+pixels as our model. Its d1 in the plot is the published value of the variant fine-tuned on
+NYU-Depth v2 (Yang et al., 2024) and is not measured here. FastDepth's d1 comes from
 docs/examples/score_fastdepth.py.
 """
 
@@ -142,7 +142,7 @@ def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> d
 
 
 def main() -> None:
-    """Time all of them, print a table, draw the plot if a file is named."""
+    """Time all networks, print a table, and draw the plot if a file is named."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

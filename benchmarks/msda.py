@@ -1,11 +1,11 @@
-"""The sampling core of MSDA and a whole training step, in each formulation and in the oracle.
+"""Time the sampling core of MSDA and a training step, in each formulation and in the oracle.
 
     python benchmarks/msda.py nyu_swint --size 480x640
     python benchmarks/msda.py nyu_swint --size 480x640 --train 2
 
-The first prints the sampling core alone, for inference and with gradients, and the speed of a large
-`torch.mm`, which limits all parts of the network. The second prints a training step (forward,
-backward, clipping, AdamW) with two images.
+The first command times the sampling core alone, for inference and with gradients, and a large
+`torch.mm`, whose speed limits all parts of the network. The second one times a training step
+(forward, backward, clipping, AdamW) with two images.
 """
 
 from __future__ import annotations

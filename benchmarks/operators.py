@@ -1,4 +1,4 @@
-"""Where the time of a shipped model goes: the share of each kind of operator, by ONNX Runtime.
+"""Print the share of each kind of operator in the time of a shipped model, by ONNX Runtime.
 
 python benchmarks/operators.py                   # the default model
 python benchmarks/operators.py --weights road --runs 20

@@ -1,9 +1,9 @@
-"""From the photo to its files: start, folders of large photos, growth of time and memory.
+"""Measure `idisc predict`: start, folders of large photos, and growth of time and memory.
 
     python benchmarks/photos.py                     # a table, ratios first
     python benchmarks/photos.py --growth docs/images/growth.svg   # also growth, as a plot
 
-The growth is that of time and memory by the pixels of one photo, by photos and by requests at once.
+Growth is measured by the pixels of one photo, the number of photos, and concurrent requests.
 
 All parts are timed in turns within one run. *Reading*, *network* and *writing* are the stages of a
 prediction, each alone, with all cores; *folder* is the whole command without its start.
@@ -67,7 +67,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        # An installed package has its bytecode; one in a checkout may be forbidden to write it.
+        # An installed package has bytecode files; in a checkout, writing them may be disabled.
         os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "code")}
         for text, value in measure(folder, given.repeats):
             sys.stdout.write(f"{text:68} {value}\n")

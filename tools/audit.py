@@ -4,8 +4,8 @@
 
 A licence that is not permissive is refused unless EXCEPTIONS explains it (exit code 3).
 Vulnerabilities are reported by pip-audit and do not change the exit code, because a new advisory
-must not block an unrelated change. The report says how many distributions could be looked up;
-without a network there are none.
+must not block an unrelated change. The report says how many distributions could be looked up,
+and why the others could not; without a network there are none.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -82,24 +83,37 @@ def closure() -> list[str]:
 
 
 def report_vulnerabilities(names: list[str]) -> None:
-    """Print what pip-audit finds for the installed versions, and for how many it found nothing."""
+    """Print what pip-audit finds, how many distributions it looked up, and why not the others."""
+    versions = {name: metadata.version(name).partition("+")[0] for name in names}
+    audited, failure = run_pip_audit(versions)
+    known = [each for each in audited if "vulns" in each]
+    print(f"vulnerabilities: {len(known)} of {len(names)} distributions could be looked up")
+    skipped = [each["skip_reason"] for each in audited if "skip_reason" in each]
+    if reason := failure or next(iter(skipped), ""):
+        others = f" ({len(skipped) - 1} others alike)" if len(skipped) > 1 else ""
+        print(f"  the reason: {reason}{others}")
+    for each in known:
+        for found in each["vulns"]:
+            fixed = ", ".join(found["fix_versions"]) or "no version"
+            print(f"  {each['name']} {each['version']}: {found['id']}, fixed in {fixed}")
+
+
+def run_pip_audit(versions: Mapping[str, str]) -> tuple[list[dict[str, Any]], str]:
+    """Return the rows of pip-audit's report, and why there are none, if there are none."""
     with tempfile.TemporaryDirectory() as folder:
         pinned = Path(folder) / "pinned.txt"
-        versions = {name: metadata.version(name).partition("+")[0] for name in names}
         pinned.write_text("".join(f"{name}=={version}\n" for name, version in versions.items()))
         options = ["--no-deps", "--disable-pip", "--format", "json", "--progress-spinner", "off"]
         command = [sys.executable, "-m", "pip_audit", *options, "-r", str(pinned)]
         try:
             done = subprocess.run(command, text=True, capture_output=True, timeout=180, check=False)
-            audited = json.loads(done.stdout)["dependencies"]
-        except (subprocess.TimeoutExpired, ValueError, KeyError, TypeError):
-            audited = []  # no answer, or an error instead of a report
-    known = [each for each in audited if "vulns" in each]
-    print(f"vulnerabilities: {len(known)} of {len(names)} distributions could be looked up")
-    for each in known:
-        for found in each["vulns"]:
-            fixed = ", ".join(found["fix_versions"]) or "no version"
-            print(f"  {each['name']} {each['version']}: {found['id']}, fixed in {fixed}")
+        except subprocess.TimeoutExpired as error:
+            return [], str(error)
+    try:
+        return json.loads(done.stdout)["dependencies"], ""
+    except (ValueError, KeyError, TypeError):  # no report
+        lines = done.stderr.strip().splitlines()
+        return [], lines[-1] if lines else f"pip-audit ended with exit code {done.returncode}"
 
 
 def main() -> int:

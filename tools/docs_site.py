@@ -21,7 +21,7 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the help texts of all commands in their place."""
+    """Replace the marker for the help texts of all commands."""
     return markdown.replace(COMMANDS_HERE, help_texts()) if COMMANDS_HERE in markdown else markdown
 
 
@@ -32,7 +32,7 @@ def on_page_content(content: str, **_: Any) -> str:
 
 
 def help_texts() -> str:
-    """One section for each command, with what `idisc COMMAND --help` prints."""
+    """Return one section for each command, with the output of `idisc COMMAND --help`."""
     context = click.Context(cli, info_name="idisc", terminal_width=80, **cli.context_settings)
     sections = []
     for name in cli.list_commands(context):

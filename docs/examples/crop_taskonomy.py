@@ -1,15 +1,17 @@
-"""Rooms that no network here has seen, as NYU's camera would see them: Taskonomy's sample building.
+"""Crop the views of Taskonomy's sample building to the field of view of NYU's camera.
 
-Its views are 256x256 with a field of view of 75 degrees. The middle of each, as wide and as high as
-a picture of NYU-Depth v2, becomes a picture of 640x480 with its depth, in a folder of pairs:
+No model of this project was trained on this building. Its views have 256x256 pixels and a field of
+view of 75 degrees. The centre of each view, with the field of view of NYU-Depth v2, becomes a
+picture of 640x480 with its depth, in a folder of pairs:
 
     python crop_taskonomy.py --raw taskonomy --out views
     idisc evaluate --data views                                # metres as they are
-    idisc evaluate --data views --set rescale=median           # after the scale is set right
+    idisc evaluate --data views --set rescale=median           # after the scale is corrected
     python score_fastdepth.py --data views --model fastdepth.onnx --out predictions
     idisc evaluate --predictions predictions --data views --holes skip
 
-Its normals as well, in the folders of GeoNet's archive; views of every fifth point are for testing:
+--normals also writes the normals, in the folders of GeoNet's archive; the views of every fifth
+point are for testing:
 
     python crop_taskonomy.py --raw taskonomy --out views --normals normals
     idisc prepare nyu_normals --raw normals --out taskonomy_normals
@@ -36,7 +38,7 @@ Box = tuple[float, ...]
 
 
 def put_pair(view: str, raw: Path, out: Path, cut: Image.Image, box: Box) -> None:
-    """The cut picture and its depth, in millimetres."""
+    """The cropped picture and its depth, in millimetres."""
     with Image.open(raw / "depth" / f"{view}_domain_depth.png") as stored:
         values = np.asarray(stored).astype(np.float32)
     metres = Image.fromarray(np.where(values < MISSING, values / UNIT, 0))
@@ -46,7 +48,7 @@ def put_pair(view: str, raw: Path, out: Path, cut: Image.Image, box: Box) -> Non
 
 
 def put_normals(view: str, raw: Path, out: Path, cut: Image.Image, box: Box) -> None:
-    """The cut picture and its normals, which both have with y down and z forward."""
+    """The cropped picture and its normals, both with y down and z forward."""
     point = view.split("_")[1]
     folder = out / ("test" if int(point) % 5 == 0 else "train")
     with Image.open(raw / "normal" / f"{view}_domain_normal.png") as stored:

@@ -5,8 +5,8 @@
 
 Each argument is a domain and a folder of cached features; a domain may be named several times. The
 probe is a logistic regression on class tokens. Each folder is left out once to measure the errors
-on recordings that the probe has not seen, as long as its domain has another folder; then the probe
-of all folders is written to the package. Adapters hardly change the class token: on photos of rooms
+on recordings that the probe was not fitted to, if its domain has another folder. The probe of all
+folders is then written to the package. Adapters hardly change the class token: on photos of rooms
 and streets, its cosine with that of the frozen encoder is 0.95 to 0.99.
 """
 
@@ -37,7 +37,7 @@ def read_tokens(folder: Path) -> Floats:
 
 
 def fit(tokens: list[Floats], names: list[str]) -> SceneProbe:
-    """Logistic regression by gradient descent on standardized tokens; every folder counts alike."""
+    """Logistic regression by gradient descent on standardized tokens; folders weigh the same."""
     domains = tuple(dict.fromkeys(names))
     rows = np.concatenate(tokens)
     mean, std = rows.mean(0), rows.std(0) + 1e-6
@@ -62,7 +62,7 @@ def fit(tokens: list[Floats], names: list[str]) -> SceneProbe:
 
 
 def main() -> None:
-    """Fit the probe, print its errors on folders left out, and write it."""
+    """Fit the probe, print its errors on the folders left out, and write it."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folders", nargs="+", metavar="DOMAIN=FOLDER")
     pairs = [each.partition("=")[::2] for each in parser.parse_args().folders]

@@ -1,10 +1,10 @@
-"""Many requests at once to an `idisc serve` on this machine: its answers, speed and memory.
+"""Send many concurrent requests to `idisc serve`; measure answers, response times and memory.
 
     python docs/examples/load_serve.py http://127.0.0.1:8000 photo.jpg --requests 200 --at-once 16
 
-A request that is answered 429 is counted and sent again when the server says so. Memory is read
-from the server's own /metrics, after a warm-up and at the end. One line of JSON goes to stdout; the
-exit code is 1 if anything but 200 and 429 was answered.
+A request that is answered with 429 is counted and repeated after the time that the server states.
+Memory is read from /metrics of the server, after a warm-up and at the end. One line of JSON is
+printed; the exit code is 1 if there was any answer other than 200 and 429.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def call(
 
 
 def predict(url: str, form: bytes, number: int) -> tuple[Counter[int], float]:
-    """Statuses until there is an answer, and the seconds of the last try."""
+    """The status codes up to the answer, and the seconds of the last attempt."""
     statuses: Counter[int] = Counter()
     path = f"/predict?format={FORMATS[number % len(FORMATS)]}"
     for _ in range(200):

@@ -1,7 +1,7 @@
-"""Teach a road model that the sky is far: LiDAR never sees it, so nothing else tells a network.
+"""Mark some pixels of the sky as far, because LiDAR does not measure the sky.
 
-Takes a folder of pairs with a table (pairs.csv) and writes a copy in which a small share of the
-pixels that look like sky has a large depth. Sky is bright or blue, smooth, above every LiDAR return
+The input is a folder of pairs with a table (pairs.csv). In the copy, a small share of the pixels
+that look like sky has a large depth. Sky is bright or blue, smooth, above every LiDAR return
 of its columns, and connected to the upper border of the picture. White walls are sometimes taken
 for sky; the small share keeps such errors, and the sky itself, from dominating the loss.
 

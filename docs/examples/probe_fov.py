@@ -1,4 +1,4 @@
-"""Measure how well the encoder's class token tells the focal length of a picture.
+"""Measure how well the focal length of a picture can be predicted from the class token.
 
     idisc train indoor --data nyu --data desks ... --weights dinov2_vits14.pth --out run \
         --set train.cache_features=features --set model.adapter_rank=0    # with the last block
@@ -6,9 +6,9 @@
 
 Each argument is a folder of training data and the features that were cached for it. A ridge
 regression of log focal length on class tokens is fitted to all folders but one, and tested on the
-pictures of that one as they are. For comparison: the error if every picture is taken for one of
-the canonical camera, which is what prediction does with a camera that is not known. Errors are
-means of |log ratio|, which is also the error of the metres.
+unchanged pictures of that folder. The baseline is the error of assuming the canonical camera for
+every picture, as prediction does if the camera is unknown. Errors are means of |log ratio|, which
+is also the error in metres.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The pictures of the README and of the gallery: a photo, its depth, and its turning point cloud.
+"""Draw the pictures of the README and the gallery: photo, depth, and the turning point cloud.
 
     python docs/examples/readme_animation.py PHOTO docs/images/room.webp
     python docs/examples/readme_animation.py PHOTO docs/images/kitchen.jpg --weights auto
 
-A .webp file is an animation, any other file a still picture. The photo of the README is
+A .webp file is an animation; all other formats are still pictures. The photo of the README is
 `living_room.jpg` of the example photos.
 """
 
@@ -40,7 +40,7 @@ def turned(points: NDArray[np.float32], phase: float) -> NDArray[np.float32]:
 
 
 def cloud_picture(result: Prediction, kept: NDArray[np.bool_], phase: float) -> NDArray[np.uint8]:
-    """The kept points drawn by a moved camera, white where nothing is known."""
+    """The points as drawn by a moved camera; white where there is no point."""
     scale = HEIGHT / kept.shape[0]
     height, width = HEIGHT, round(kept.shape[1] * scale)
     points = turned(result.points[kept], phase)

@@ -1,9 +1,9 @@
-"""Somebody else's network through `idisc evaluate`: FastDepth on NYU's labelled set.
+"""Predict NYU's labelled set with FastDepth, a third-party network, for `idisc evaluate`.
 
-FastDepth (Wofk et al., ICRA 2019, MIT licence) as an ONNX file takes 224x224 RGB in [0, 1] and
-gives 224x224 metres. It was trained on the middle of the picture: 640x480 reduced to 333x250, cut
-to 304x228, brought to 224x224. This script does the same, puts the prediction back where it belongs
-in the frame, and leaves 0 around it. Nothing of it knows how the score is computed.
+The ONNX file of FastDepth (Wofk et al., ICRA 2019, MIT licence) maps 224x224 RGB in [0, 1] to
+224x224 metres. FastDepth was trained on the centre of the picture: 640x480 resized to 333x250,
+cropped to 304x228, and resized to 224x224. This script does the same, and writes the prediction to
+its place in the frame, with 0 around it. It is independent of the code that computes the scores.
 
     idisc prepare nyu_labelled --raw RAW --out nyu_labelled
     python score_fastdepth.py --data nyu_labelled --model fastdepth.onnx --out predictions
@@ -32,7 +32,7 @@ COVERED = (27, 21, 612, 460)  # the same middle in the whole frame
 
 
 def read(path: Path) -> NDArray[np.float32]:
-    """The picture as the network wants it, (1, 3, 224, 224)."""
+    """The input of the network (1, 3, 224, 224) for a picture."""
     with Image.open(path) as picture:
         whole = picture.convert("RGB").resize(REDUCED, Image.Resampling.BILINEAR)
     middle = whole.crop(MIDDLE).resize(INPUT, Image.Resampling.BILINEAR)
@@ -41,7 +41,7 @@ def read(path: Path) -> NDArray[np.float32]:
 
 
 def placed(depth: NDArray[np.float32]) -> NDArray[np.float32]:
-    """A prediction (224, 224) where it belongs in the frame (480, 640), 0 around it."""
+    """The frame (480, 640) with a prediction (224, 224) in its place, and 0 around it."""
     left, top, right, bottom = COVERED
     size = (right - left, bottom - top)
     frame = np.zeros((FRAME[1], FRAME[0]), dtype=np.float32)

@@ -5,14 +5,14 @@
     idisc evaluate --weights indoor --data nyu_labelled --out report
     python docs/examples/ship_model.py score indoor report/report.json
 
-`mean` writes a checkpoint with the mean of the weights of two, of which the second was trained from
-the first on other shares of the data. It keeps most of what each of them does better:
+`mean` writes a checkpoint with the mean of the weights of two checkpoints. The second one continued
+from the first with other shares of the data; the mean keeps most of the strengths of both:
 
     python docs/examples/ship_model.py mean first/last second/last mean
 
 `pack` writes the weights in fp16 (the encoder once for all models), the ONNX graph that refers to
-them, and the card of CARDS below; scores stay if the weights do. `score` adds the numbers of a
-report to the card; a report of other weights is refused.
+them, and the card of CARDS below; scores are kept if the weights have not changed. `score` adds the
+numbers of a report to the card; a report of other weights is refused.
 """
 
 from __future__ import annotations

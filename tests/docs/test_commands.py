@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 import pytest
+from PIL import Image
 from tests.fakes.films import room, write_clip
 
 from idisc.cli.main import COMMANDS, cli, main
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "src/idisc/assets/examples"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"(?:^(?:    | {7,})\S.*\n)+", re.MULTILINE)
+INDENTED = re.compile(r"(?:^ {4,}\S.*\n)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def desk(tmp_path, monkeypatch):
     """A folder with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    shutil.copy(EXAMPLES / "living_room.jpg", "room.jpg")
+    with Image.open(EXAMPLES / "living_room.jpg") as photo:
+        photo.resize((640, 384)).save("room.jpg")
     Path("photos").mkdir()
     for name in ("kitchen", "street"):
         shutil.copy(EXAMPLES / f"{name}.jpg", "photos")

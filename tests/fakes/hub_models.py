@@ -166,7 +166,13 @@ def depth_pro():
         num_fov_head_layers=1,
     )
     processor = hub.DepthProImageProcessor(size={"height": 256, "width": 256})
-    return _made(hub.DepthProForDepthEstimation, config, processor, metric=True)
+    made = _made(hub.DepthProForDepthEstimation, config, processor, metric=True)
+    parameters = dict(made.model.named_parameters())
+    _fill(parameters["head.layers.4.bias"], 20.0)  # most of 1 / depth is above 0, as that of photos
+    for name, values in parameters.items():
+        if name.startswith("fov_model") and values.shape == (1,):
+            _fill(values, 60.0)  # degrees
+    return made
 
 
 MODELS = {each.__name__: each for each in (depth_anything, dpt, glpn, zoedepth, depth_pro)}
@@ -178,7 +184,10 @@ def _made(kind, config, processor, metric):
     for weights in model.parameters():  # their own are so small that every answer is nearly 0
         if weights.ndim > 1:
             torch.nn.init.kaiming_uniform_(weights)
-    for name, values in model.named_parameters():
-        if name.startswith("fov_model") and values.shape == (1,):
-            torch.nn.init.constant_(values, 60.0)  # degrees
     return HubModel(model, processor, metric)
+
+
+def _fill(values, number):
+    import torch
+
+    torch.nn.init.constant_(values, number)

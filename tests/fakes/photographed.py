@@ -1,4 +1,4 @@
-"""Three grey photos in a folder, and the results of a call."""
+"""Grey photos in a folder, and readers for the results of a call."""
 
 import json
 
@@ -7,7 +7,7 @@ from PIL import Image
 
 
 def three_photos(place):
-    """The folder photos: two in it, the third in a folder below."""
+    """Make the folder `photos` with two photos, and a third one in a subfolder."""
     for name, shade in (("a.png", 50), ("b.jpg", 100), ("deep/c.png", 150)):
         path = place / "photos" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -16,12 +16,12 @@ def three_photos(place):
 
 
 def shown(folder):
-    """Names of the visible files of a folder."""
+    """Return the names of the visible files of a folder."""
     return {path.name for path in folder.iterdir() if not path.name.startswith(".")}
 
 
 def metres(path):
-    """The only depth of a 16-bit PNG, by the factor in its sidecar file."""
+    """Return the median depth of a 16-bit PNG, with the factor in its JSON file."""
     values = np.asarray(Image.open(path))
     assert values.dtype == np.uint16
     record = json.loads(path.with_suffix(".json").read_text())

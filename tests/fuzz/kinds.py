@@ -1,12 +1,11 @@
-"""KINDS: what is fuzzed. Each kind builds valid inputs once and then reads damaged copies of them.
+"""KINDS: the inputs that are fuzzed. Each kind builds valid inputs once and reads damaged copies.
 
-A case that is accepted returns, and one that is refused raises IdiscError. Everything else is a
-finding: another exception, a server error, a side effect, a crash or a hang.
+A case returns if the input is accepted, and raises IdiscError if it is refused. Everything else is
+a finding: another exception, a server error, a side effect, a crash or a hang.
 """
 
 import io
 import json
-from collections.abc import Callable
 from urllib.parse import quote
 
 import numpy as np
@@ -37,7 +36,6 @@ from idisc.provenance_text import record
 from idisc.scale import read_scale
 from idisc.zoo import cards
 
-Case = Callable[[np.random.Generator], None]
 IMAGE = np.zeros((48, 64, 3), np.uint8)
 ORIGIN = Ancestry(
     domain="road",
