@@ -110,10 +110,7 @@ notebooks: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[transformers]'
-	$(BIN)/python benchmarks/photos.py
-	$(BIN)/python benchmarks/latency.py --int8
-	$(BIN)/idisc bench nyu_swint --size 480x640 --compare --engines
-	$(BIN)/python benchmarks/msda.py nyu_swint --size 480x640 --train 2
+	$(BIN)/python benchmarks/summary.py --int8
 
 clean:
 	rm -rf $(VENV) $(DEMO_VENV) $(OLDEST_VENV) $(WHEEL_VENV) $(DEMO_OUT) site .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -40,6 +40,7 @@ from idisc.zoo import cards
 DEPTH_ANYTHING = "Depth Anything V2 Small"
 DEPTH_ANYTHING_D1 = 0.961  # its paper, table of metric depth, ViT-S, NYU-D
 SIZES: tuple[Size, ...] = ((392, 518), (252, 336))  # multiples of 14: its own, and near ours
+REFERENCE = f"{DEPTH_ANYTHING}, {size_text(SIZES[0])}"
 THREADS = 2
 BATCH = 4
 
@@ -115,8 +116,10 @@ def plot(points: list[tuple[str, float, float]], out: Path) -> None:
     figure.savefig(out, metadata={"Date": None})
 
 
-def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> dict[str, float]:
+def measure(given: argparse.Namespace, folder: Path) -> dict[str, float]:
     """Return the median milliseconds per image of all networks."""
+    require("transformers", extra="transformers")
+    card = cards.default_card()
     height, width = card.training_size
     runs = {card.name: ours(cards.locate(card), (height, width))}
     engine = open_model(card.name, part="checkpoint")
@@ -141,35 +144,51 @@ def measure(card: cards.ModelCard, given: argparse.Namespace, folder: Path) -> d
     return {name: 1000 * value for name, value in seconds.items()}
 
 
+def rows(times: dict[str, float]) -> list[tuple[str, str, str]]:
+    """Return a row for each network: name, times faster than the reference, milliseconds."""
+    slow = reference(times)
+    return [
+        (name, f"{slow / milliseconds:.2f}", f"{milliseconds:.0f} ms")
+        for name, milliseconds in sorted(times.items(), key=lambda item: item[1])
+    ]
+
+
+def reference(times: dict[str, float]) -> float:
+    """Return the milliseconds of Depth Anything V2 Small at its own size in the faster engine."""
+    return min(value for name, value in times.items() if name.startswith(REFERENCE))
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name further networks."""
+    parser.add_argument("--before", type=Path, help="an earlier export of ours")
+    parser.add_argument("--fastdepth", type=Path, help="its ONNX file")
+    parser.add_argument("--int8", action="store_true", help="also our export in int8")
+    parser.add_argument("--repeats", type=int, default=15)
+
+
 def main() -> None:
     """Time all networks, print a table, and draw the plot if a file is named."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--before", type=Path, help="an earlier export of ours")
-    parser.add_argument("--fastdepth", type=Path, help="its ONNX file")
+    add_models(parser)
     parser.add_argument("--d1", type=float, help="of FastDepth, for the plot")
     parser.add_argument("--out", type=Path, help="picture of the plot")
-    parser.add_argument("--int8", action="store_true", help="also our export in int8")
-    parser.add_argument("--repeats", type=int, default=15)
     given = parser.parse_args()
     if given.out and not (given.fastdepth and given.d1):
         raise InputError("--out", "the plot shows FastDepth", "pass --fastdepth and --d1")
-    require("transformers", extra="transformers")
     torch.set_num_threads(THREADS)
-    card = cards.default_card()
     with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        times = measure(card, given, Path(folder))
-    own = f"{DEPTH_ANYTHING}, {size_text(SIZES[0])}"
-    anything = min(value for name, value in times.items() if name.startswith(own))
-    sys.stdout.write(f"times faster than {own}, in the faster engine; milliseconds\n")
-    for name, milliseconds in sorted(times.items(), key=lambda item: item[1]):
-        sys.stdout.write(f"{name:<50}{anything / milliseconds:8.2f}{milliseconds:8.0f}\n")
+        times = measure(given, Path(folder))
+    sys.stdout.write(f"times faster than {REFERENCE}; milliseconds\n")
+    for name, ratio, value in rows(times):
+        sys.stdout.write(f"{name:<50}{ratio:>8}{value:>10}\n")
     if given.out:
+        card = cards.default_card()
         d1 = next(score.value for score in card.scores if score.metric == "d1")
         points = [(f"{card.name} (trained here)", times[card.name], d1)]
         points += [("FastDepth", times["FastDepth"], given.d1)]
-        points += [(f"{DEPTH_ANYTHING}\n(published d1)", anything, DEPTH_ANYTHING_D1)]
+        points += [(f"{DEPTH_ANYTHING}\n(published d1)", reference(times), DEPTH_ANYTHING_D1)]
         plot(points, given.out)
 
 

@@ -1,16 +1,15 @@
-"""Time the sampling core of MSDA and a training step, in each formulation and in the oracle.
+"""Time the sampling core of MSDA in each formulation and in the oracle, and matrix products.
 
     python benchmarks/msda.py nyu_swint --size 480x640
-    python benchmarks/msda.py nyu_swint --size 480x640 --train 2
 
-The first command times the sampling core alone, for inference and with gradients, and a large
-`torch.mm`, whose speed limits all parts of the network. The second one times a training step
-(forward, backward, clipping, AdamW) with two images.
+The core is timed for inference and with gradients. The speed of a large matrix product, by torch's
+default library and by oneDNN, limits all parts of the network.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +22,7 @@ from idisc.cli.main import run_script
 from idisc.configs import recipes
 from idisc.configs.schema import ModelConfig
 from idisc.model import sampling, tokens
-from idisc.model.network import IDisc
+from idisc.model.linear import prefer_onednn
 from idisc.predict import timing
 from idisc.sizes import Size
 
@@ -55,36 +54,40 @@ def sampling_core(config: ModelConfig, size: Size, *, backward: bool) -> Callabl
     return run
 
 
-def training_step(config: ModelConfig, size: Size, batch: int) -> Callable[[str], None]:
-    """A training step on random images."""
-    network, rgb = IDisc(config).train(), torch.rand(batch, 3, *size)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-6)
-    target = 1 + torch.rand(batch, 1, *size)
-
-    def run(name: str) -> None:
-        with bench.formulation(name):
-            prediction = network(rgb).prediction[:, :1].abs() + 1e-3  # normals have a sign
-        (prediction.log() - target.log()).var().sqrt().backward()  # costs as much as SILog
-        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    return run
-
-
-def show(title: str, run: Callable[[str], None], repeats: int) -> None:
-    """Time all formulations in turns and print them."""
-    runs = {name: partial(run, name) for name in bench.formulations()}
-    sys.stdout.write(f"{title}\n")
-    for row in timing.compare(runs, repeats, bench.ORACLE):
-        sys.stdout.write(f"{row.name:<14}{row.seconds:8.3f} s{row.times_faster:8.1f} times\n")
+def core_rows(config: ModelConfig, size: Size, repeats: int) -> list[tuple[str, str, str]]:
+    """Return a row for each formulation: name, times faster than the oracle, seconds."""
+    found = []
+    for title, backward in (("inference", False), ("forward and backward", True)):
+        run = sampling_core(config, size, backward=backward)
+        runs = {name: partial(run, name) for name in bench.formulations()}
+        found += [
+            (
+                f"sampling core, {title}, {row.name}",
+                f"{row.times_faster:.1f}",
+                f"{row.seconds:.3f} s",
+            )
+            for row in timing.compare(runs, repeats, bench.ORACLE)
+        ]
+    return found
 
 
-def show_matrix_product(repeats: int) -> None:
-    """Print the multiply-adds per second of a large matrix product."""
-    first, second = torch.randn(4096, 1024), torch.randn(1024, 1024)
-    seconds = timing.median_seconds({"mm": lambda: first @ second}, repeats)["mm"]
-    sys.stdout.write(f"torch.mm reaches {4096 * 1024**2 / seconds / 1e9:.0f} G multiply-adds/s\n")
+def product_rows(repeats: int) -> list[tuple[str, str, str]]:
+    """Return the speed of a large product in `nn.Linear` and in our linear layers."""
+    x, layer = torch.randn(4096, 1024), nn.Linear(1024, 1024)
+    ours = copy.deepcopy(layer)
+    prefer_onednn(ours)
+    with torch.inference_mode():
+        runs = {"torch.nn.Linear": partial(layer, x), "linear layer of a network": partial(ours, x)}
+        times = timing.compare(runs, repeats, "torch.nn.Linear")
+    work = 4096 * 1024**2 / 1e9
+    return [
+        (
+            f"product of 4096x1024x1024, {row.name}",
+            f"{row.times_faster:.1f}",
+            f"{work / row.seconds:.0f} G/s",
+        )
+        for row in times
+    ]
 
 
 def main() -> None:
@@ -94,18 +97,13 @@ def main() -> None:
     )
     parser.add_argument("recipe", type=recipes.find)
     parser.add_argument("--size", default="480x640", help="height and width of the image")
-    parser.add_argument("--train", type=int, metavar="IMAGES", help="a step with so many images")
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
     height, width = map(int, given.size.split("x"))
     config, size = given.recipe.model, (height, width)
-    if given.train:
-        title = f"Training step with {given.train} images"
-        show(title, training_step(config, size, given.train), given.repeats)
-        return
-    show("Inference", sampling_core(config, size, backward=False), given.repeats)
-    show("Forward and backward", sampling_core(config, size, backward=True), given.repeats)
-    show_matrix_product(given.repeats)
+    rows = core_rows(config, size, given.repeats) + product_rows(given.repeats)
+    for name, ratio, value in rows:
+        sys.stdout.write(f"{name:<60}{ratio:>8}{value:>12}\n")
 
 
 if __name__ == "__main__":

@@ -69,14 +69,14 @@ def main() -> None:
         folder = Path(temporary)
         # An installed package has bytecode files; in a checkout, writing them may be disabled.
         os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "code")}
-        for text, value in measure(folder, given.repeats):
-            sys.stdout.write(f"{text:68} {value}\n")
+        for name, ratio, value in measure(folder, given.repeats):
+            sys.stdout.write(f"{name:<72}{ratio:>7}{value:>12}\n")
         if given.growth:
             draw(growth(folder, given.most), given.growth)
 
 
-def measure(folder: Path, repeats: int) -> list[tuple[str, str]]:
-    """Return the rows of the table."""
+def measure(folder: Path, repeats: int) -> list[tuple[str, str, str]]:
+    """Return the rows of the table: what was measured, a ratio, an absolute value."""
     photos = write_photos(folder / "photos", PHOTOS, MEGAPIXELS)
     small = write_photos(folder / "small", 1, 0.7)
     predictor = load()
@@ -103,19 +103,31 @@ def measure(folder: Path, repeats: int) -> list[tuple[str, str]]:
     whole = (seconds["folder"] - start) / PHOTOS
     in_turns = sum(seconds[name] for name in stages)
     title = f"{PHOTOS} photos of {MEGAPIXELS} megapixels"
+    busy = processor_seconds(partial(predict, photos, folder / "busy")) / seconds["folder"]
     return [
-        ("one photo of 0.7 megapixels, new process: everything but its stages", f"{start:.2f} s"),
-        ("  of which Python and `idisc --version`", f"{seconds['nothing']:.2f} s"),
-        (f"{title}: times faster than stages in turns", f"{in_turns / whole:.2f}"),
-        (f"{title}: share of the speed of {slowest} alone", f"{seconds[slowest] / whole:.2f}"),
-        (f"{title}: whole command", f"{seconds['folder']:.1f} s"),
-        *((f"  {name} of one, alone", f"{seconds[name]:.2f} s") for name in stages),
+        (f"{title}: times faster than stages in turns", f"{in_turns / whole:.2f}", ""),
+        (f"{title}: speed relative to {slowest} alone", f"{seconds[slowest] / whole:.2f}", ""),
+        (f"{title}: share of all cores in use", f"{busy / (os.cpu_count() or 1):.2f}", ""),
+        (f"{title}: whole command", "", f"{seconds['folder']:.1f} s"),
+        *((f"  {name} of one, alone", "", f"{seconds[name]:.2f} s") for name in stages),
+        ("one photo of 0.7 megapixels, new process: all but its stages", "", f"{start:.2f} s"),
+        ("  of which Python and `idisc --version`", "", f"{seconds['nothing']:.2f} s"),
         (
             f"16-bit PNG of {MEGAPIXELS} megapixels: times faster than Pillow's defaults",
             f"{seconds['pillow'] / seconds['png']:.1f}",
+            f"{seconds['png']:.2f} s",
         ),
-        ("  size of the file, relative to Pillow's", f"{size_ratio(steps):.2f}"),
+        ("  size of the file, relative to Pillow's", f"{size_ratio(steps):.2f}", ""),
     ]
+
+
+def processor_seconds(run: Callable[[], object]) -> float:
+    """Return the processor time that child processes take in a call."""
+    before = os.times()
+    run()
+    after = os.times()
+    used = after.children_user + after.children_system
+    return used - before.children_user - before.children_system
 
 
 def write_photos(folder: Path, count: int, megapixels: float) -> list[Path]:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from idisc.configs.schema import ModelConfig
-from idisc.model import sampling, tokens
+from idisc.model import linear, sampling, tokens
 from idisc.model.network import IDisc
 from idisc.model.pixel_decoder import DeformablePixelDecoder
 from idisc.predict import timing
@@ -111,8 +111,14 @@ def formulations() -> list[str]:
 
 @contextmanager
 def formulation(name: str) -> Iterator[None]:
-    """Use one sampler; the oracle also runs whole sequences instead of chunks."""
-    with sampling.using(name), tokens.whole_sequences() if name == ORACLE else nullcontext():
+    """Use one sampler; the oracle also runs whole sequences, multiplied by torch's default."""
+    with sampling.using(name), _as_usually_written() if name == ORACLE else nullcontext():
+        yield
+
+
+@contextmanager
+def _as_usually_written() -> Iterator[None]:
+    with tokens.whole_sequences(), linear.without_onednn():
         yield
 
 
@@ -154,7 +160,8 @@ def _multiply_adds(network: IDisc, rgb: Tensor) -> dict[nn.Module, int]:
     from torch.utils.flop_counter import FlopCounterMode  # heavy: imports triton
 
     counter = FlopCounterMode(display=False)
-    with counter, tokens.whole_sequences():  # bands of a map would count their borders twice
+    # Bands of a map would count their borders twice, and the counter does not know oneDNN.
+    with counter, _as_usually_written():
         network(rgb)
     root, counts = type(network).__name__, counter.get_flop_counts()
     return {
