@@ -30,8 +30,8 @@ class Result(NamedTuple):
     summary: str  # one line
     files: Sequence[Path]  # none: the result went to stdout
     notes: Sequence[str]
-    prediction: Prediction  # of the photo, or of the last frame
-    length: str = ""  # of a video
+    model: ModelInfo
+    entry: Entry | None = None  # of the gallery
 
 
 class Report:
@@ -46,18 +46,24 @@ class Report:
         self._models: dict[ModelInfo, None] = {}  # each once, in order
         self._entries: list[Entry] = []  # of the gallery
 
+    def entry_of(
+        self, item: Input, prediction: Prediction, written: Sequence[Path], length: str = ""
+    ) -> Entry | None:
+        """Return the gallery's entry of a photo, or of a video's last frame, if there is a page."""
+        if not self.gallery:
+            return None
+        from idisc.formats import gallery
+
+        folder = self.gallery.parent
+        return gallery.describe(self._titles[item], prediction, written, folder, length)
+
     def add(self, item: Input, result: Result) -> None:
         """Add the result of one input."""
-        if self.gallery:
-            from idisc.formats import gallery
-
-            title, folder = self._titles[item], self.gallery.parent
-            self._entries.append(
-                gallery.describe(title, result.prediction, result.files, folder, result.length)
-            )
+        if result.entry:
+            self._entries.append(result.entry)
         where = ", ".join(map(_with_size, result.files)) or "stdout"
         self.lines.append(f"{item.label}: {result.summary} -> {where}")
-        self._models[result.prediction.provenance.model] = None
+        self._models[result.model] = None
         for text in result.notes:
             self._notes.setdefault(text, []).append(item.label)
 

@@ -52,7 +52,8 @@ class PredictionRun:
         try:
             with progress.bar("predicting") as advance, warnings.catch_warnings():
                 warnings.simplefilter("ignore", IdiscWarning)  # the report contains them
-                for done, (item, get_result) in enumerate(self._results(items, advance), start=1):
+                results = self._results(items, report, advance)
+                for done, (item, get_result) in enumerate(results, start=1):
                     with self.failures.recording(item.label):
                         report.add(item, get_result())
                     advance(done, len(items))
@@ -70,7 +71,7 @@ class PredictionRun:
         self.failures.finish(total)
 
     def _results(
-        self, items: Sequence[Input], advance: progress.Advance
+        self, items: Sequence[Input], report: Report, advance: progress.Advance
     ) -> Iterator[tuple[Input, Callable[[], Result]]]:
         """Yield each input with a function that waits for its result or raises its error.
 
@@ -78,10 +79,11 @@ class PredictionRun:
         """
         from idisc.predict.stages import in_stages
 
-        stages = (self._read, self._predict, self._write)
+        stages = (self._read, self._predict, partial(self._write, report))
         for is_video, group in groupby(items, attrgetter("is_video")):
             if is_video:
-                yield from ((item, partial(self._predict_video, item, advance)) for item in group)
+                run = partial(self._predict_video, report, advance)
+                yield from ((item, partial(run, item)) for item in group)
             else:
                 photos = list(group)
                 futures = in_stages(photos, stages, cost=_pixels, budget=PIXELS_IN_PROGRESS)
@@ -98,14 +100,21 @@ class PredictionRun:
         item, photo = read
         return item, self.predictor.predict(photo, self.options)
 
-    def _write(self, predicted: tuple[Input, Prediction]) -> Result:
+    def _write(self, report: Report, predicted: tuple[Input, Prediction]) -> Result:
+        """Write the files of a prediction; its maps, gigabytes of a large photo, are not kept."""
         item, prediction = predicted
         formats = self.writer.formats_for(item, prediction.task)
         written = self.writer.write(item, prediction, formats)
         notes = predict_report.notes_about(prediction, formats)
-        return Result(predict_report.summarize(prediction), written, notes, prediction)
+        return Result(
+            predict_report.summarize(prediction),
+            written,
+            notes,
+            prediction.provenance.model,
+            report.entry_of(item, prediction, written),
+        )
 
-    def _predict_video(self, item: Input, advance: progress.Advance) -> Result:
+    def _predict_video(self, report: Report, advance: progress.Advance, item: Input) -> Result:
         from idisc.predict.video import Plan, predict_video
 
         assert item.path is not None  # stdin is never a video
@@ -127,7 +136,8 @@ class PredictionRun:
             notes.append(f"a video, without {', '.join(left_out)}, which are for pictures")
         summary = predict_report.summarize_video(outcome)
         length = predict_report.video_length(outcome)
-        return Result(summary, outcome.files, notes, outcome.last, length)
+        entry = report.entry_of(item, outcome.last, outcome.files, length)
+        return Result(summary, outcome.files, notes, outcome.last.provenance.model, entry)
 
 
 def _pixels(item: Input) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from idisc import geometry
 from idisc.errors import InputError
-from idisc.formats.options import AXES, FormatOptions
+from idisc.formats.options import AXES, Content, FormatOptions
 from idisc.formats.png import png_bytes
 from idisc.prediction import Prediction
 from idisc.provenance_text import record
@@ -121,20 +121,22 @@ def _sidecar(suffix: str, about: dict[str, Any], options: FormatOptions) -> dict
     return {suffix: (json.dumps(about, indent=2) + "\n").encode()} if options.sidecar else {}
 
 
-def encode_npz(prediction: Prediction, options: FormatOptions) -> dict[str, bytes]:
+def encode_npz(prediction: Prediction, options: FormatOptions) -> dict[str, Content]:
     """Encode all maps, the camera (3, 3), and `record` as JSON text."""
     axes, normals = options.axes or "opencv", prediction.normals
-    if normals is not None:
+    if normals is not None and axes != "opencv":  # a copy takes gigabytes for a large picture
         normals = normals * np.array(AXES[axes].signs, np.float32)
     maps = {"depth": prediction.depth, "normals": normals, "uncertainty": prediction.level_std}
     maps |= prediction.others
     arrays: dict[str, Any] = {
-        name: values.astype(np.float32) for name, values in maps.items() if values is not None
+        name: values.astype(np.float32, copy=False)
+        for name, values in maps.items()
+        if values is not None
     }
     about = np.array(json.dumps(record(prediction, axes=f"{axes}: {AXES[axes].text}")))
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays, camera=prediction.camera.matrix, record=about)
-    return {"_depth.npz": buffer.getvalue()}
+    return {"_depth.npz": buffer.getbuffer()}
 
 
 def encode_exr(prediction: Prediction, _: FormatOptions) -> dict[str, bytes]:

@@ -231,6 +231,7 @@ def save(
                 path = folder / f"{name}{suffix}"
                 stack.enter_context(files.atomic(path)).write_bytes(data)
                 written.append(path)
+            del content, data  # gigabytes for a large picture, while the next format is encoded
     if failed:
         combined = combine(failed)
         done = f"the other formats are written: {', '.join(map(str, written))}" if written else ""
