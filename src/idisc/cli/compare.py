@@ -153,9 +153,6 @@ def _score(
         results[f"{letter}: {predictor.model.name}"] = result
     first, second = (result.totals for result in results.values())
     columns = [name for name in first if name in second]
-    rows = [
-        TableRow(name, "", tuple(result.totals[column] for column in columns))
-        for name, result in results.items()
-    ]
+    rows = [TableRow(name, "", result.totals) for name, result in results.items()]
     show_metrics(result, columns, rows)
     tables.paragraph(describe_protocol(result))
