@@ -198,7 +198,7 @@ def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result):
 CHILD = ModelInfo(
     name="child",
     sha256="12" * 32,
-    data="streets; rooms",
+    data=("streets", "rooms"),
     licence="CC BY-NC 4.0",
     non_commercial=True,
     parents=(Parent(name="mother", sha256="ab" * 32), Parent(name="grandmother")),
