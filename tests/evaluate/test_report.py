@@ -230,7 +230,7 @@ def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
     record = json.loads(json.dumps(report.to_json(result)))
     fields = ("name", "licence", "non_commercial", "data", "verified")
     assert [record["model"][name] for name in fields] == [
-        *("child", "CC BY-NC 4.0", True, "streets; rooms", False)
+        *("child", "CC BY-NC 4.0", True, ["streets", "rooms"], False)
     ]
     assert record["model"]["parents"][1] == {"name": "grandmother", "sha256": ""}
     dataset = record["dataset"]
