@@ -43,6 +43,7 @@ _ERROR_LIMIT_M = {"indoor": 0.5, "road": 5.0}  # where the paper's error maps ar
 _FAR = 20.0  # metres; ground truth beyond it is not indoors
 _SPARSE, _DENSE = 0.1, 0.3  # points in less than the first share of pixels grow up to the second
 _ROWS = 16  # coloured at a time, which stay in the cache
+_BAND = 512  # rows of normals that are drawn at a time
 _GROWTH_STEPS = 3  # of growing, one pixel to each side in each
 
 
@@ -95,6 +96,12 @@ def depth_picture(
 
 def normals_picture(normals: FloatArray, width: int | None = None) -> Picture:
     """Map normals (H, W, 3) of any length to RGB (n + 1) / 2; length 0 and NaN are missing."""
+    rows = len(normals) if width else _BAND  # temporary arrays of a large picture take gigabytes
+    tops = range(0, max(1, len(normals)), rows)
+    return np.concatenate([_draw_normals(normals[top : top + rows], width) for top in tops])
+
+
+def _draw_normals(normals: FloatArray, width: int | None) -> Picture:
     lengths = np.linalg.norm(normals, axis=2, keepdims=True)
     present = np.isfinite(lengths) & (lengths > 0)
     unit = _reduce_width(np.where(present, normals / np.where(present, lengths, 1), np.nan), width)

@@ -61,7 +61,9 @@ def encode_normals(prediction: Prediction, options: FormatOptions) -> dict[str, 
     axes, normals = options.axes or "opencv", prediction.normals
     if normals is None:
         raise InputError("format normals", "this prediction has none", "see with_normals()")
-    picture = visualize.normals_picture(normals * np.array(AXES[axes].signs, np.float32))
+    if axes != "opencv":  # a copy takes gigabytes for a large picture
+        normals = normals * np.array(AXES[axes].signs, np.float32)
+    picture = visualize.normals_picture(normals)
     about = record(prediction, axes=f"{axes}: {AXES[axes].text}", encoding="rgb = (n + 1) / 2")
     return {"_normals.png": png_bytes(picture, about)}
 
