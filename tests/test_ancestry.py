@@ -83,3 +83,17 @@ def test_fields_survive_json_and_the_texts_of_onnx():
 def test_parents_without_names_are_refused(parents):
     with refused(CheckpointError, "it", "parents"):
         read_ancestry({"parents": parents}, "it")
+
+
+@pytest.mark.parametrize(
+    ("record", "excluded"),
+    [
+        ({"licence": "CC BY-NC 4.0"}, True),  # as written by 0.1
+        ({"licence": ["Apache-2.0", "CC BY-NC-SA 3.0"]}, True),
+        ({"licence": "Apache-2.0"}, False),
+        ({"licence": "for NCSA"}, False),
+        ({"licence": "CC BY-NC 4.0", "non_commercial": False}, False),
+    ],
+)
+def test_a_record_without_the_flag_is_judged_by_its_licence(record, excluded):
+    assert read_ancestry(record, "network").non_commercial is excluded

@@ -108,6 +108,7 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
             raise CheckpointError(name, f"{field} is {text!r} in its metadata")
         return found
 
+    licence = _unique(map(str, _as_list(origin.get("licence"))))
     span, size = numbers("depth_range", 2), numbers("training_size", 2)
     fov = numbers("training_fov_deg", 1)
     try:
@@ -124,8 +125,8 @@ def read_ancestry(origin: Mapping[str, Any], name: str) -> Ancestry:
         training_fov_deg=fov[0] if fov else None,
         canonical=origin.get("canonical") in (True, "true"),
         data=_unique(map(str, _as_list(origin.get("data")))),
-        licence=_unique(map(str, _as_list(origin.get("licence")))),
-        non_commercial=origin.get("non_commercial") in (True, "true"),
+        licence=licence,
+        non_commercial=_is_non_commercial(origin.get("non_commercial"), licence),
         parents=parents,
     )
 
@@ -136,6 +137,13 @@ def _fov_at(part: Ancestry, size: Size) -> float | None:
         return part.training_fov_deg
     focal_px = camera.fx * math.sqrt(math.prod(size) / math.prod(camera.size))
     return round(Camera.from_focal(focal_px, size).fov_deg, 2)
+
+
+def _is_non_commercial(stated: object, licence: Iterable[str]) -> bool:
+    """Return what a record states; before 0.2 it stated the name of the licence only."""
+    if stated is None:
+        return any(re.search(r"\bNC\b|non-?commercial", name, re.IGNORECASE) for name in licence)
+    return stated in (True, "true")
 
 
 def _as_list(value: object) -> Sequence[Any]:

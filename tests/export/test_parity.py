@@ -48,7 +48,7 @@ def test_differences_cover_all_pixels_and_both_sizes():
     assert (found.largest, found.mean) == (0.5, 0.5)
     assert found.d1 == 0.0  # the ratio is 1.25, not below it
     assert compare(Flat(2.49), Flat(2.0)).d1 == 1.0
-    far = compare(Flat(40.004), Flat(40.0))  # beyond ten metres: relative to the depth
+    far = compare(Flat(30.01), Flat(30.0))  # beyond three metres: relative to the depth
     assert far.largest == pytest.approx(0.001, rel=1e-3)
     assert found.pictures == 2
     assert found.sizes == ("20x30", "16x24")

@@ -2,8 +2,8 @@
 
 Both predict the same images at two sizes. The result is written into the file; a file outside of
 `TOLERANCES` is not kept. For fp32 the limit is a millimetre, which covers rounding in another order
-and nothing else. Beyond 10 m, where a float32 network itself rounds by more, it is a ten-thousandth
-of the depth. fp16 and int8 give a slightly different network; their limits are on the mean and d1.
+and nothing else. Beyond 3 m, where a float32 network itself rounds by more, the limit is a
+three-thousandth of the depth. fp16 and int8 give a slightly different network; their limits are on the mean and d1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from idisc.predict.inputs import PICTURES, list_folder
 from idisc.sizes import Size, resize_smooth, size_text
 
 Images = Sequence[NDArray[np.uint8]]
-FAR = 10.0  # metres; beyond, a difference is relative to the depth
+FAR = 3.0  # metres; beyond, a difference is relative to the depth
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))  # photos of rooms
 
 
