@@ -3,7 +3,8 @@
 Both predict the same images at two sizes. The result is written into the file; a file outside of
 `TOLERANCES` is not kept. For fp32 the limit is a millimetre, which covers rounding in another order
 and nothing else. Beyond 3 m, where a float32 network itself rounds by more, the limit is a
-three-thousandth of the depth. fp16 and int8 give a slightly different network; their limits are on the mean and d1.
+three-thousandth of the depth. fp16 and int8 give a slightly different network; their limits are on
+the mean and d1.
 """
 
 from __future__ import annotations
