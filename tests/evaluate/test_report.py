@@ -198,7 +198,7 @@ def test_json_and_page_show_the_ratio_and_the_hint_about_the_unit(result):
 CHILD = ModelInfo(
     name="child",
     sha256="12" * 32,
-    data="streets; rooms",
+    data=("streets", "rooms"),
     licence="CC BY-NC 4.0",
     non_commercial=True,
     parents=(Parent(name="mother", sha256="ab" * 32), Parent(name="grandmother")),
@@ -230,7 +230,7 @@ def test_the_terms_of_the_model_are_shown_apart_from_those_of_the_dataset():
     record = json.loads(json.dumps(report.to_json(result)))
     fields = ("name", "licence", "non_commercial", "data", "verified")
     assert [record["model"][name] for name in fields] == [
-        *("child", "CC BY-NC 4.0", True, "streets; rooms", False)
+        *("child", "CC BY-NC 4.0", True, ["streets", "rooms"], False)
     ]
     assert record["model"]["parents"][1] == {"name": "grandmother", "sha256": ""}
     dataset = record["dataset"]
