@@ -144,8 +144,8 @@ class Predictor:
             return 1.0
         return reliability.camera_correction(self.model, camera).factor
 
-    def size_rule(self, usual: Size | None) -> SizeRule | None:
-        """Return the rule for the network size of a dataset's pictures; None: its own, `usual`.
+    def size_rule(self, dataset_size: Size | None) -> SizeRule | None:
+        """Return the rule for the network size of a dataset's pictures; None: `dataset_size`.
 
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
         Others see a dataset as they see photos.
@@ -153,7 +153,7 @@ class Predictor:
         if self.engine.convention:
             return None  # `predict_at` follows the convention
         published = {recipe.data.size for recipe in PUBLISHED_RECIPES}
-        if usual is not None and self.model.training_size in {None, usual, *published}:
+        if dataset_size and self.model.training_size in {None, dataset_size, *published}:
             return None
         return self.network_size
 
@@ -165,7 +165,7 @@ class Predictor:
             return self.sizing.network_size((int(picture[0] * shrunk), int(picture[1] * shrunk)))
         return size
 
-    def usual_size(self) -> str:
+    def describe_network_size(self) -> str:
         """Return the rule of `network_size` as text."""
         if self.engine.fixed_size:
             return f"{describe_size(self.engine.fixed_size)}, the only size of this file"
@@ -338,9 +338,9 @@ class AutoPredictor(Predictor):
     """Predicts with the default model, or with the shipped model of the picture's domain."""
 
     def __init__(self, device: str, precision: Precision | None, pictures: int | None) -> None:
-        opened = partial(open_model, device=device, precision=precision, pictures=pictures)
-        super().__init__(opened())
-        self._open = cache(lambda name: Predictor(opened(name)))
+        open_engine = partial(open_model, device=device, precision=precision, pictures=pictures)
+        super().__init__(open_engine())
+        self._open = cache(lambda name: Predictor(open_engine(name)))
 
     def for_picture(self, source: PhotoSource | Photo) -> Predictor:
         """Return the predictor of the model for this picture."""
