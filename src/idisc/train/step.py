@@ -49,7 +49,8 @@ class Stepper:
             raise InputError("train.precision", "fp16 needs a GPU", "bf16 and fp32 run on a CPU")
         self.train, self.world, self.network = train, world, network
         self._loss_of = LOSSES[recipe.loss]
-        self._edges = train.edge_weight > 0 and recipe.model.output.metric
+        self._has_edge_loss = train.edge_weight > 0 and recipe.model.output.metric
+        self._has_idr_loss = train.idr_weight > 0 and recipe.model.discretization == "isd"
         if train.channels_last:
             network.to(memory_format=torch.channels_last)
         self.average = optimizer.moving_average(network, train.ema) if train.ema else None
@@ -117,16 +118,13 @@ class Stepper:
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            with_idr_loss = (
-                self.train.idr_weight > 0 and self.network.config.discretization == "isd"
-            )
-            output = self._wrapped(rgb, size=size, extracted=extracted, explain=with_idr_loss)
+            output = self._wrapped(rgb, size=size, extracted=extracted, explain=self._has_idr_loss)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
-        if self._edges:
+        if self._has_edge_loss:
             exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
             edges = gradient_loss(output.prediction.float(), target, exact, total)
             loss = loss + self.train.edge_weight * edges
-        if with_idr_loss:
+        if self._has_idr_loss:
             maps = (*(output.partition or ()), *(output.attention or ()))
             loss = loss + self.train.idr_weight * idr_loss(maps, total)
         return loss
