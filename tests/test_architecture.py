@@ -11,6 +11,7 @@ import pytest
 import idisc
 
 ROOT = Path(idisc.__file__).parent
+PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 # Layer 0 in the order of the page: each file may import those above it.
 FOUNDATION = [
     "errors",
@@ -272,6 +273,19 @@ def test_the_whole_package_follows(rule):
 def test_the_package_was_found():
     found = {source.path for source in sources()}
     assert {"errors.py", "model/network.py", "cli/main.py", "__main__.py"} <= found
+
+
+def test_the_page_names_every_module_and_orders_layer_0():
+    tree = PAGE.read_text("utf-8").partition("    src/idisc/\n")[2].partition("    benchmarks/")[0]
+    sections = {
+        found[1]: found[0] for found in re.finditer(r"^ {6}(\w+)\b.*\n(?: {7}.*\n)*", tree, re.M)
+    }
+    named = {(part, name) for part in sections for name in re.findall(r"\w+\.py", sections[part])}
+    modules = {(source.part, source.path.rpartition("/")[2]) for source in sources()}
+    assert named == {
+        (part, name) for part, name in modules if name != "__init__.py" or part == "__init__"
+    }
+    assert list(sections)[: len(FOUNDATION)] == FOUNDATION
 
 
 LONG_FUNCTION = "def long():\n" + "    x = 1\n" * 51
