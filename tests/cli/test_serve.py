@@ -78,7 +78,7 @@ def test_help_and_documentation_tell_the_usual_limits():
 def test_what_cannot_be_is_one_line(run, weights, monkeypatch):
     assert run("--weights", "none.onnx")[2] == "idisc: none.onnx: no such file\n"
     for option in ("--queue", "--max-upload-mb"):
-        assert f"'{option}'" in run("--weights", weights, option, "-5")[2]
+        assert option in run("--weights", weights, option, "-5")[2]
     proxies = run("--weights", weights, "--forwarded-allow-ips", "10.0.0.1,proxy")
     assert (proxies[0], proxies[2].startswith("idisc: --forwarded-allow-ips proxy: ")) == (2, True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
