@@ -232,7 +232,7 @@ def _format_options(formatting: Mapping[str, Any]) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    fields = options.given(formatting)
+    fields = options.passed(formatting)
     if "colormap" in fields:
         visualize.check_colours(fields["colormap"])
     if limits := fields.get("limits"):
@@ -250,7 +250,7 @@ def _video_options(video: Mapping[str, Any], items: Sequence[Input]) -> dict[str
         return {}
     from idisc.predict.video import Plan
 
-    fields = options.given(video)
+    fields = options.passed(video)
     Plan(**fields)  # checks the values before the first picture is predicted
     return fields
 
