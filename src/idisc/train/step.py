@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from idisc.configs.schema import Recipe, TrainConfig
 from idisc.errors import InputError
 from idisc.model.deformable import DeformableLayer
+from idisc.model.devices import DTYPES
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.network import IDisc
 from idisc.model.swin import SwinBlock
@@ -28,8 +29,6 @@ from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict
 from idisc.train.loader import Batch
 from idisc.train.losses import LOSSES, gradient_loss, idr_loss
-
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Outcome(NamedTuple):
@@ -114,7 +113,7 @@ class Stepper:
         if self.train.channels_last:
             rgb = rgb.contiguous(memory_format=torch.channels_last)
         target, valid = batch.target.to(device), batch.valid.to(device)
-        dtype = _DTYPES[self.train.precision]
+        dtype = DTYPES[self.train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
