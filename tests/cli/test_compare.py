@@ -31,7 +31,7 @@ def test_two_networks_are_drawn_side_by_side(run, tmp_path):
 
 def test_each_depth_map_states_its_own_range_although_the_colours_are_shared(monkeypatch):
     shown = Mock()
-    monkeypatch.setattr(visualize, "beside", shown)
+    monkeypatch.setattr(visualize, "side_by_side", shown)
     compare.draw(predicted(np.linspace(1, 2, 100)[None]), predicted(np.linspace(4, 8, 100)[None]))
     _, captions = shown.call_args.args
     assert captions == [
