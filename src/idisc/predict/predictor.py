@@ -14,7 +14,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,7 +38,6 @@ from idisc.predict.scene import check_domain
 from idisc.prediction import Prediction
 from idisc.provenance import Provenance, SizeReason, TileGrid
 from idisc.provenance_text import describe_warning
-from idisc.scale import FoundScale, apply_scale
 from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, resize_map, size_text
 from idisc.tasks import NORMALS, Task
 
@@ -63,6 +62,8 @@ def load(
     The number of `pictures`, if it is known, saves time; see `open_model`.
     """
     if model == "auto" and convention is None:
+        from idisc.predict.auto import AutoPredictor
+
         return AutoPredictor(device, precision, pictures)
     engine = open_model(model, device, precision, convention=convention, pictures=pictures)
     return Predictor(engine)
@@ -294,7 +295,7 @@ class Predictor:
             prediction = prediction.apply(reliability.camera_correction(self.model, camera))
         if options.known_distance:
             prediction = prediction.apply(prediction.change_for(options.known_distance))
-        prediction = _scaled(prediction, options)
+        prediction = options.scaled(prediction)
         return prediction.with_normals() if options.normals else prediction
 
     def _pixels_per_feature(self, picture: Size, options: PredictOptions) -> int:
@@ -332,47 +333,6 @@ class Predictor:
         if self.engine.convention:
             return size, "convention"
         return size, "training" if size == self.model.training_size else "aspect"
-
-
-class AutoPredictor(Predictor):
-    """Predicts with the default model, or with the shipped model of the picture's domain."""
-
-    def __init__(self, device: str, precision: Precision | None, pictures: int | None) -> None:
-        open_engine = partial(open_model, device=device, precision=precision, pictures=pictures)
-        super().__init__(open_engine())
-        self._open = cache(lambda name: Predictor(open_engine(name)))
-
-    def for_picture(self, source: PhotoSource | Photo) -> Predictor:
-        """Return the predictor of the model for this picture."""
-        (prediction,) = super()._predict_batch([read_photo(source)], PredictOptions())
-        return self._better_predictor(prediction) or Predictor(self.engine)
-
-    def _predict_batch(
-        self, photos: Sequence[Photo], options: PredictOptions
-    ) -> Iterator[Prediction]:
-        plain = replace(options, scale_from=None)  # it belongs to one model
-        for photo, prediction in zip(photos, super()._predict_batch(photos, plain), strict=True):
-            if better := self._better_predictor(prediction):
-                yield from better._predict_batch([photo], options)
-                continue
-            try:
-                scaled = _scaled(prediction, options)
-            except InputError as error:
-                raise error.within(photo.name) from None
-            yield scaled
-
-    def _better_predictor(self, prediction: Prediction) -> Predictor | None:
-        """Return the predictor that a warning about the domain names."""
-        for warning in prediction.provenance.warnings:
-            if warning.code == "domain" and warning.details["model"]:
-                return self._open(warning.details["model"])
-        return None
-
-
-def _scaled(prediction: Prediction, options: PredictOptions) -> Prediction:
-    """Apply the scale of another picture, if the options have one."""
-    scale = options.scale_from
-    return apply_scale(prediction, scale) if isinstance(scale, FoundScale) else prediction
 
 
 def _with_warning(prediction: Prediction) -> Prediction:
