@@ -162,7 +162,7 @@ def _open(
     if isinstance(predictor, Predictor):
         model = predictor.model
         check_task(model.name, predictor.engine.task, dataset.spec)
-        rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
+        rule = predictor.size_rule(dataset)
         about = {
             "weights": model.name,
             "weights_sha256": model.sha256,

@@ -42,6 +42,7 @@ from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, re
 from idisc.tasks import NORMALS, Task
 
 if TYPE_CHECKING:
+    from idisc.data.dataset import Dataset
     from idisc.predict.convention_engine import ConventionEngine  # imported if a file needs it
 
 FINEST_STRIDE = 4  # of the finest map that the network fuses
@@ -145,16 +146,16 @@ class Predictor:
             return 1.0
         return reliability.camera_correction(self.model, camera).factor
 
-    def size_rule(self, dataset_size: Size | None) -> SizeRule | None:
-        """Return the rule for the network size of a dataset's pictures; None: `dataset_size`.
+    def size_rule(self, dataset: Dataset) -> SizeRule | None:
+        """Return the rule for the network size of a dataset's pictures; None: its own size.
 
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
-        Others see a dataset as they see photos.
+        Others see a dataset as they see photos, unless it was opened with a size.
         """
-        if self.engine.convention:
+        if dataset.has_own_size or self.engine.convention:
             return None  # `predict_at` follows the convention
-        published = {recipe.data.size for recipe in PUBLISHED_RECIPES}
-        if dataset_size and self.model.training_size in {None, dataset_size, *published}:
+        size, published = dataset.spec.size, {recipe.data.size for recipe in PUBLISHED_RECIPES}
+        if size and self.model.training_size in {None, size, *published}:
             return None
         return self.network_size
 
