@@ -152,7 +152,7 @@ class Predictor:
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
         Others see a dataset as they see photos, unless it was opened with a size.
         """
-        if dataset.has_own_size or self.engine.convention:
+        if dataset.has_chosen_size or self.engine.convention:
             return None  # `predict_at` follows the convention
         size, published = dataset.spec.size, {recipe.data.size for recipe in PUBLISHED_RECIPES}
         if size and self.model.training_size in {None, size, *published}:
