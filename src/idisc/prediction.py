@@ -68,13 +68,13 @@ class Prediction:
 
     def __repr__(self) -> str:
         height, width = self.size
-        found = self.task.name
+        content = self.task.name
         if self.depth is not None:
             there = self.depth[geometry.is_present(self.depth)]
             unit = "m" if self.unit == "metre" else "(relative)"
-            found = f"{there.min():.2f} to {there.max():.2f} {unit}" if there.size else "no depth"
+            content = f"{there.min():.2f} to {there.max():.2f} {unit}" if there.size else "no depth"
         name = self.provenance.picture
-        return f"<Prediction {name}: {height}x{width}, {found}, camera {self.camera.origin}>"
+        return f"<Prediction {name}: {height}x{width}, {content}, camera {self.camera.origin}>"
 
     @property
     def size(self) -> Size:
@@ -149,14 +149,14 @@ class Prediction:
         ends = [ray * depth for ray, depth in map(self._ray_and_depth, (first, second))]
         return float(np.linalg.norm(ends[0] - ends[1]))
 
-    def scale_for(self, wanted: KnownDistance) -> float:
+    def scale_for(self, known: KnownDistance) -> float:
         """Return the factor that gives two points their known distance; metric depth only."""
-        predicted = self.measure(wanted.first, wanted.second)
+        predicted = self.measure(known.first, known.second)
         if not predicted > 1e-6:  # also NaN
             reason = f"the predicted distance is {predicted:g} m"
             remedy = "choose two points that are apart"
-            raise InputError(f"known distance {wanted}", reason, remedy)
-        return wanted.metres / predicted
+            raise InputError(f"known distance {known}", reason, remedy)
+        return known.metres / predicted
 
     def rescaled(self, known: object) -> Prediction:
         """Return the prediction in metres that give the points of known distances these distances.
@@ -166,29 +166,28 @@ class Prediction:
         scaled by the geometric mean of their factors; relative depth takes two, which fix scale
         and shift.
         """
-        wanted = KnownDistance.parse_all(known)
-        return self.apply(self.change_for(wanted))
+        return self.apply(self.change_for(KnownDistance.parse_all(known)))
 
     def change_for(
-        self, wanted: Sequence[KnownDistance], *, first_frame: bool = False
+        self, known: Sequence[KnownDistance], *, first_frame: bool = False
     ) -> Rescaling | Alignment:
         """Return the change that gives the points of known distances these distances."""
         if self.unit == "metre":
-            factors = [self.scale_for(known) for known in wanted]
+            factors = [self.scale_for(one) for one in known]
             return Rescaling(
                 factor=geometric_mean(factors),
-                known=tuple(wanted),
+                known=tuple(known),
                 disagreement=max(factors) / min(factors),
                 first_frame=first_frame,
             )
-        if len(wanted) != 2:
+        if len(known) != 2:
             raise InputError(
-                f"known distance {'; '.join(map(str, wanted))}",
+                f"known distance {'; '.join(map(str, known))}",
                 "relative depth takes two",
                 "give one that is near and one that is far",
             )
-        first, second = (self._span(known) for known in wanted)
-        return Alignment(fit=fit_spans(first, second), known=tuple(wanted), first_frame=first_frame)
+        first, second = (self._span(one) for one in known)
+        return Alignment(fit=fit_spans(first, second), known=tuple(known), first_frame=first_frame)
 
     def apply(self, change: CameraCorrection | Rescaling | BorrowedScale | Alignment) -> Prediction:
         """Return the prediction with depth changed, which the provenance records."""

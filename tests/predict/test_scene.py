@@ -9,7 +9,7 @@ import pytest
 import idisc
 from idisc.errors import IdiscWarning
 from idisc.predict import scene
-from idisc.predict.predictor import AutoPredictor
+from idisc.predict.auto import AutoPredictor
 from idisc.provenance import ModelInfo
 
 EXAMPLES = Path(str(resources.files("idisc").joinpath("assets", "examples")))

@@ -47,10 +47,10 @@ def test_tensorboard_reads_the_events(tmp_path):
 
 
 def test_the_speed_is_a_mean_over_the_latest_steps():
-    pace = log.Pace()
-    pace.add(100.0, 100.0)
+    times = log.StepTimes()
+    times.add(100.0, 100.0)
     for _ in range(log.RECENT // 2):
-        pace.add(1.0, 0.0)
-        pace.add(3.0, 1.0)
-    assert pace.seconds == pytest.approx(2.0)
-    assert pace.wait_share == pytest.approx(0.25)
+        times.add(1.0, 0.0)
+        times.add(3.0, 1.0)
+    assert times.seconds == pytest.approx(2.0)
+    assert times.wait_share == pytest.approx(0.25)

@@ -111,13 +111,13 @@ def predict(
     cluster: ClusterOptions,
     pictures: Sequence[str],
     recursive: bool,
-    output: tuple[Sequence[str], FormatOptions],
+    save: Sequence[str],
+    format_options: FormatOptions,
     network: Mapping[str, Any],
 ) -> None:
     """Predict on a cluster and print the summary; InputError if pictures failed.
 
-    `output` are the values of --save and the options of formats; `network` are the arguments of
-    `DepthPredictor`.
+    `save` are the values of --save; `network` are the arguments of `DepthPredictor`.
     """
     from idisc.cluster import DepthPredictor
     from idisc.cluster import job as jobs
@@ -130,8 +130,8 @@ def predict(
         destination=cluster.destination,
         predictor=DepthPredictor(**{**network, **device}),
         columns=Columns(picture=cluster.column, key=cluster.key),
-        formats=_format_names(output[0], files=all(part.kind == "files" for part in parts)),
-        format_options=output[1],
+        formats=_format_names(save, files=all(part.kind == "files" for part in parts)),
+        format_options=format_options,
     )
     jobs.check(job)  # before a cluster is started
     camera = job.predictor.options.camera

@@ -191,9 +191,9 @@ def _open(
 
 def note_network_size(predictor: Predictor, dataset: Dataset) -> None:
     """Print a note if a network sees a dataset at another size than the dataset's own."""
-    if not dataset.has_own_size and predictor.size_rule(dataset.spec.size):
+    if predictor.size_rule(dataset):
         tables.note(
-            f"{predictor.model.name}: sees pictures at {predictor.usual_size()};"
+            f"{predictor.model.name}: sees pictures at {predictor.describe_network_size()};"
             " --size asks for another"
         )
 

@@ -32,7 +32,7 @@ def fit_size(dataset: Dataset, predictors: Sequence[Predictor]) -> Dataset:
     It holds for all networks, and a note names those that were trained at another size.
     """
     first, *others = predictors
-    rule = None if dataset.has_own_size else first.size_rule(dataset.spec.size)
+    rule = first.size_rule(dataset)
     if rule is None:
         return dataset
     note_network_size(first, dataset)

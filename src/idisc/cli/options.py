@@ -119,8 +119,8 @@ def take(given: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: given.pop(name) for name in names}
 
 
-def given(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given: those that are not None, False or empty."""
+def passed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the user has passed: those that are not None, False or empty."""
     return {
         name: value
         for name, value in values.items()
@@ -129,9 +129,9 @@ def given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse(kind: str, **values: Any) -> None:
-    """Raise a UsageError for the first given option, because all of them are for `kind` only.
+    """Raise a UsageError for the first option passed, because all of them are for `kind` only.
 
     Names are those of the options, with "_" for "-".
     """
-    for name in given(values):
+    for name in passed(values):
         raise click.UsageError(f"--{name.replace('_', '-')} is for {kind}; leave it out")

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from idisc.predict.inputs import Input
     from idisc.predict.options import PredictOptions
     from idisc.predict.predictor import Predictor
+    from idisc.sizes import Size
 
 MANY = 1000  # pictures that the network may see, of videos and tiles
-# Options by what they are for; the names are those of fields and arguments there.
+# Options by what they are for; the names are those of fields and arguments there. All others,
+# except those that `command` names, are for `PredictOptions`.
 NETWORK = ("model", "device", "precision", "convention")  # arguments of `predictor.load`
 VIDEO = ("side_by_side", "smooth", "every", "fps")  # fields of `video.Plan`
 FORMATTING = ("axes", "limits", "colormap", "clean", "full_size")  # fields of `FormatOptions`
@@ -137,15 +139,16 @@ def command(
     if cluster:
         known = given["known_distance"]
         options.refuse("calls without --cluster", gallery=gallery, known_distance=known, **video)
-        network["options"], output = _predict_options(given), (formats, _format_options(formatting))
-        clusters.predict(cluster, pictures, recursive, output, network)
+        network["options"] = _predict_options(**given)
+        format_options = _format_options(formatting)
+        clusters.predict(cluster, pictures, recursive, formats, format_options, network)
         return
     folder = Path(out) if out else None
     found = inputs.find(pictures, recursive=recursive, beside=folder is None)
     opening = _open_in_thread(network, found.inputs, bool(given["tile"] or given["tile_size"]))
     from idisc.formats import parse  # slow to import; meanwhile the network is opened
 
-    predict_options = _predict_options(given)
+    predict_options = _predict_options(**given)
     _check_known_distance(given["known_distance"], len(found.inputs))
     page = _gallery_path(gallery, folder, len(found.inputs))
     writer = ResultWriter(
@@ -181,15 +184,24 @@ def _open_in_thread(
     return ThreadPoolExecutor(1, thread_name_prefix="idisc-open").submit(load)
 
 
-def _predict_options(given: Mapping[str, Any]) -> PredictOptions:
+def _predict_options(
+    *,
+    fov: float | None,
+    focal: str | None,
+    matrix: str | None,
+    tile: bool,
+    tile_size: Size | None,
+    known_distance: Sequence[str],
+    **fields: Any,
+) -> PredictOptions:
+    """Return the options of a prediction; `fields` are options with the name of their field."""
     from idisc.predict.options import PredictOptions
 
-    names = ("size", "flip", "scale_from", "camera_correction", "normals")
     return PredictOptions(
-        camera=camera_rule(given["fov"], given["focal"], given["matrix"]),
-        tile=given["tile_size"] or given["tile"],
-        known_distance=list(given["known_distance"]),
-        **{name: given[name] for name in names},
+        camera=camera_rule(fov, focal, matrix),
+        tile=tile_size or tile,
+        known_distance=list(known_distance),
+        **fields,
     )
 
 
@@ -202,15 +214,15 @@ def _check_known_distance(known: Sequence[str], count: int) -> None:
         )
 
 
-def _gallery_path(wanted: bool | None, folder: Path | None, count: int) -> Path | None:
+def _gallery_path(requested: bool | None, folder: Path | None, count: int) -> Path | None:
     """Return the path of the gallery, or None if there is none."""
     from idisc.formats import gallery
 
     if folder is None:
-        if wanted:
+        if requested:
             raise InputError("--gallery", "a page needs a folder", "pass -o DIR")
         return None
-    if wanted is False or (wanted is None and count < 2):
+    if requested is False or (requested is None and count < 2):
         return None
     gallery.check_free(folder / gallery.NAME)
     return folder / gallery.NAME
@@ -220,7 +232,7 @@ def _format_options(formatting: Mapping[str, Any]) -> FormatOptions:
     from idisc import visualize
     from idisc.formats import FormatOptions
 
-    fields = options.given(formatting)
+    fields = options.passed(formatting)
     if "colormap" in fields:
         visualize.check_colours(fields["colormap"])
     if limits := fields.get("limits"):
@@ -238,7 +250,7 @@ def _video_options(video: Mapping[str, Any], items: Sequence[Input]) -> dict[str
         return {}
     from idisc.predict.video import Plan
 
-    fields = options.given(video)
+    fields = options.passed(video)
     Plan(**fields)  # checks the values before the first picture is predicted
     return fields
 

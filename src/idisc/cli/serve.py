@@ -58,7 +58,7 @@ def command(host: str, port: int, proxies: str, **given: Any) -> None:
     from idisc.serve import admission, app, connections, explorer
 
     network = options.take(given, ("model", "device", "convention"))
-    limits = admission.Limits(**options.given(given))
+    limits = admission.Limits(**options.passed(given))
     hosts = admission.names_at(host)
     _check_proxies(proxies)
     opened = explorer.open_network(**network)

@@ -204,7 +204,7 @@ class TrainConfig:
     weight_decay: float = 0.02  # of every parameter; 0.05 for KITTI
     # beta1: from 0.95 to 0.85 and back (published code), or 0.9 (paper)
     momentum: Literal["cycled", "constant"] = "cycled"
-    loss: str = ""  # silog (eq. 4) or angular; empty: that of the task
+    loss: str = ""  # a name of `train.losses.LOSSES`; empty: the usual one of the task
     loss_weight: float = 10.0  # alpha of eq. 4; 1 for the angular loss of normals
     edge_weight: float = 0.0  # of the gradient loss, which applies to `data.exact` only
     idr_weight: float = 0.0  # of the information between pixels and IDRs, which is maximized

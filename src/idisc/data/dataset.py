@@ -54,7 +54,7 @@ class Dataset:
     def __init__(self, source: Manifest, split: str, spec: DatasetSpec) -> None:
         self.spec, self.source, self.split = spec, source, split
         self.records: Sequence[Record] = source.records_of(split)
-        self.has_own_size = False  # a network size was chosen for it; see `at_network_size`
+        self.has_chosen_size = False  # for the network, by `at_network_size`
 
     def __len__(self) -> int:
         return len(self.records)
@@ -85,7 +85,7 @@ class Dataset:
         `size` is a size, or a rule that gives it for a picture of some size.
         """
         dataset = copy(self)
-        dataset.has_own_size = True
+        dataset.has_chosen_size = True
         if size != self.spec.size:
             rule = partial(framing.at_size, first=self.spec.framing, size=size)
             dataset.spec = replace(self.spec, framing=rule, size=None if callable(size) else size)

@@ -114,7 +114,7 @@ def evaluate(
     outcomes: Generator[Outcome[Any, list[_Scored]], None, None]
     if executor is None:
         samples = _read_ahead(dataset)
-        outcomes = HERE.map(lambda coming: scoring.score(coming.result()), samples)
+        outcomes = HERE.map(lambda sample: scoring.score(sample.result()), samples)
     else:
         outcomes = executor.map(scoring, range(len(dataset)))
     sums = [_Sums(dataset, protocol) for protocol in protocols]
@@ -162,7 +162,7 @@ def _open(
     if isinstance(predictor, Predictor):
         model = predictor.model
         check_task(model.name, predictor.engine.task, dataset.spec)
-        rule = None if dataset.has_own_size else predictor.size_rule(dataset.spec.size)
+        rule = predictor.size_rule(dataset)
         about = {
             "weights": model.name,
             "weights_sha256": model.sha256,
@@ -323,12 +323,12 @@ class _Sums:
 def _read_ahead(dataset: Dataset) -> Iterator[Future[Sample]]:
     """Yield the samples in order; each is read while the one before it is predicted."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        coming = pool.submit(_read, dataset, 0)
+        following = pool.submit(_read, dataset, 0)
         for index in range(len(dataset)):
-            present = coming
+            sample = following
             if index + 1 < len(dataset):
-                coming = pool.submit(_read, dataset, index + 1)
-            yield present
+                following = pool.submit(_read, dataset, index + 1)
+            yield sample
 
 
 def _read(dataset: Dataset, index: int) -> Sample:

@@ -1,10 +1,17 @@
-"""Devices on which torch can compute."""
+"""Devices on which torch can compute, and the types of its numbers."""
 
 from __future__ import annotations
 
 import torch
 
+from idisc.configs.schema import Precision
 from idisc.errors import InputError, first_line
+
+DTYPES: dict[Precision, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 
 
 def usable(name: str) -> torch.device:

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from idisc.camera import Camera, camera_of, matrix_camera
 from idisc.errors import InputError
 from idisc.images import MAX_NETWORK_PIXELS, Photo
+from idisc.prediction import Prediction
 from idisc.provenance import KnownDistance
-from idisc.scale import FoundScale, read_scale
+from idisc.scale import FoundScale, apply_scale, read_scale
 from idisc.sizes import Size, size_text
 
 CameraRule = Camera | Callable[[Size], Camera] | ArrayLike | None
@@ -67,6 +68,11 @@ class PredictOptions:
             return camera_of(given, photo.lens, photo.size)
         except InputError as error:
             raise error.within(photo.name) from None
+
+    def scaled(self, prediction: Prediction) -> Prediction:
+        """Return a prediction with the scale of another picture, if the options have one."""
+        scale = self.scale_from
+        return apply_scale(prediction, scale) if isinstance(scale, FoundScale) else prediction
 
 
 def _pair(size: object, name: str) -> Size:

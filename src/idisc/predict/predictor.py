@@ -14,7 +14,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -38,11 +38,11 @@ from idisc.predict.scene import check_domain
 from idisc.prediction import Prediction
 from idisc.provenance import Provenance, SizeReason, TileGrid
 from idisc.provenance_text import describe_warning
-from idisc.scale import FoundScale, apply_scale
 from idisc.sizes import RESIZES, STRIDE, Border, Size, Sizing, describe_size, resize_map, size_text
 from idisc.tasks import NORMALS, Task
 
 if TYPE_CHECKING:
+    from idisc.data.dataset import Dataset
     from idisc.predict.convention_engine import ConventionEngine  # imported if a file needs it
 
 FINEST_STRIDE = 4  # of the finest map that the network fuses
@@ -63,6 +63,8 @@ def load(
     The number of `pictures`, if it is known, saves time; see `open_model`.
     """
     if model == "auto" and convention is None:
+        from idisc.predict.auto import AutoPredictor
+
         return AutoPredictor(device, precision, pictures)
     engine = open_model(model, device, precision, convention=convention, pictures=pictures)
     return Predictor(engine)
@@ -144,16 +146,16 @@ class Predictor:
             return 1.0
         return reliability.camera_correction(self.model, camera).factor
 
-    def size_rule(self, usual: Size | None) -> SizeRule | None:
-        """Return the rule for the network size of a dataset's pictures; None: its own, `usual`.
+    def size_rule(self, dataset: Dataset) -> SizeRule | None:
+        """Return the rule for the network size of a dataset's pictures; None: its own size.
 
         Networks that were trained at a size of the paper use that of the dataset, as in the paper.
-        Others see a dataset as they see photos.
+        Others see a dataset as they see photos, unless it was opened with a size.
         """
-        if self.engine.convention:
+        if dataset.has_chosen_size or self.engine.convention:
             return None  # `predict_at` follows the convention
-        published = {recipe.data.size for recipe in PUBLISHED_RECIPES}
-        if usual is not None and self.model.training_size in {None, usual, *published}:
+        size, published = dataset.spec.size, {recipe.data.size for recipe in PUBLISHED_RECIPES}
+        if size and self.model.training_size in {None, size, *published}:
             return None
         return self.network_size
 
@@ -165,7 +167,7 @@ class Predictor:
             return self.sizing.network_size((int(picture[0] * shrunk), int(picture[1] * shrunk)))
         return size
 
-    def usual_size(self) -> str:
+    def describe_network_size(self) -> str:
         """Return the rule of `network_size` as text."""
         if self.engine.fixed_size:
             return f"{describe_size(self.engine.fixed_size)}, the only size of this file"
@@ -294,7 +296,7 @@ class Predictor:
             prediction = prediction.apply(reliability.camera_correction(self.model, camera))
         if options.known_distance:
             prediction = prediction.apply(prediction.change_for(options.known_distance))
-        prediction = _scaled(prediction, options)
+        prediction = options.scaled(prediction)
         return prediction.with_normals() if options.normals else prediction
 
     def _pixels_per_feature(self, picture: Size, options: PredictOptions) -> int:
@@ -332,47 +334,6 @@ class Predictor:
         if self.engine.convention:
             return size, "convention"
         return size, "training" if size == self.model.training_size else "aspect"
-
-
-class AutoPredictor(Predictor):
-    """Predicts with the default model, or with the shipped model of the picture's domain."""
-
-    def __init__(self, device: str, precision: Precision | None, pictures: int | None) -> None:
-        opened = partial(open_model, device=device, precision=precision, pictures=pictures)
-        super().__init__(opened())
-        self._open = cache(lambda name: Predictor(opened(name)))
-
-    def for_picture(self, source: PhotoSource | Photo) -> Predictor:
-        """Return the predictor of the model for this picture."""
-        (prediction,) = super()._predict_batch([read_photo(source)], PredictOptions())
-        return self._better_predictor(prediction) or Predictor(self.engine)
-
-    def _predict_batch(
-        self, photos: Sequence[Photo], options: PredictOptions
-    ) -> Iterator[Prediction]:
-        plain = replace(options, scale_from=None)  # it belongs to one model
-        for photo, prediction in zip(photos, super()._predict_batch(photos, plain), strict=True):
-            if better := self._better_predictor(prediction):
-                yield from better._predict_batch([photo], options)
-                continue
-            try:
-                scaled = _scaled(prediction, options)
-            except InputError as error:
-                raise error.within(photo.name) from None
-            yield scaled
-
-    def _better_predictor(self, prediction: Prediction) -> Predictor | None:
-        """Return the predictor that a warning about the domain names."""
-        for warning in prediction.provenance.warnings:
-            if warning.code == "domain" and warning.details["model"]:
-                return self._open(warning.details["model"])
-        return None
-
-
-def _scaled(prediction: Prediction, options: PredictOptions) -> Prediction:
-    """Apply the scale of another picture, if the options have one."""
-    scale = options.scale_from
-    return apply_scale(prediction, scale) if isinstance(scale, FoundScale) else prediction
 
 
 def _with_warning(prediction: Prediction) -> Prediction:

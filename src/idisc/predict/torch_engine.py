@@ -24,8 +24,6 @@ from idisc.predict.engine import Images, Output
 from idisc.sizes import Size
 from idisc.zoo.cards import ModelCard
 
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-
 
 class TorchEngine:
     """A network on its device; see `engine.Engine`."""
@@ -72,7 +70,7 @@ class TorchEngine:
 
     def run(self, images: Images, size: Size | None = None) -> Output:
         rgb = rgb_of(torch.tensor(images, device=self.network.mean.device))  # (B, 3, H, W)
-        dtype = _DTYPES[self.precision]
+        dtype = devices.DTYPES[self.precision]
         reduced = torch.autocast(rgb.device.type, dtype, enabled=dtype is not torch.float32)
         with torch.inference_mode(), reduced:
             extracted = self.network.adapt(self.network.extract(rgb))

@@ -28,9 +28,10 @@ from idisc.formats import FORMATS, Format, FormatOptions
 from idisc.formats.numbers import inverse_unit, png16_unit
 from idisc.formats.pictures import enlargement
 from idisc.images import Photo
+from idisc.predict.auto import AutoPredictor
 from idisc.predict.clip import Clip
 from idisc.predict.options import PredictOptions
-from idisc.predict.predictor import AutoPredictor, Predictor
+from idisc.predict.predictor import Predictor
 from idisc.predict.temporal import FLICKER, Frame, FrameTracker, sample_map
 from idisc.prediction import FloatMap, Prediction, colour_limits
 from idisc.provenance import Unit

@@ -78,9 +78,7 @@ class InferenceService:
         self, photo: Photo, fov_deg: float | None = None, known_distance: str | None = None
     ) -> Prediction:
         """Predict a picture; `fov_deg` is its horizontal field of view."""
-        camera = None
-        if fov_deg is not None:
-            camera = Camera.from_fov(fov_deg, photo.size, f"given {fov_deg:g} deg")
+        camera = None if fov_deg is None else Camera.from_fov(fov_deg, photo.size)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IdiscWarning)  # the provenance has them
             options = PredictOptions(camera=camera, known_distance=known_distance)

@@ -53,8 +53,8 @@ class Log:
         self._events.close()
 
 
-class Pace:
-    """The speed of the latest steps, without validations."""
+class StepTimes:
+    """The durations of the latest steps, without validations."""
 
     def __init__(self) -> None:
         self._steps: deque[tuple[float, float]] = deque(maxlen=RECENT)

@@ -20,6 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from idisc.configs.schema import Recipe, TrainConfig
 from idisc.errors import InputError
 from idisc.model.deformable import DeformableLayer
+from idisc.model.devices import DTYPES
 from idisc.model.discretization import SceneDiscretization
 from idisc.model.network import IDisc
 from idisc.model.swin import SwinBlock
@@ -28,8 +29,6 @@ from idisc.train.distributed import World
 from idisc.train.guard import Guard, Verdict
 from idisc.train.loader import Batch
 from idisc.train.losses import LOSSES, gradient_loss, idr_loss
-
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class Outcome(NamedTuple):
@@ -49,7 +48,8 @@ class Stepper:
             raise InputError("train.precision", "fp16 needs a GPU", "bf16 and fp32 run on a CPU")
         self.train, self.world, self.network = train, world, network
         self._loss_of = LOSSES[recipe.loss]
-        self._edges = train.edge_weight > 0 and recipe.model.output.metric
+        self._has_edge_loss = train.edge_weight > 0 and recipe.model.output.metric
+        self._has_idr_loss = train.idr_weight > 0 and recipe.model.discretization == "isd"
         if train.channels_last:
             network.to(memory_format=torch.channels_last)
         self.average = optimizer.moving_average(network, train.ema) if train.ema else None
@@ -113,20 +113,17 @@ class Stepper:
         if self.train.channels_last:
             rgb = rgb.contiguous(memory_format=torch.channels_last)
         target, valid = batch.target.to(device), batch.valid.to(device)
-        dtype = _DTYPES[self.train.precision]
+        dtype = DTYPES[self.train.precision]
         with torch.autocast(device.type, dtype, enabled=dtype is not torch.float32):
             extracted = [values.to(device).float() for values in batch.extracted]
             size = (target.shape[2], target.shape[3])
-            with_idr_loss = (
-                self.train.idr_weight > 0 and self.network.config.discretization == "isd"
-            )
-            output = self._wrapped(rgb, size=size, extracted=extracted, explain=with_idr_loss)
+            output = self._wrapped(rgb, size=size, extracted=extracted, explain=self._has_idr_loss)
         loss = self._loss_of(output, target, valid, total) * self.train.loss_weight
-        if self._edges:
+        if self._has_edge_loss:
             exact = valid & batch.exact.to(device).view(-1, 1, 1, 1)
             edges = gradient_loss(output.prediction.float(), target, exact, total)
             loss = loss + self.train.edge_weight * edges
-        if with_idr_loss:
+        if self._has_idr_loss:
             maps = (*(output.partition or ()), *(output.attention or ()))
             loss = loss + self.train.idr_weight * idr_loss(maps, total)
         return loss

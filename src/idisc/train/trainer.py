@@ -114,7 +114,7 @@ class Trainer:
         self.stepper = Stepper(network, recipe, world)
         self.progress = state.Progress()
         self.saved = -1  # the step of RUN/last
-        self.pace = log.Pace()
+        self.times = log.StepTimes()
         known = join([inherited, *_data_ancestry(data.training, recipe)])
         self.origin = {"recipe": recipe.name, **known.to_json()}
         self.stop = False  # set by a signal: save and stop after this step
@@ -166,13 +166,13 @@ class Trainer:
         return closing(log.Log(self.out, self.progress.step, validated))
 
     def _run_steps(self, records: log.Log | None, on_step: OnStep | None) -> None:
-        train, progress, coming = self.recipe.train, self.progress, self._batches()
+        train, progress, upcoming = self.recipe.train, self.progress, self._batches()
         while True:
             self._save_and_validate(records)
             if progress.step >= train.iterations:
                 break
             began = time.monotonic()
-            drawn = self._draw(coming)
+            drawn = self._next_passes(upcoming)
             waited = time.monotonic() - began
             if drawn is None:
                 break
@@ -180,10 +180,10 @@ class Trainer:
             last = progress.step + 1 == train.iterations
             if outcome.verdict == "roll back" or (last and not self.stepper.is_sound()):
                 self._roll_back(drawn[0], records)
-                progress, coming = self.progress, self._batches()
+                progress, upcoming = self.progress, self._batches()
                 continue
             progress.step += 1
-            self.pace.add(time.monotonic() - began, waited)
+            self.times.add(time.monotonic() - began, waited)
             step = self._step_record(outcome)
             if records:
                 values = {name: value for name, value in asdict(step).items() if name != "step"}
@@ -196,7 +196,7 @@ class Trainer:
         rank, share, workers = self.world.rank, self.share, self.workers
         return batches(self.stream, self.progress.step, rank=rank, share=share, workers=workers)
 
-    def _draw(self, coming: Iterator[Batch]) -> tuple[list[Batch], list[int]] | None:
+    def _next_passes(self, upcoming: Iterator[Batch]) -> tuple[list[Batch], list[int]] | None:
         """Return the passes of a step and their valid pixels over all processes; None: stop.
 
         All processes must stop together, so they exchange a few counts; an error is sent only if
@@ -206,7 +206,7 @@ class Trainer:
         passes: list[Batch] = []
         errors: list[IdiscError] = []
         try:
-            passes = [next(coming) for _ in range(count)]
+            passes = [next(upcoming) for _ in range(count)]
         except IdiscError as error:
             errors = [error]
         pixels = [int(batch.valid.sum()) for batch in passes] or [0] * count
@@ -270,14 +270,14 @@ class Trainer:
             records.write("rollback", self.progress.step, {"after": failed, "pictures": names})
 
     def _step_record(self, outcome: Outcome) -> Step:
-        train, seconds, counts = self.recipe.train, self.pace.seconds, self.stepper.guard
+        train, seconds, counts = self.recipe.train, self.times.seconds, self.stepper.guard
         return Step(
             step=self.progress.step,
             loss=outcome.loss,
             lr=self.stepper.rate,
             grad_norm=outcome.norm,
             images_per_s=train.batch_size * train.accumulate / seconds,
-            wait_share=self.pace.wait_share,
+            wait_share=self.times.wait_share,
             eta_s=seconds * (train.iterations - self.progress.step),
             memory_gb=log.memory_gb(self.world.device),
             skipped=counts.skipped,
