@@ -27,11 +27,12 @@ JSON, CSV, HTML = "report.json", "images.csv", "report.html"
 
 
 def write(result: Result, folder: Path) -> None:
-    """Write the three files into `folder`, each of them atomically."""
+    """Write the three files into a new folder, which appears with all of them."""
     record = to_json(result)
-    files.write_json(folder / JSON, record)
-    _write_text(folder / CSV, to_csv(result))
-    _write_text(folder / HTML, html_report.page(result, record))
+    with files.atomic_folder(folder) as draft:
+        files.write_json(draft / JSON, record)
+        _write_text(draft / CSV, to_csv(result))
+        _write_text(draft / HTML, html_report.page(result, record))
 
 
 def to_json(result: Result) -> dict[str, Any]:
