@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from idisc.zoo import cards
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/idisc"
 OUT = ROOT / "sbom.cdx.json"
@@ -38,8 +40,12 @@ PARTS = (
         "Apache-2.0",
         "https://github.com/facebookresearch/dinov2",
     ),
-    Part("zoo/models/indoor*.*", "machine-learning-model", "see the card", "trained by idisc"),
-    Part("zoo/models/road.*", "machine-learning-model", "see the card", "trained by idisc"),
+    *(
+        Part(
+            f"zoo/models/{card.name}.*", "machine-learning-model", card.licence, "trained by idisc"
+        )
+        for card in cards.shipped().values()
+    ),
     Part("zoo/scene.json", "machine-learning-model", "Apache-2.0", "trained by idisc"),
     Part("assets/examples/bedroom.jpg", "data", "CC0-1.0", "https://pxhere.com/en/photo/607447"),
     Part("assets/examples/kitchen.jpg", "data", "CC0-1.0", "https://pxhere.com/en/photo/945420"),
