@@ -27,7 +27,7 @@ DEPTH_EDGE = 0.05
 _AROUND, _STEEP = 12, 0.006
 # For `plane_normals`: half of the window as a share of the width (7 of 640 pixels); the relative
 # difference of inverse depth to the pixel in the first fit, and to the plane in the second.
-_FIT_REACH, _ON_SURFACE, _ON_PLANE = 0.011, 0.12, 0.03
+FIT_REACH, _ON_SURFACE, _ON_PLANE = 0.011, 0.12, 0.03
 
 
 class Mesh(NamedTuple):
@@ -91,16 +91,19 @@ def _normals_of_slopes(
     return _normals_of_planes(inverse, right, lower, camera)
 
 
-def plane_normals(depth: FloatArray, camera: Camera) -> NDArray[np.float32]:
+def plane_normals(
+    depth: FloatArray, camera: Camera, fit_reach: float = FIT_REACH
+) -> NDArray[np.float32]:
     """Compute unit normals (H, W, 3), which point to the camera, from measured depth (H, W).
 
     A plane is fitted to the surroundings of each pixel, which suppresses the noise of a sensor:
     least squares in inverse depth over the pixels that continue the surface (`_ON_PLANE`), twice.
-    The result is NaN where depth is missing or less than half of the surroundings lie on the plane.
+    The surroundings reach `fit_reach` of the width to each side. The result is NaN where depth is
+    missing or less than half of the surroundings lie on the plane.
     """
     _check_size(depth, camera)
     inverse = _inverse(depth).astype(np.float32)
-    reach = max(1, round(_FIT_REACH * depth.shape[1]))
+    reach = max(1, round(fit_reach * depth.shape[1]))
     steps = np.unique(np.linspace(-reach, reach, 5).round().astype(int))
     padded = np.pad(inverse, reach, constant_values=np.nan)
     height, width = inverse.shape
