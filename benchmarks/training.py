@@ -21,6 +21,7 @@ from idisc import bench
 from idisc.cli.main import run_script
 from idisc.configs.recipes import RECIPES
 from idisc.configs.schema import ModelConfig
+from idisc.model.linear import prefer_onednn
 from idisc.model.network import IDisc
 from idisc.predict import timing
 from idisc.sizes import Size
@@ -32,6 +33,7 @@ SWIN_IMAGES, INDOOR_IMAGES = 2, 8
 def whole_step(config: ModelConfig, size: Size, images: int) -> Callable[[str], None]:
     """Return a step of all of a network, as a function of the formulation's name."""
     network = IDisc(config).train()
+    prefer_onednn(network)
     step = _step(network, images, size)
 
     def run(name: str) -> None:
@@ -44,6 +46,7 @@ def whole_step(config: ModelConfig, size: Size, images: int) -> Callable[[str], 
 def cached_step(config: ModelConfig, size: Size, images: int, precision: str) -> Callable[[], None]:
     """Return a step of a network with a frozen encoder, whose features are cached."""
     network = IDisc(config).train()
+    prefer_onednn(network)
     freeze(network, ("encoder.vit",))
     with torch.no_grad():
         extracted = network.extract(torch.rand(images, 3, *size))

@@ -45,6 +45,7 @@ class Part:
 
 def measure_parts(network: IDisc, rgb: Tensor, repeats: int) -> list[Part]:
     """Measure encoder, MSDA, FPN, AFP, ISD (with the heads) and total in forward passes of rgb."""
+    linear.prefer_onednn(network)
     decoder = network.decoder
     parts: dict[str, Sequence[nn.Module]] = {
         "encoder": [network.encoder],
@@ -172,6 +173,7 @@ def _multiply_adds(network: IDisc, rgb: Tensor) -> dict[nn.Module, int]:
 
 def _predict_once(config: ModelConfig, size: Size, name: str) -> int:
     network = IDisc(config).eval()
+    linear.prefer_onednn(network)
     with formulation(name), torch.inference_mode():
         network(torch.rand(1, 3, *size))
     status = Path("/proc/self/status")

@@ -21,7 +21,6 @@ from idisc.errors import InputError
 from idisc.model.backbones import STRIDES, find_backbone
 from idisc.model.discretization import ExplicitDiscretization, FeaturePartition, SceneDiscretization
 from idisc.model.heads import FUSIONS, GuidedUpsampling, OutputHead
-from idisc.model.linear import prefer_onednn
 from idisc.model.pixel_decoder import DeformablePixelDecoder, PlainPixelDecoder
 from idisc.model.tokens import size_of, to_map, to_positioned_tokens
 from idisc.model.vit import VitPyramid
@@ -99,7 +98,6 @@ class IDisc(nn.Module):
             if config.upsampling == "guided"
             else None
         )
-        prefer_onednn(self)
 
     def extract(self, rgb: Tensor) -> list[Tensor]:
         """Return what training can cache for rgb (B, 3, H, W) in [0, 1] if the encoder is frozen.

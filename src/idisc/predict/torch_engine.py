@@ -17,6 +17,7 @@ from idisc.errors import InputError
 from idisc.model import devices
 from idisc.model.checkpoint import WEIGHTS, is_verified, load_network, read_origin
 from idisc.model.heads import resized
+from idisc.model.linear import prefer_onednn
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.tokens import size_of
 from idisc.predict.conventions import Convention
@@ -42,6 +43,7 @@ class TorchEngine:
         verified: bool = False,
     ) -> None:
         self.verified = verified
+        prefer_onednn(network)
         self.network, self.name, self.sha256 = network, name, sha256
         self.precision = precision
         self.task = network.config.output

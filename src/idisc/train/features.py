@@ -32,6 +32,7 @@ from idisc.checksums import crc32_of
 from idisc.configs.schema import DataConfig, TrainConfig
 from idisc.data.dataset import Dataset
 from idisc.errors import DataError, InputError
+from idisc.model.linear import prefer_onednn
 from idisc.model.network import IDisc, rgb_of
 from idisc.model.vit import VitPyramid
 from idisc.train import seeding
@@ -135,6 +136,7 @@ def cache_features(
     A cache covers the whole training split, including held-out scenes, so that runs with other
     holdouts share it.
     """
+    prefer_onednn(network)
     _check_frozen(network)
     digest = _encoder_digest(network)
     paths, missing = [], []

@@ -22,6 +22,7 @@ from idisc.errors import InputError
 from idisc.model.deformable import DeformableLayer
 from idisc.model.devices import DTYPES
 from idisc.model.discretization import SceneDiscretization
+from idisc.model.linear import prefer_onednn
 from idisc.model.network import IDisc
 from idisc.model.swin import SwinBlock
 from idisc.train import optimizer, seeding
@@ -52,6 +53,7 @@ class Stepper:
         self._has_idr_loss = train.idr_weight > 0 and recipe.model.discretization == "isd"
         if train.channels_last:
             network.to(memory_format=torch.channels_last)
+        prefer_onednn(network)
         self.average = optimizer.moving_average(network, train.ema) if train.ema else None
         self.optimizer = optimizer.make_optimizer(network, train)
         self.parameters = [p for p in network.parameters() if p.requires_grad]
