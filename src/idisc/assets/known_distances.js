@@ -49,7 +49,10 @@ globalThis.knownDistances = { wire(root, scene, record, changed = null) {
     byId("scale-download").hidden = byId("scale-elsewhere").hidden = relative;
     changed?.(known.map(text));
     if (relative) {
-      byId("scale-summary").textContent = "Relative depth: two known distances, one near and one far, give metres.";
+      const complete = known.length === 2 && !changed; // the server computes metres itself
+      byId("scale-summary").textContent = complete
+        ? "Run the same command again with both options: its results are then in metres."
+        : "Relative depth: two known distances, one near and one far, give metres.";
       return scene.show();
     }
     if (!known.length) return scene.rescale(1);
