@@ -87,7 +87,7 @@ def _room_for(path: Path) -> Iterator[None]:
     except (OSError, RuntimeError, SafetensorError) as error:  # torch raises RuntimeError
         remedy = "make room and start again"
         if path.exists():
-            remedy = "make room and continue with --resume"
+            remedy = "make room and resume the run"
         reason = first_line(error)
         raise CheckpointError(path, f"cannot be written ({reason})", remedy) from None
 
