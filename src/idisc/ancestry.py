@@ -140,9 +140,9 @@ def _fov_at(part: Ancestry, size: Size) -> float | None:
 
 
 def _is_non_commercial(stated: object, licence: Iterable[str]) -> bool:
-    """Return what a record states; before 0.2 it stated the name of the licence only."""
+    """Return what a record states; before 0.2 it stated the identifier of the licence only."""
     if stated is None:
-        return any(re.search(r"\bNC\b|non-?commercial", name, re.IGNORECASE) for name in licence)
+        return any(name.replace("-", " ").startswith("CC BY NC") for name in licence)
     return stated in (True, "true")
 
 

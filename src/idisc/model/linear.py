@@ -1,10 +1,11 @@
 """Linear layers whose float32 product is computed by oneDNN where that is faster.
 
-torch multiplies float32 matrices on a CPU with MKL, which uses AVX-512 on processors of Intel
-only. oneDNN, which is part of torch as well, uses it on all of them, and is two to three times
-faster there. Both compute in float32 and differ by rounding, in some attention maps by more than
-the 2e-5 to which a network agrees with published numbers. So a network computes as torch does until
-it is passed to an engine or to a training run, which call `prefer_onednn`.
+torch multiplies float32 matrices on a CPU with MKL. oneDNN, which is part of torch as well, is two
+to three times faster on an AMD EPYC with AVX-512; docs/performance.md has the numbers. Processors
+of Intel were not measured and keep MKL. Both compute in float32 and differ by rounding, in some
+attention maps by more than the 2e-5 to which a network agrees with published numbers. So a network
+computes as torch does until it is passed to an engine or to a training run, which call
+`prefer_onednn`.
 """
 
 from __future__ import annotations
